@@ -1,0 +1,53 @@
+"""Virtual time: the only clock the runtime reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol, final
+
+EPOCH: Final = datetime(2026, 1, 1, 9, 0, 0, tzinfo=UTC)
+"""Wall time at virtual second 0 unless a scenario says otherwise: a Thursday morning."""
+
+
+class Clock(Protocol):
+    """Seconds of virtual time since the run began, and the wall time they stand for."""
+
+    def now(self) -> float:
+        """Return virtual seconds since the start of the run."""
+
+    def wall(self) -> datetime:
+        """Return the naive wall time of this moment, as STATEK's `datetime.now()` would."""
+
+
+@final
+class VirtualClock:
+    """A clock that moves only when told to."""
+
+    __slots__ = ("_now", "_start", "listeners")
+
+    def __init__(self, start: datetime = EPOCH) -> None:
+        self._start = start.replace(tzinfo=None)
+        self._now = 0.0
+        self.listeners: list[Callable[[], None]] = []
+        """Called after every move, for clocks outside that follow this one."""
+
+    def now(self) -> float:
+        """Return virtual seconds since the start of the run."""
+        return self._now
+
+    def wall(self) -> datetime:
+        """Return the naive wall time of this moment."""
+        return self._start + timedelta(seconds=self._now)
+
+    def advance_to(self, at: float) -> None:
+        """Move to virtual second `at`; going back is a `ValueError`."""
+        if at < self._now:
+            raise ValueError(f"virtual time cannot go back from {self._now!r} to {at!r}")
+        self._now = at
+        for listener in self.listeners:
+            listener()
+
+    def advance(self, seconds: float) -> None:
+        """Move `seconds` of virtual time forward."""
+        self.advance_to(self._now + seconds)

@@ -1,0 +1,47 @@
+"""The suggestion at the end of an error about a name nobody knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from rapidfuzz import fuzz
+
+_CUTOFF: Final = 66.0
+"""Similarity (0-100) below which a suggestion would be a guess rather than a help."""
+
+_SEPARATORS: Final = re.compile(r"[\W_]+")
+
+
+def closest(word: str, options: Iterable[str]) -> str | None:
+    """Return the option that `word` most likely meant, or None when none is near.
+
+    Letter case and the order of words do not count. Among equally near options the first in alphabetical
+    order wins, whatever order they came in.
+    """
+    scored = [(-_similarity(word, option), option) for option in options]
+    score, option = min(scored, default=(0.0, ""))
+    return option if -score >= _CUTOFF else None
+
+
+def suggestion(word: str, options: Iterable[str]) -> str:
+    """Return ` Did you mean 'x'?`, ready to append to a message, or an empty string."""
+    option = closest(word, options)
+    return "" if option is None else f" Did you mean {option!r}?"
+
+
+def _similarity(word: str, option: str) -> float:
+    """Return 0-100: how alike the letters are, and how well each part of `word` is found in `option`."""
+    word, option = word.casefold(), option.casefold()
+    letters = fuzz.ratio(word, option)
+    parts, known = _parts(word), _parts(option)
+    if not parts or not known:
+        return round(letters, 6)
+    found = sum(max(fuzz.ratio(part, other) for other in known) for part in parts) / len(parts)
+    # `max_tokens` shares more letters with `max_turns` than with `max_token_usage`: its parts decide.
+    return round((letters + found) / 2, 6)
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in _SEPARATORS.split(name) if part]

@@ -1,0 +1,105 @@
+"""Every error this package raises on purpose.
+
+    StatekSimError
+    +-- BadInput                 a file, setting or argument a person wrote is wrong
+    |   +-- BadScenario          a scenario file; the message starts with `path:line`
+    |   +-- BadSetting           an environment variable or preset file
+    |   +-- BadTool              a tool, subtask or error handler that breaks its protocol
+    +-- TransitionError          a job status change that the status table does not allow
+    +-- ScriptError              the scripted LLM and the job disagree
+    |   +-- ScriptExhausted      the job asked for a reply that the script does not have
+    |   +-- UnmatchedRequest     no scripted reply accepts this request
+    |   +-- UnusedReplies        replies were left over when the run ended
+    +-- ProviderFailure          what a real provider's client would raise
+    |   +-- ProviderHTTPError    an HTTP status that is not a success
+    |   +-- ProviderTimeout      no answer within the client's time limit
+    +-- NetworkForbidden         code tried a real network connection
+    +-- ContractViolation        a provider broke the provider contract
+    LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
+                                 STATEK's own names: agent code and consoles show them
+
+The second group does not share the root, as in STATEK: `except StatekSimError` in a test must not
+swallow what the agent under test was meant to see.
+"""
+
+from __future__ import annotations
+
+
+class StatekSimError(Exception):
+    """Root of the errors that this toolkit, not the agent under test, is responsible for."""
+
+
+class BadInput(StatekSimError):
+    """Something a person wrote is wrong; nothing was run or changed."""
+
+
+class BadScenario(BadInput):
+    """A scenario file is wrong. The message is one `path:line: what, expected what` per problem."""
+
+
+class BadSetting(BadInput):
+    """A setting, environment variable or preset file is wrong."""
+
+
+class BadTool(BadInput, TypeError):
+    """A tool, subtask or error handler breaks its protocol. Also a `TypeError`, as in STATEK."""
+
+
+class TransitionError(StatekSimError):
+    """A job status change that the status table does not allow."""
+
+
+class ScriptError(StatekSimError):
+    """The script of a scripted LLM does not fit the conversation."""
+
+
+class ScriptExhausted(ScriptError):
+    """The job asked for one more reply than its script has."""
+
+
+class UnmatchedRequest(ScriptError):
+    """The script has replies left, but none of them accepts this request."""
+
+
+class UnusedReplies(ScriptError):
+    """The run ended with replies that no job asked for."""
+
+
+class ProviderFailure(StatekSimError):
+    """The provider gave no usable answer. `latency` is virtual seconds until the failure showed."""
+
+    def __init__(self, message: str, *, latency: float = 0.0) -> None:
+        super().__init__(message)
+        self.latency = latency
+
+
+class ProviderHTTPError(ProviderFailure):
+    """The provider answered with an HTTP status outside 200-299."""
+
+    def __init__(self, message: str, *, status: int, latency: float = 0.0) -> None:
+        super().__init__(message, latency=latency)
+        self.status = status
+
+
+class ProviderTimeout(ProviderFailure):
+    """The provider did not answer within the client's time limit (60 virtual seconds in STATEK)."""
+
+
+class NetworkForbidden(StatekSimError):
+    """Code tried to open a real network connection while that is forbidden."""
+
+
+class ContractViolation(StatekSimError):
+    """A provider broke the contract that `check_provider` checks."""
+
+
+class LLM_HarnessError(Exception):  # noqa: N801, N818  # STATEK's own name
+    """A harness limit was exceeded (000, When Checks Run)."""
+
+
+class InvalidFormat(Exception):  # noqa: N818  # STATEK's own name
+    """A provider's tool call cannot be parsed (STATEK_BEHAVIOUR 6.6)."""
+
+
+class SandboxViolation(RuntimeError):  # noqa: N818  # STATEK's own name
+    """Model-written code breaks the restricted policy (STATEK_BEHAVIOUR 3)."""

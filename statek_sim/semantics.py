@@ -1,0 +1,114 @@
+"""Named behaviour profiles: every rule on which STATEK's documents and versions differ.
+
+A rule that differs is one field of `Profile`, read by the code that follows it; nothing else in the
+package asks which version it imitates. `docs` follows the documents 000, 001 and 003 to the letter and
+version 1.4 where they are silent. Sources are given per field: "behaviour N" is section N of
+docs/statek-behaviour.md, checked against the released packages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from statek_sim.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One consistent set of answers to the questions on which documents and versions disagree."""
+
+    name: str
+
+    limit_extension: Literal["additive", "multiplicative"]
+    """How completions extend a limit: `base + (1 + ext) * n` (000; up to 1.2.7) or `base * (1 + ext * n)`
+    (from 1.3.0). Behaviour 0.2 item 1."""
+
+    as_tool_binds_assignment: bool
+    """Whether `claim = f(owner) #STATEK: as tool` is accepted and binds `claim` (003, Warmup Failures), or is
+    a SyntaxError (every release). Behaviour 0.2 item 2."""
+
+    waiting_job_is_dormant: bool
+    """Whether a waiting job stays untouched until its future is ready (from 1.3.2), or a job waiting in
+    warmup re-enters its block on every pass of the loop (up to 1.3.1). Behaviour 7.2."""
+
+    plain_notifications: bool
+    """Whether `Job.send_notification` and `send_notification_to` exist (from 1.4.0). Behaviour 9."""
+
+    notifications_before_request: bool
+    """Whether queued notifications also reach the history before each LLM request (from 1.4.0), or only when
+    the job would become DONE. Behaviour 9."""
+
+    internal_tools_offered: bool
+    """Whether tools whose name starts with `_` are offered to the provider (before 1.3.0). Behaviour 0.1."""
+
+    difficulty_extends_tokens: bool
+    """Whether raising the difficulty extends the token limit by the usage so far (from 1.4.1). Behaviour 4.3."""
+
+    latest_input_is_bound: bool
+    """Whether each accepted user message is bound to the agent's `critical_error_handler` adapter
+    (from 1.3.1). Behaviour 8."""
+
+    union_hints_in_schema: bool
+    """Whether `X | None` in a tool's signature is understood in its schema (from 1.4.0). Behaviour 0.1."""
+
+    system_tools: Literal["1.2", "1.4"]
+    """Which release's system tools are registered (they are part of the tools payload). Behaviour 5."""
+
+
+V1_2: Final = Profile(
+    name="1.2",
+    limit_extension="additive",
+    as_tool_binds_assignment=False,
+    waiting_job_is_dormant=False,
+    plain_notifications=False,
+    notifications_before_request=False,
+    internal_tools_offered=True,
+    difficulty_extends_tokens=False,
+    latest_input_is_bound=False,
+    union_hints_in_schema=False,
+    system_tools="1.2",
+)
+"""STATEK 1.2.7."""
+
+V1_4: Final = Profile(
+    name="1.4",
+    limit_extension="multiplicative",
+    as_tool_binds_assignment=False,
+    waiting_job_is_dormant=True,
+    plain_notifications=True,
+    notifications_before_request=True,
+    internal_tools_offered=False,
+    difficulty_extends_tokens=True,
+    latest_input_is_bound=True,
+    union_hints_in_schema=True,
+    system_tools="1.4",
+)
+"""STATEK 1.4.2."""
+
+DOCS: Final = Profile(
+    name="docs",
+    limit_extension="additive",
+    as_tool_binds_assignment=True,
+    waiting_job_is_dormant=True,
+    plain_notifications=True,
+    notifications_before_request=True,
+    internal_tools_offered=False,
+    difficulty_extends_tokens=True,
+    latest_input_is_bound=True,
+    union_hints_in_schema=True,
+    system_tools="1.4",
+)
+"""The published documents 000, 001 and 003; where they are silent, as 1.4."""
+
+PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2, V1_4)}
+"""Every profile by name, the default first."""
+
+
+def profile_named(name: str) -> Profile:
+    """Return the profile called `name`; an unknown name is `BadInput` and lists the known ones."""
+    try:
+        return PROFILES[name]
+    except KeyError:
+        known = ", ".join(PROFILES)
+        raise BadInput(f"profile {name!r} is unknown; expected one of: {known}") from None

@@ -1,0 +1,377 @@
+"""The trace of a run: every observable fact, in order, as small frozen events.
+
+A trace is written as JSON lines: a header, then one object per event with `event` and its fields. Fields keep
+their order, floats are written by `repr`, text is ASCII-escaped; equal runs are byte-identical. `Trace.digest`
+is the SHA-256 of that text. Times (`at`, `retry_in`) are virtual seconds, sizes are bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Final, TypeVar
+
+from statek_sim.values import Message
+
+E = TypeVar("E")
+
+VERSION: Final = 1
+"""Version of the trace format; part of the header line, so of every digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobCreated:
+    """A job exists and is READY."""
+
+    at: float
+    job: str
+    role: str
+    model: str
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChanged:
+    """A job moved along the status table."""
+
+    at: float
+    job: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A job step began; `step` counts from 1 within the job."""
+
+    at: float
+    job: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodeExecuted:
+    """A code block ended: `outcome` is done, raised, waiting, exited or contained."""
+
+    at: float
+    job: str
+    kind: str
+    source: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleLine:
+    """One console entry; `error` is EXECUTION, HARNESS or None."""
+
+    at: float
+    job: str
+    index: int
+    text: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    """A tool began to run; `via` is `call` (requested by the model or warmup) or `code`."""
+
+    at: float
+    job: str
+    name: str
+    arguments: str
+    via: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReturned:
+    """A tool ended: `result` as the agent would see it, or `error` as `Type: message`."""
+
+    at: float
+    job: str
+    name: str
+    result: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Execution met a future that is not ready; `instruction` is where it will continue."""
+
+    at: float
+    job: str
+    instruction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The awaited future became ready and the job may continue."""
+
+    at: float
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExitCalled:
+    """Code called `exit` with a value; `status` is its text."""
+
+    at: float
+    job: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class LLMRequested:
+    """A request left for the provider.
+
+    `kept` messages are the same as in the job's previous request; `new` are all after them.
+    """
+
+    at: float
+    job: str
+    turn: int
+    attempt: int
+    model: str
+    bytes_sent: int
+    kept: int
+    new: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LLMReplied:
+    """A usable answer arrived; `measured_*` are tokenizer counts of this turn."""
+
+    at: float
+    job: str
+    turn: int
+    bytes_received: int
+    measured_prompt: int
+    measured_completion: int
+    reported_prompt: int | None
+    reported_completion: int | None
+    text: str
+    tool_calls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailed:
+    """The provider failed; `retry_in` is None when the failure is final."""
+
+    at: float
+    job: str
+    turn: int
+    attempt: int
+    error: str
+    retry_in: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A dialog agent sent text to its user."""
+
+    at: float
+    job: str
+    body: str
+    media: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerRegistered:
+    """An error handler is now bound to a job with `context`."""
+
+    at: float
+    job: str
+    name: str
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerRan:
+    """An error handler was called; `failed` is the exception it raised, which was suppressed."""
+
+    at: float
+    job: str
+    name: str
+    context: str
+    error: str | None
+    failed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobStopped:
+    """A job became DONE; `reason` is exit, final, a limit's name, crash, warmup or contained."""
+
+    at: float
+    job: str
+    reason: str
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """A user message was pushed into a job."""
+
+    at: float
+    job: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reactivated:
+    """A DONE job went back to STARTED; `by` is message, subtask or notification."""
+
+    at: float
+    job: str
+    by: str
+    completions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notified:
+    """A notification reached a job: `queued` waits for a safe boundary, otherwise it is in the history."""
+
+    at: float
+    job: str
+    kind: str
+    text: str
+    queued: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskCompleted:
+    """A subtask got its outcome."""
+
+    at: float
+    job: str
+    subtask: str
+    result: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DifficultyRaised:
+    """A job's difficulty rose; `tokens` is the approximate usage at that moment."""
+
+    at: float
+    job: str
+    difficulty: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorldChanged:
+    """Something outside the jobs changed: a work item, a future, the worker process, a loop."""
+
+    at: float
+    job: str
+    subject: str
+    change: str
+
+
+Event = (
+    JobCreated
+    | StatusChanged
+    | StepStarted
+    | CodeExecuted
+    | ConsoleLine
+    | ToolCalled
+    | ToolReturned
+    | Waiting
+    | Released
+    | ExitCalled
+    | LLMRequested
+    | LLMReplied
+    | RequestFailed
+    | Delivered
+    | HandlerRegistered
+    | HandlerRan
+    | JobStopped
+    | UserMessage
+    | Reactivated
+    | Notified
+    | SubtaskCompleted
+    | DifficultyRaised
+    | WorldChanged
+)
+"""Every kind of event. All have `at` and `job` (empty when the fact concerns no job)."""
+
+
+def as_dict(event: Event) -> dict[str, object]:
+    """Return the event as a JSON-ready mapping, `event` first."""
+    record: dict[str, object] = {"event": type(event).__name__}
+    for spec in fields(event):
+        record[spec.name] = getattr(event, spec.name)
+    return record
+
+
+class Trace:
+    """An append-only list of events with the settings they depend on."""
+
+    __slots__ = ("_events", "add", "header")
+
+    def __init__(self, *, profile: str, seed: int) -> None:
+        self.header: Final = {"trace": VERSION, "profile": profile, "seed": seed}
+        self._events: list[Event] = []
+        self.add: Callable[[Event], None] = self._events.append
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """All events so far, oldest first. Read only."""
+        return self._events
+
+    def lines(self) -> Iterator[str]:
+        """Yield the canonical JSON lines, header first."""
+        yield json.dumps(self.header)
+        for event in self._events:
+            yield json.dumps(as_dict(event), default=dict)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the canonical lines, as hexadecimal text."""
+        digest = hashlib.sha256()
+        for line in self.lines():
+            digest.update(line.encode("ascii"))
+            digest.update(b"\n")
+        return digest.hexdigest()
+
+    def of_job(self, job_id: str) -> JobTrace:
+        """Return the part of the trace that concerns one job."""
+        return JobTrace(self, job_id)
+
+
+class JobTrace:
+    """The events of one job, with questions that tests ask."""
+
+    __slots__ = ("_job_id", "_trace")
+
+    def __init__(self, trace: Trace, job_id: str) -> None:
+        self._trace = trace
+        self._job_id = job_id
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield the job's events, oldest first."""
+        return (event for event in self._trace.events if event.job == self._job_id)
+
+    def of_type(self, kind: type[E]) -> list[E]:
+        """Return the job's events of one class, oldest first."""
+        return [event for event in self if isinstance(event, kind)]
+
+    def tool_calls(self, name: str | None = None) -> list[ToolCalled]:
+        """Return the job's tool calls, of one tool if `name` is given."""
+        return [call for call in self.of_type(ToolCalled) if name is None or call.name == name]
+
+    def handlers(self) -> list[HandlerRan]:
+        """Return the error handlers that ran for the job, in order."""
+        return self.of_type(HandlerRan)
+
+    def requests(self) -> list[LLMRequested]:
+        """Return the job's LLM requests, retries included."""
+        return self.of_type(LLMRequested)
+
+    def console(self) -> list[str]:
+        """Return the text of the job's console entries."""
+        return [line.text for line in self.of_type(ConsoleLine)]
+
+    def delivered(self) -> list[Delivered]:
+        """Return what the job's dialog agent sent to its user."""
+        return self.of_type(Delivered)
