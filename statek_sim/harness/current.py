@@ -1,0 +1,61 @@
+"""The settings and the harness of this process: the only file here that reads its environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.harness.limits import ExtensionRule
+from statek_sim.harness.settings import StatekSettings
+
+
+class CurrentSettings:
+    """`get_statek_settings()`: settings from the environment, read once and kept until `cache_clear()`."""
+
+    def __init__(self) -> None:
+        """Start with nothing read."""
+        self._kept: StatekSettings | None = None
+
+    def __call__(self, environ: Mapping[str, str] | None = None) -> StatekSettings:
+        """Return this process's settings, or with `environ` fresh ones; wrong variables are `BadSetting`."""
+        if environ is not None:
+            return StatekSettings.from_env(environ)
+        if self._kept is None:
+            self._kept = StatekSettings.from_env(os.environ)
+        return self._kept
+
+    def cache_clear(self) -> None:
+        """Read the environment again at the next call."""
+        self._kept = None
+
+
+class CurrentHarness:
+    """`get_llm_harness()`: one harness per extension rule, made once and kept until `cache_clear()`."""
+
+    def __init__(self, settings: CurrentSettings) -> None:
+        """Start with no harness; `settings` gives the limits of the first one."""
+        self._settings = settings
+        self._kept: dict[ExtensionRule, LLM_Harness] = {}
+
+    def __call__(
+        self, environ: Mapping[str, str] | None = None, *, rule: ExtensionRule = ExtensionRule.ADDITIVE
+    ) -> LLM_Harness:
+        """Return this process's harness, or with `environ` a fresh one; wrong variables are `BadSetting`."""
+        if environ is not None:
+            return self._made(self._settings(environ), rule)
+        if rule not in self._kept:
+            self._kept[rule] = self._made(self._settings(), rule)
+        return self._kept[rule]
+
+    def cache_clear(self) -> None:
+        """Make the harness again at the next call; the settings have a cache of their own, as in STATEK."""
+        self._kept.clear()
+
+    @staticmethod
+    def _made(settings: StatekSettings, rule: ExtensionRule) -> LLM_Harness:
+        return LLM_Harness.from_limits(settings.harness_limits(), rule=rule)
+
+
+get_statek_settings = CurrentSettings()
+get_llm_harness = CurrentHarness(get_statek_settings)

@@ -1,0 +1,117 @@
+"""The harness: stops a job that goes over a limit (000, When Checks Run)."""
+
+from __future__ import annotations
+
+from typing import Final, Self
+
+from statek_sim import errors
+from statek_sim.errors import BadSetting
+from statek_sim.harness.limits import (
+    Exceeded,
+    ExtensionRule,
+    HarnessLimits,
+    HarnessSubject,
+    LimitName,
+    LimitsInForce,
+    exceeded_after_step,
+    exceeded_before_step,
+    limits_in_force,
+)
+
+_KNOWN_SIZE: Final = 1024
+"""How many completion counts a harness remembers the limits of."""
+
+
+# Same name as its base: consoles and histories show the type's name, and STATEK has one class.
+class LLM_HarnessError(errors.LLM_HarnessError):  # noqa: N801  # STATEK's own name
+    """A harness limit was exceeded; `limit` says which one."""
+
+    limit: LimitName
+
+
+class LLM_Harness:  # noqa: N801  # STATEK's own name
+    """Checks a job's counters against limits, before and after each of its steps.
+
+    One harness serves every job of a process and keeps nothing about any of them (000, What the Limits
+    Mean). Unlike STATEK's, it cannot be changed after construction.
+    """
+
+    __slots__ = ("_known", "_limits", "_rule")
+
+    def __init__(
+        self,
+        max_turns: int | None,
+        max_exceptions: int | None,
+        max_consecutive_exceptions: int | None,
+        max_token_usage: int | None,
+        limit_extension_per_completion: float = 0.0,
+        *,
+        rule: ExtensionRule = ExtensionRule.ADDITIVE,
+    ) -> None:
+        """Take STATEK's five arguments, None for an unlimited limit; raise `BadSetting` for a wrong one.
+
+        `rule` is how completions extend a limit; a behaviour profile names it.
+        """
+        self._limits = HarnessLimits(
+            max_turns=max_turns,
+            max_exceptions=max_exceptions,
+            max_consecutive_exceptions=max_consecutive_exceptions,
+            max_token_usage=max_token_usage,
+            limit_extension_per_completion=limit_extension_per_completion,
+        )
+        try:
+            self._rule = ExtensionRule(rule)
+        except ValueError:
+            known = " or ".join(repr(str(known)) for known in ExtensionRule)
+            raise BadSetting(f"rule={rule!r}: expected {known}") from None
+        self._known: dict[int | None, LimitsInForce] = {}
+
+    @classmethod
+    def from_limits(cls, limits: HarnessLimits, *, rule: ExtensionRule = ExtensionRule.ADDITIVE) -> Self:
+        """Return a harness for `limits`."""
+        return cls(
+            limits.max_turns,
+            limits.max_exceptions,
+            limits.max_consecutive_exceptions,
+            limits.max_token_usage,
+            limits.limit_extension_per_completion,
+            rule=rule,
+        )
+
+    @property
+    def limits(self) -> HarnessLimits:
+        """The limits as configured, before any extension."""
+        return self._limits
+
+    @property
+    def rule(self) -> ExtensionRule:
+        """How completions extend the limits."""
+        return self._rule
+
+    def check_before_step(self, job: HarnessSubject) -> None:
+        """Raise `LLM_HarnessError` if `job` has no right to another step: turns, then exceptions."""
+        exceeded = exceeded_before_step(self._in_force(job.num_completions), job)
+        if exceeded is not None:
+            raise _error(exceeded)
+
+    def check_after_step(self, job: HarnessSubject) -> None:
+        """Raise `LLM_HarnessError` if `job`'s step went over a limit: tokens, then exceptions."""
+        exceeded = exceeded_after_step(self._in_force(job.num_completions), job)
+        if exceeded is not None:
+            raise _error(exceeded)
+
+    def _in_force(self, completions: int | None) -> LimitsInForce:
+        """Return the limits at `completions`, computed once each: every step of every job asks twice."""
+        known = self._known.get(completions)
+        if known is None:
+            if len(self._known) >= _KNOWN_SIZE:
+                self._known.clear()
+            known = self._known[completions] = limits_in_force(self._limits, completions, self._rule)
+        return known
+
+
+def _error(exceeded: Exceeded) -> LLM_HarnessError:
+    # Set, not passed: an exception with one argument can be copied and pickled as it is.
+    error = LLM_HarnessError(exceeded.message)
+    error.limit = exceeded.limit
+    return error

@@ -1,0 +1,191 @@
+"""Limits and what exceeds them: the pure rules of the harness (000; behaviour 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+from statek_sim.errors import BadSetting
+
+MAX_LIMIT: Final = 2**63 - 1
+"""Largest limit accepted; no limit at all is written None."""
+
+MAX_EXTENSION: Final = 1_000_000.0
+"""Largest extension per completion accepted; with it every effective limit is a finite number."""
+
+
+class ExtensionRule(StrEnum):
+    """How completions extend a limit."""
+
+    ADDITIVE = "additive"
+    """`base + (1.0 + extension) * completions`: document 000, and STATEK up to 1.2.7."""
+
+    MULTIPLICATIVE = "multiplicative"
+    """`base * (1.0 + extension * completions)`: STATEK from 1.3.0."""
+
+
+class LimitName(StrEnum):
+    """The four limits, by the names of their settings."""
+
+    MAX_TURNS = "max_turns"
+    MAX_EXCEPTIONS = "max_exceptions"
+    MAX_CONSECUTIVE_EXCEPTIONS = "max_consecutive_exceptions"
+    MAX_TOKEN_USAGE = "max_token_usage"
+
+
+_EXCEEDED: Final = {
+    LimitName.MAX_TURNS: "Maximum number of turns exceeded",
+    LimitName.MAX_EXCEPTIONS: "Maximum number of exceptions exceeded",
+    LimitName.MAX_CONSECUTIVE_EXCEPTIONS: "Maximum consecutive exceptions exceeded",
+    LimitName.MAX_TOKEN_USAGE: "Maximum token usage exceeded",
+}
+
+
+class HarnessSubject(Protocol):
+    """What the harness reads of a job. A counter is read only by a check that needs it."""
+
+    @property
+    def num_turns(self) -> int:
+        """LLM turns so far; warmup blocks are none (000, What the Limits Mean)."""
+
+    @property
+    def exception_count(self) -> int:
+        """Exceptions of LLM turns, from code and from tool calls."""
+
+    @property
+    def max_consecutive_exceptions(self) -> int:
+        """Longest streak of failing LLM turns."""
+
+    @property
+    def approx_token_usage(self) -> int:
+        """`(total_bytes_sent + total_bytes_received) // 4`, in tokens."""
+
+    @property
+    def num_completions(self) -> int | None:
+        """How often the job became DONE, or None before the first time."""
+
+    @property
+    def difficulty_token_extension(self) -> int:
+        """Tokens granted on top by rises of the difficulty (from 1.4.1; 0 before)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarnessLimits:
+    """The configured limits of a process. None means unlimited. Defaults: document 000.
+
+    A value that is no limit (negative, NaN, infinite, a bool, a text) is `BadSetting`.
+    """
+
+    max_turns: int | None = 5
+    max_exceptions: int | None = 3
+    max_consecutive_exceptions: int | None = 1
+    max_token_usage: int | None = 10_000
+    limit_extension_per_completion: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Raise `BadSetting` for the first value that is no limit."""
+        for limit in LimitName:
+            _require_limit(limit, getattr(self, limit))
+        _require_extension(self.limit_extension_per_completion)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsInForce:
+    """The four limits after extension. None means unlimited."""
+
+    max_turns: float | None
+    max_exceptions: float | None
+    max_consecutive_exceptions: float | None
+    max_token_usage: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Exceeded:
+    """One limit that a job went over: its count and the limit in force at that moment."""
+
+    limit: LimitName
+    count: int
+    effective: float
+
+    @property
+    def message(self) -> str:
+        """STATEK's sentence. The limit shows as an int until the first completion, then as a float."""
+        return f"{_EXCEEDED[self.limit]}: {self.count}/{self.effective}"
+
+
+def effective_limit(
+    base: int | None, extension: float, completions: int | None, rule: ExtensionRule
+) -> float | None:
+    """Return `base` as extended by `completions`, or None for unlimited (000, Completion-Based Extension).
+
+    An unlimited base stays unlimited. Without a completion count the base comes back unchanged, an int;
+    with one, even 0, the result is a float.
+    """
+    if base is None or completions is None:
+        return base
+    if rule is ExtensionRule.ADDITIVE:
+        return base + (1.0 + extension) * completions
+    return base * (1.0 + extension * completions)
+
+
+def limits_in_force(limits: HarnessLimits, completions: int | None, rule: ExtensionRule) -> LimitsInForce:
+    """Return all four limits as extended by `completions`."""
+    extension = limits.limit_extension_per_completion
+    return LimitsInForce(
+        max_turns=effective_limit(limits.max_turns, extension, completions, rule),
+        max_exceptions=effective_limit(limits.max_exceptions, extension, completions, rule),
+        max_consecutive_exceptions=effective_limit(
+            limits.max_consecutive_exceptions, extension, completions, rule
+        ),
+        max_token_usage=effective_limit(limits.max_token_usage, extension, completions, rule),
+    )
+
+
+def exceeded_before_step(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
+    """Return the first limit `job` is over before a step: turns, exceptions, consecutive (behaviour 4.1).
+
+    A job exactly at a limit is not over it.
+    """
+    if limits.max_turns is not None and job.num_turns > limits.max_turns:
+        return Exceeded(LimitName.MAX_TURNS, job.num_turns, limits.max_turns)
+    return _exceeded_exceptions(limits, job)
+
+
+def exceeded_after_step(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
+    """Return the first limit `job` is over after a step: tokens, exceptions, consecutive (behaviour 4.1).
+
+    The token limit also grows by `job.difficulty_token_extension` (behaviour 4.3).
+    """
+    if limits.max_token_usage is not None:
+        tokens = limits.max_token_usage + job.difficulty_token_extension
+        if job.approx_token_usage > tokens:
+            return Exceeded(LimitName.MAX_TOKEN_USAGE, job.approx_token_usage, tokens)
+    return _exceeded_exceptions(limits, job)
+
+
+def _exceeded_exceptions(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
+    """Return what both checks look at last: the total, then the streak."""
+    total, streak = limits.max_exceptions, limits.max_consecutive_exceptions
+    if total is not None and job.exception_count > total:
+        return Exceeded(LimitName.MAX_EXCEPTIONS, job.exception_count, total)
+    if streak is not None and job.max_consecutive_exceptions > streak:
+        return Exceeded(LimitName.MAX_CONSECUTIVE_EXCEPTIONS, job.max_consecutive_exceptions, streak)
+    return None
+
+
+def _require_limit(name: LimitName, limit: object) -> None:
+    # bool is an int in Python, but `max_turns=True` is a mistake, not a limit of one turn.
+    if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and 0 <= limit <= MAX_LIMIT):
+        return
+    raise BadSetting(f"{name}={limit!r}: expected a whole number from 0 to {MAX_LIMIT}, or None (unlimited)")
+
+
+def _require_extension(extension: object) -> None:
+    is_bool = isinstance(extension, bool)
+    # The range also refuses NaN and infinity.
+    if isinstance(extension, int | float) and not is_bool and 0 <= extension <= MAX_EXTENSION:
+        return
+    raise BadSetting(
+        f"limit_extension_per_completion={extension!r}: expected a number from 0 to {MAX_EXTENSION:.0f}"
+    )

@@ -1,0 +1,123 @@
+"""Presets: named sets of environment variables, kept as `.env` files (000, Practical Presets)."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from dotenv.parser import Binding, parse_stream
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadSetting
+from statek_sim.harness.settings import StatekSettings
+from statek_sim.harness.variables import PREFIX, VARIABLES
+
+PRESETS_DIR: Final = Path(__file__).parent / "presets"
+"""Where the built-in presets are."""
+
+BUILT_IN: Final = ("default", "local", "interactive", "batch")
+"""Names of the built-in presets, each with the values that document 000 prints for it."""
+
+MAX_BYTES: Final = 1_000_000
+"""Largest preset file read; a preset is a few lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A preset: the variables its file sets, checked one by one.
+
+    `StatekSettings.from_env(preset.values)` are its settings.
+    """
+
+    name: str
+    path: Path
+    values: Mapping[str, str]
+
+
+def load_preset(name_or_path: str | Path) -> Preset:
+    """Return the built-in preset of that name, or else the one in the file at that path.
+
+    Raises `BadSetting`: no such preset or file, or one line `path:line: problem` for everything wrong in it.
+    """
+    path = _locate(name_or_path)
+    values: dict[str, str] = {}
+    first_line: dict[str, int] = {}
+    problems: list[str] = []
+    for line, binding in _bindings(path):
+        problem = _problem(binding, first_line)
+        if problem is not None:
+            problems.append(f"{path}:{line}: {problem}")
+        elif binding.key is not None and binding.value is not None:
+            values[binding.key] = binding.value
+            first_line[binding.key] = line
+    if problems:
+        raise BadSetting("\n".join(problems))
+    return Preset(path.stem, path, MappingProxyType(values))
+
+
+def _locate(name_or_path: str | Path) -> Path:
+    if name_or_path in BUILT_IN:
+        return PRESETS_DIR / f"{name_or_path}.env"
+    given = str(name_or_path)
+    # os.path answers False where pathlib raises: a name too long, a folder that may not be entered.
+    if os.path.isfile(given):
+        return Path(given)
+    if os.path.exists(given):
+        raise BadSetting(f"preset {given!r}: expected a file of KEY=VALUE lines, found something else")
+    known = ", ".join(BUILT_IN)
+    hint = suggestion(given, BUILT_IN)
+    raise BadSetting(f"preset {given!r}: no such file, and the built-in presets are {known}.{hint}")
+
+
+def _bindings(path: Path) -> Iterator[tuple[int, Binding]]:
+    """Yield each entry of the file with the number of the line it starts on; no comments or blank lines."""
+    for binding in parse_stream(io.StringIO(_read(path))):
+        if binding.key is None and not binding.error:
+            continue
+        # The parser counts blank lines before an entry as part of it.
+        written = binding.original.string
+        blank = written[: len(written) - len(written.lstrip())].count("\n")
+        yield binding.original.line + blank, binding
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise BadSetting(f"{path}: {path.stat().st_size} bytes; a preset has at most {MAX_BYTES}")
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadSetting(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BadSetting(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from None
+
+
+def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
+    """Return what is wrong with one entry, or None."""
+    name, text = binding.key, binding.value
+    if binding.error or name is None or text is None:
+        return f"{binding.original.string.strip()!r}: expected KEY=VALUE"
+    if name in first_line:
+        return f"{name}: already set on line {first_line[name]}"
+    if name not in VARIABLES and not name.upper().startswith(PREFIX):
+        return _unprefixed(name)
+    if not text:
+        return f"{name}: empty value; leave the line out to keep STATEK's default"
+    try:
+        StatekSettings.from_env({name: text})
+    except BadSetting as error:
+        return str(error)
+    return None
+
+
+def _unprefixed(name: str) -> str:
+    prefixed = PREFIX + name.upper()
+    advice = f"write {prefixed!r}" if prefixed in VARIABLES else f"expected a name with {PREFIX!r}"
+    return f"{name}: STATEK reads names without its prefix only as fields of its own .env file; {advice}"

@@ -1,0 +1,154 @@
+"""Tests of `statek_sim.runtime.model_name`; accepted and refused texts are those of 1.2.7 and 1.4.2."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from statek_sim.errors import BadSetting
+from statek_sim.harness.difficulty import TaskDifficulty
+from statek_sim.runtime.model_name import (
+    BadModelName,
+    model_for_provider,
+    model_label,
+    model_provider,
+    models_by_difficulty,
+    parse_model_name,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "params"),
+    [
+        ("gpt-4o", (None, None, "gpt-4o"), {}),
+        ("openai/gpt-4o", (None, "openai", "gpt-4o"), {}),
+        ("openrouter/openai/gpt-4o", ("openrouter", "openai", "gpt-4o"), {}),
+        (" a / b / c ", ("a", "b", "c"), {}),
+        ("gpt-4o/rl=50", (None, None, "gpt-4o"), {"rl": "50"}),
+        ("a/b/c/rl=5&t=1", ("a", "b", "c"), {"rl": "5", "t": "1"}),
+        ("m/rl=", (None, None, "m"), {"rl": ""}),
+        ("m/a=1&a=2", (None, None, "m"), {"a": "2"}),
+        ("a/b/c/d", ("a", "b", "c/d"), {}),
+        ("m/rl=50/x", ("m", "rl=50", "x"), {}),
+        ("a//m", ("a", None, "m"), {}),
+        ("/m", (None, None, "m"), {}),
+        ("rl=5", (None, None, None), {"rl": "5"}),
+    ],
+)
+def test_a_model_string_splits_into_its_parts(
+    text: str, parts: tuple[str | None, ...], params: dict[str, str]
+) -> None:
+    name = parse_model_name(text)
+    assert (name.provider, name.model_family, name.model) == parts
+    assert name.params == params
+
+
+def test_equal_names_are_equal_and_hash_alike() -> None:
+    one, other = parse_model_name("a/b/rl=5"), parse_model_name(" a/b/rl=5")
+    assert one == other
+    assert hash(one) == hash(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "model '': expected 'model', 'family/model' or 'provider/family/model'"),
+        ("  ", "model '  ': expected 'model', 'family/model' or 'provider/family/model'"),
+        ("m/rl=5&x", "model 'm/rl=5&x': expected parameters as 'key=value&...', got 'rl=5&x'"),
+    ],
+)
+def test_a_text_that_is_no_model_is_refused(text: str, message: str) -> None:
+    with pytest.raises(BadModelName, match=f"^{re.escape(message)}$"):
+        parse_model_name(text)
+
+
+def test_a_refused_model_is_a_bad_setting_and_a_value_error_as_in_statek() -> None:
+    assert issubclass(BadModelName, BadSetting)
+    assert issubclass(BadModelName, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("text", "provider", "sent"),
+    [
+        ("openai/gpt-4o", "OPENROUTER", "openai/gpt-4o"),
+        ("x/openai/gpt-4o/rl=5", "openrouter", "openai/gpt-4o"),
+        ("openai/gpt-4o", "OPENAI", "gpt-4o"),
+        ("openai/gpt-4o", None, "gpt-4o"),
+        ("gpt-4o", "OPENROUTER", "gpt-4o"),
+    ],
+)
+def test_only_openrouter_is_sent_the_family(text: str, provider: str | None, sent: str) -> None:
+    assert model_for_provider(text, provider) == sent
+
+
+@pytest.mark.parametrize("text", ["a/", "/", "rl=5", "a/b/"])
+def test_a_string_without_a_model_cannot_be_sent(text: str) -> None:
+    with pytest.raises(BadModelName, match=rf"^model '{text}': expected a model after the last '/'$"):
+        model_for_provider(text, "OPENAI")
+
+
+def test_a_provider_in_the_string_wins_over_the_default() -> None:
+    assert model_provider("azure/openai/gpt-4o", "OPENAI") == "azure"
+    assert model_provider("openai/gpt-4o", "OPENAI") == "OPENAI"
+    assert model_provider("gpt-4o") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "medium", "high"),
+    [
+        ("gpt-4o", "gpt-4o", "gpt-4o", "gpt-4o"),
+        (" gpt-4o ", "gpt-4o", "gpt-4o", "gpt-4o"),
+        ("L:a,M:b,H:c", "a", "b", "c"),
+        ("h:c, l:a ,m: b", "a", "b", "c"),
+        ("LM:a,H:b", "a", "a", "b"),
+        ("LMH:a", "a", "a", "a"),
+        ("LM:qwen3:free,H:b/rl=5", "qwen3:free", "qwen3:free", "b/rl=5"),
+    ],
+)
+def test_each_difficulty_has_its_model(text: str, low: str, medium: str, high: str) -> None:
+    models = models_by_difficulty(text)
+    assert [models[level] for level in TaskDifficulty] == [low, medium, high]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "expected a model, or a model for each of L, M and H"),
+        ("L:a,M:b", "no model for high; expected L, M and H"),
+        ("L:a", "no model for medium, high; expected L, M and H"),
+        ("L:a,L:b,M:c,H:d", "difficulty low is named twice"),
+    ],
+)
+def test_a_mapping_names_each_difficulty_once(text: str, problem: str) -> None:
+    with pytest.raises(BadModelName, match=f"^{re.escape(f'MODEL {text!r}: {problem}')}$"):
+        models_by_difficulty(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("llama3.1:8b", "llama3.1:8b"),
+        ("qwen/qwen3:free", "qwen/qwen3:free"),
+        ("L:a,M:b,x", "x"),
+        ("L:a,M:b,H:", "H:"),
+        (":a", ":a"),
+        (",L:a", ""),
+        ("LOW:a,M:b,H:c", "LOW:a"),
+        ("L M:a,H:b", "L M:a"),
+    ],
+)
+def test_any_colon_is_read_as_difficulty_labels(text: str, entry: str) -> None:
+    expected = (
+        f"MODEL {text!r}: a ':' means difficulty labels; "
+        f"expected 'L:', 'M:' or 'H:' and a model, got {entry!r}"
+    )
+    with pytest.raises(BadModelName, match=f"^{re.escape(expected)}$"):
+        models_by_difficulty(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"), [("gpt-4o", "gpt-4o"), ("LMH:a", "a"), ("LM:a,H:b", "L:a,M:a,H:b")]
+)
+def test_a_label_is_the_only_model_or_the_whole_mapping(text: str, label: str) -> None:
+    assert model_label(models_by_difficulty(text)) == label
