@@ -1,0 +1,1 @@
+"""What a conversation costs: bytes as STATEK counts them, tokens measured here, tokens as reported."""

