@@ -1,0 +1,7 @@
+"""LLM providers that need no network.
+
+`protocol` what a provider is · `script`, `condition` replies and when they apply · `scripted` plays a script
+· `function` a plain callable as a model · `delivery` turns a reply into a raw answer · `mismatch` what to say
+when script and job disagree · `openai` the wire format · `http_status` a failed status in words · `retry`
+when a client tries again · `network` forbids real connections · `contract` checks any provider.
+"""

@@ -1,0 +1,111 @@
+"""When a scripted reply applies: conditions on the request, and the rule that decides them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from statek_sim.errors import BadInput
+from statek_sim.providers.protocol import ChatRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextMatch:
+    """A demand on a text; every part that is given must hold.
+
+    `matches` is a regular expression that may match anywhere in the text (`re.search`).
+    """
+
+    contains: str | None = None
+    equals: str | None = None
+    matches: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.contains is None and self.equals is None and self.matches is None:
+            raise BadInput("a text match needs one of 'contains', 'equals' or 'matches'")
+        if self.matches is not None:
+            _check_pattern(self.matches)
+
+    def __str__(self) -> str:
+        parts = (("contains", self.contains), ("equals", self.equals), ("matches", self.matches))
+        return " and ".join(f"{verb} {wanted!r}" for verb, wanted in parts if wanted is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A demand on a request; every part that is given must hold.
+
+    `last_message` looks at the last message of any role, `tool_result` at the last message of role `tool`.
+    `turn` counts the LLM calls of the job from 1, `attempt` the tries of one call from 1. `at`: the virtual
+    second from which on it holds.
+    """
+
+    last_message: TextMatch | None = None
+    tool_result: TextMatch | None = None
+    turn: int | None = None
+    attempt: int | None = None
+    at: float | None = None
+
+    def __post_init__(self) -> None:
+        parts = (self.last_message, self.tool_result, self.turn, self.attempt, self.at)
+        if all(part is None for part in parts):
+            raise BadInput(
+                "a condition needs one of 'last_message', 'tool_result', 'turn', 'attempt' or 'at'"
+            )
+
+    def __str__(self) -> str:
+        parts = (
+            ("last message", self.last_message),
+            ("tool result", self.tool_result),
+            ("turn is", self.turn),
+            ("attempt is", self.attempt),
+            ("virtual second is at least", self.at),
+        )
+        return " and ".join(f"{subject} {wanted}" for subject, wanted in parts if wanted is not None)
+
+
+def contains(part: str) -> TextMatch:
+    """Demand a text with `part` in it."""
+    return TextMatch(contains=part)
+
+
+def equals(whole: str) -> TextMatch:
+    """Demand exactly this text."""
+    return TextMatch(equals=whole)
+
+
+def matches(pattern: str) -> TextMatch:
+    """Demand a text in which the regular expression `pattern` matches somewhere."""
+    return TextMatch(matches=pattern)
+
+
+def text_accepts(match: TextMatch, text: str) -> bool:
+    """Tell whether `text` meets `match`."""
+    return (
+        (match.contains is None or match.contains in text)
+        and (match.equals is None or match.equals == text)
+        and (match.matches is None or re.search(match.matches, text) is not None)
+    )
+
+
+def accepts(condition: Condition, request: ChatRequest) -> bool:
+    """Tell whether `request` meets `condition`. A request without any tool result meets no demand on one."""
+    if condition.turn is not None and condition.turn != request.turn:
+        return False
+    if condition.attempt is not None and condition.attempt != request.attempt:
+        return False
+    if condition.at is not None and request.at < condition.at:
+        return False
+    if condition.last_message is not None and not text_accepts(condition.last_message, request.last_message):
+        return False
+    if condition.tool_result is None:
+        return True
+    result = request.last_tool_result
+    return result is not None and text_accepts(condition.tool_result, result)
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise BadInput(f"'matches' is not a regular expression: {pattern!r}: {error}") from error

@@ -1,0 +1,223 @@
+"""A public checker that every provider passes, ours or a user's.
+
+def test_my_provider_keeps_the_contract() -> None:
+    check_provider(lambda: MyProvider("recording.json"))
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, NoReturn, SupportsIndex
+
+from statek_sim.errors import (
+    BadInput,
+    ContractViolation,
+    InvalidFormat,
+    NetworkForbidden,
+    ProviderFailure,
+    ScriptError,
+)
+from statek_sim.providers.network import forbid_network
+from statek_sim.providers.openai import parse_reply
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+from statek_sim.values import JSON, Message
+
+TURNS: Final = 64
+"""How many requests the built-in conversation has: a provider that answers them all counts as endless."""
+
+_TOOL: Final[dict[str, JSON]] = {
+    "type": "function",
+    "function": {
+        "name": "note",
+        "description": "Keep a note.",
+        "parameters": {"type": "object", "properties": {"body": {"type": "string"}}, "required": ["body"]},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a provider did with one request. `last` is true when it said that it has no more answers."""
+
+    kind: str
+    detail: bytes | str
+    latency: float
+    last: bool = False
+
+    def __str__(self) -> str:
+        shown = repr(self.detail)
+        shown = shown if len(shown) <= 200 else f"{shown[:197]}..."
+        return f"{self.kind} {shown} after {self.latency!r} s"
+
+
+def check_provider(
+    make_provider: Callable[[], Provider],
+    *,
+    requests: Sequence[ChatRequest] | None = None,
+    malformed_bodies: bool = False,
+) -> None:
+    """Check that what `make_provider` makes is a provider; else raise `ContractViolation` with one sentence.
+
+    `make_provider` is called twice and returns a fresh provider each time. Both are asked the same `requests`
+    (by default a conversation of `TURNS` turns of job `main`, agent `agent`) until one has no more answers.
+    Checked: `complete` returns a `RawReply` with bytes and a finite latency of 0 or more, or raises a
+    `ProviderFailure`, or a `ScriptError` when it has no answer, and then again when it is asked again; a body
+    is a chat completion, unless `malformed_bodies`; both providers do the same; a request is never changed;
+    nothing sleeps and nothing touches the network. At least one request is answered.
+    """
+    conversation = tuple(requests) if requests is not None else example_requests()
+    if not conversation:
+        raise BadInput("a provider cannot be checked without requests")
+    first = _outcomes(make_provider, conversation, malformed_bodies=malformed_bodies)
+    if first[0].last:
+        _violated(f"answered no request, so pass `requests` that it accepts: {first[0].detail!s}")
+    second = _outcomes(make_provider, conversation, malformed_bodies=malformed_bodies)
+    for number, (one, other) in enumerate(zip(first, second, strict=False), 1):
+        if one != other:
+            _violated(
+                f"is not repeatable: a fresh provider answered request {number} with {other}, not {one}"
+            )
+
+
+def example_requests(
+    *, role: str = "agent", job_id: str = "main", turns: int = TURNS
+) -> tuple[ChatRequest, ...]:
+    """Return the requests of one conversation that grows by a reply and a console output per turn."""
+    messages: list[Message] = [
+        {"role": "system", "content": "You are a careful worker."},
+        {"role": "user", "content": "Handle the next item."},
+    ]
+    requests = []
+    for turn in range(1, turns + 1):
+        requests.append(
+            ChatRequest(
+                job_id=job_id,
+                role=role,
+                turn=turn,
+                attempt=1,
+                at=float(turn),
+                model="gpt-4o",
+                messages=[dict(message) for message in messages],
+                tools=(_TOOL,),
+                temperature=None,
+                bytes_sent=100 * turn,
+            )
+        )
+        messages.append({"role": "assistant", "content": f"```python\nnote({turn})\n```"})
+        messages.append({"role": "user", "content": f"> noted {turn}"})
+    return tuple(requests)
+
+
+def _outcomes(
+    make_provider: Callable[[], Provider], requests: Sequence[ChatRequest], *, malformed_bodies: bool
+) -> list[_Outcome]:
+    """Ask a fresh provider until it has no more answers, and then once again."""
+    provider = make_provider()
+    if not callable(getattr(provider, "complete", None)):
+        _violated(f"has no method `complete`: {provider!r}")
+    outcomes: list[_Outcome] = []
+    for request in requests:
+        outcomes.append(_outcome(provider, request, malformed_bodies=malformed_bodies))
+        if outcomes[-1].last:
+            again = _outcome(provider, request, malformed_bodies=malformed_bodies)
+            if not again.last:
+                _violated(
+                    f"had no answer to turn {request.turn} of job {request.job_id!r}, then had one: {again}"
+                )
+            break
+    return outcomes
+
+
+def _outcome(provider: Provider, request: ChatRequest, *, malformed_bodies: bool) -> _Outcome:
+    """Ask once, and check everything that can be seen in one answer."""
+    before = _snapshot(request)
+    where = f"turn {request.turn} of job {request.job_id!r}"
+    with _no_sleep() as naps, forbid_network(allow_loopback=False) as network:
+        outcome = _answer(provider, request, where)
+    if naps:
+        _violated(f"slept for {naps[0]!r} real seconds at {where}, expected the time in `RawReply.latency`")
+    if network.attempts:
+        _violated(f"tried to reach {network.attempts[0].host!r} over the network at {where}")
+    if _snapshot(request) != before:
+        _violated(f"changed the request at {where}, expected it to be read only")
+    if not _is_duration(outcome.latency):
+        _violated(f"took {outcome.latency!r} virtual seconds at {where}, expected a finite number, 0 or more")
+    if isinstance(outcome.detail, bytes) and not malformed_bodies:
+        _check_body(outcome.detail, where)
+    return outcome
+
+
+def _answer(provider: Provider, request: ChatRequest, where: str) -> _Outcome:
+    try:
+        reply = provider.complete(request)
+    except ProviderFailure as failure:
+        return _Outcome(type(failure).__name__, str(failure), failure.latency)
+    except (ScriptError, _Slept, NetworkForbidden) as error:
+        return _Outcome(type(error).__name__, str(error), 0.0, last=True)
+    except Exception as error:  # noqa: BLE001  # a provider under test may raise anything
+        _violated(
+            f"raised {error!r} at {where}, expected a RawReply, a ProviderFailure or a ScriptError", error
+        )
+    if not isinstance(reply, RawReply):
+        close = getattr(reply, "close", None)
+        if callable(close):
+            # A coroutine that is never awaited would warn long after the sentence below was read.
+            close()
+        _violated(f"returned {type(reply).__name__} at {where}, expected RawReply")
+    if not isinstance(reply.body, bytes):
+        _violated(f"returned a body of type {type(reply.body).__name__} at {where}, expected bytes")
+    return _Outcome("RawReply", reply.body, reply.latency)
+
+
+def _check_body(body: bytes, where: str) -> None:
+    try:
+        parse_reply(body)
+    except (ValueError, RuntimeError, InvalidFormat, AttributeError, TypeError, LookupError) as error:
+        _violated(
+            f"returned a body that is no chat completion at {where}: {type(error).__name__}: {error}", error
+        )
+
+
+def _is_duration(latency: object) -> bool:
+    return (
+        isinstance(latency, int | float)
+        and not isinstance(latency, bool)
+        and math.isfinite(latency)
+        and latency >= 0
+    )
+
+
+def _snapshot(request: ChatRequest) -> str:
+    """Return all that a request says as text, so that a change anywhere in it shows."""
+    values = {name: getattr(request, name) for name in request.__slots__}
+    return json.dumps(values, default=list)
+
+
+class _Slept(BaseException):
+    """Stops a provider that would sleep; no `Exception`, so that its own retry code lets it through."""
+
+
+@contextmanager
+def _no_sleep() -> Iterator[list[float]]:
+    """Stop whoever calls `time.sleep`; give the seconds that were asked for."""
+    naps: list[float] = []
+
+    def refuse(seconds: float | SupportsIndex, /) -> NoReturn:
+        naps.append(float(seconds))
+        raise _Slept
+
+    original = time.sleep
+    time.sleep = refuse
+    try:
+        yield naps
+    finally:
+        time.sleep = original
+
+
+def _violated(sentence: str, cause: Exception | None = None) -> NoReturn:
+    raise ContractViolation(f"the provider {sentence}") from cause

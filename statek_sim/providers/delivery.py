@@ -1,0 +1,194 @@
+"""Turn a scripted reply into what a provider gives: a raw body, or a failure.
+
+Where code goes depends on the chat style of the agent that asked (STATEK_BEHAVIOUR 6.2):
+
+    MARKDOWN, MD_DIALOG   a ```python fence in the content CONSOLE, None         the raw content; fenced when
+    there is text beside it, which would run as code otherwise DIRECT                one `python_cli` tool
+    call
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, Literal, assert_never
+
+from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout
+from statek_sim.providers.http_status import http_error_text
+from statek_sim.providers.openai import NO_USAGE, ReportedUsage, WireToolCall, reply_body
+from statek_sim.providers.protocol import ChatRequest, ChatStyleName, RawReply
+from statek_sim.providers.script import (
+    Chat,
+    Computed,
+    HttpFault,
+    NoAnswer,
+    RawBody,
+    Reply,
+    ScriptedCall,
+    ScriptedUsage,
+    UsageKind,
+    as_reply,
+)
+
+CHAT_STYLES: Final[tuple[ChatStyleName, ...]] = ("CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT")
+
+Measure = Callable[[ChatRequest, str], tuple[int, int]]
+"""Counts the prompt and completion tokens of a call.
+
+The string is the reply's content, then the name and arguments of each tool call, joined by newlines.
+"""
+
+Styles = Mapping[str, ChatStyleName | None]
+"""Chat styles by agent role; a role that is not named speaks in the style of the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How an LLM speaks: the chat style per agent role and of every other role, and who counts tokens."""
+
+    styles: Styles
+    other: ChatStyleName | None
+    measure: Measure | None
+
+
+def manner(styles: Styles | ChatStyleName | None, measure: Measure | None) -> Manner:
+    """Return a `Manner`; a single style is every role's. Raises `BadInput` for an unknown style."""
+    by_role: Styles = styles if isinstance(styles, Mapping) else MappingProxyType({})
+    other = None if isinstance(styles, Mapping) else styles
+    for style in (*by_role.values(), other):
+        if style is not None and style not in CHAT_STYLES:
+            raise BadInput(f"a chat style is one of {', '.join(CHAT_STYLES)} or None, not {style!r}")
+    return Manner(by_role, other, measure)
+
+
+def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
+    """Give `reply` to `request`: return the raw answer, or raise the provider's failure."""
+    answer = reply.answer
+    match answer:
+        case Chat():
+            return _message(reply, answer, request, spoken)
+        case RawBody(body=body):
+            return RawReply(body, reply.latency)
+        case HttpFault(status=status):
+            raise ProviderHTTPError(http_error_text(status), status=status, latency=reply.latency)
+        case NoAnswer():
+            raise ProviderTimeout("", latency=reply.latency)
+        case Computed():
+            return deliver(_computed_reply(reply, answer, request), request, spoken)
+        case _:
+            assert_never(answer)
+
+
+def _computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Reply:
+    """Ask the callable. A `Reply` counts as it is, latencies added; str and bytes take the options around."""
+    result = answer.function(request)
+    if not isinstance(result, Reply | str | bytes):
+        raise BadInput(f"a callable answers with a Reply, a string of code or bytes, not {result!r}")
+    given = as_reply(result)
+    if isinstance(given.answer, Computed):
+        raise BadInput("a callable answered with another callable, expected an answer")
+    if not isinstance(result, Reply):
+        return replace(reply, answer=given.answer)
+    if given.condition is not None or given.job is not None or given.repeat != 1:
+        raise BadInput("a callable's reply is given at once: it has no condition, job or repeat of its own")
+    return replace(given, latency=reply.latency + given.latency)
+
+
+def _message(reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner) -> RawReply:
+    style = spoken.styles.get(request.role, spoken.other or request.chat_style)
+    content = _content(chat, style, reply.fence)
+    calls = _wire_calls(reply, chat, style, request.turn)
+    reason = None
+    if reply.truncated:
+        content, calls = _cut(content, calls)
+        reason = "length"
+    body = reply_body(
+        job_id=request.job_id,
+        turn=request.turn,
+        at=request.at + reply.latency,
+        model=request.model,
+        content=content,
+        calls=calls,
+        finish_reason=reason,
+        usage=_usage(reply, request, content, calls, spoken.measure),
+    )
+    return RawReply(body, reply.latency)
+
+
+def _content(chat: Chat, style: ChatStyleName | None, fence: bool | None) -> str | None:
+    if chat.code is None or (style == "DIRECT" and fence is None):
+        return chat.text
+    if fence is None:
+        fence = style in ("MARKDOWN", "MD_DIALOG") or chat.text is not None
+    return _with_code(chat.text, chat.code, fence=fence)
+
+
+@lru_cache(maxsize=4096)
+def _with_code(text: str | None, code: str, *, fence: bool) -> str:
+    block = "```python\n" + code.rstrip("\n") + "\n```" if fence else code
+    return block if text is None else f"{text}\n\n{block}"
+
+
+def _wire_calls(reply: Reply, chat: Chat, style: ChatStyleName | None, turn: int) -> tuple[WireToolCall, ...]:
+    scripted = chat.calls
+    if style == "DIRECT" and chat.code is not None and reply.fence is None:
+        scripted = (*scripted, _python_call(chat.code))
+    if not scripted and reply.malformed_arguments is None:
+        return ()
+    calls = tuple(_wire_call(call, turn, number) for number, call in enumerate(scripted, 1))
+    if reply.malformed_arguments is None:
+        return calls
+    if not calls:
+        raise BadInput("'malformed_arguments' needs a reply with a tool call")
+    return (*calls[:-1], replace(calls[-1], arguments=reply.malformed_arguments))
+
+
+def _wire_call(call: ScriptedCall, turn: int, number: int) -> WireToolCall:
+    return WireToolCall(f"call-{turn}-{number}" if call.id is None else call.id, call.name, call.arguments)
+
+
+@lru_cache(maxsize=4096)
+def _python_call(code: str) -> ScriptedCall:
+    return ScriptedCall("python_cli", {"code": code})
+
+
+@lru_cache(maxsize=4096)
+def _reported(usage: ScriptedUsage) -> ReportedUsage:
+    return ReportedUsage(
+        prompt=usage.prompt, completion=usage.completion, cached=usage.cached, cost=usage.cost
+    )
+
+
+def _cut(content: str | None, calls: tuple[WireToolCall, ...]) -> tuple[str | None, tuple[WireToolCall, ...]]:
+    """Lose the second half of what comes last: the last call's arguments, or the content."""
+    if calls:
+        last = calls[-1]
+        return content, (*calls[:-1], replace(last, arguments=last.arguments[: len(last.arguments) // 2]))
+    return content and content[: len(content) // 2], calls
+
+
+def _usage(
+    reply: Reply,
+    request: ChatRequest,
+    content: str | None,
+    calls: tuple[WireToolCall, ...],
+    measure: Measure | None,
+) -> ReportedUsage | None:
+    usage = reply.usage
+    if usage is UsageKind.ABSENT:
+        return NO_USAGE
+    match usage:
+        case ScriptedUsage():
+            return _reported(usage)
+        case UsageKind.NULL:
+            return None
+        case UsageKind.MEASURED:
+            if measure is None:
+                raise BadInput("'measured' usage needs an LLM that was given a `measure` function")
+            said = [content or "", *(part for call in calls for part in (call.name, call.arguments))]
+            prompt, completion = measure(request, "\n".join(said))
+            return ReportedUsage(prompt=prompt, completion=completion)
+        case _:
+            assert_never(usage)

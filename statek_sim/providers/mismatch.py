@@ -1,0 +1,147 @@
+"""What to say when a script and a job disagree. Texts only; the scripted LLM decides when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Answer, Chat, Computed, HttpFault, NoAnswer, RawBody, Reply
+from statek_sim.values import Message
+
+_TAIL = 3
+_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingReply:
+    """A reply that a script still has: its `position` from 1 under `key`, and how often it was `used`."""
+
+    key: str
+    position: int
+    reply: Reply
+    used: int
+
+    def __str__(self) -> str:
+        name = f"reply {self.position}" + (f" of {self.key!r}" if self.key else "")
+        return f"{name}: {describe(self.reply)}{_uses(self.reply, self.used)}"
+
+
+def exhausted_text(request: ChatRequest, key: str, total: int) -> str:
+    """Say that all `total` replies under `key` are used up."""
+    return "\n".join(
+        (
+            f"{_who(request)} asked for one more reply, but {_script(key)} has {_count(total)}, all used",
+            *conversation_tail(request.messages),
+            f"add a reply to {_script(key)}, or end the job before turn {request.turn} with exit(...)",
+        )
+    )
+
+
+def unmatched_text(request: ChatRequest, key: str, pending: Sequence[PendingReply]) -> str:
+    """Say what each `pending` reply under `key` waits for while none accepts `request`."""
+    return "\n".join(
+        (
+            f"{_who(request)} asked for a reply, but none of {len(pending)} left in {_script(key)} fits",
+            *conversation_tail(request.messages),
+            *_listing(pending),
+            "change a condition, or add a reply without one",
+        )
+    )
+
+
+def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
+    """Say that no script is meant for the job that asked."""
+    known = ", ".join(repr(key) for key in keys) or "nobody"
+    return "\n".join(
+        (
+            f"{_who(request)} asked for a reply, but there are scripts for {known} only",
+            *conversation_tail(request.messages),
+            f"add a script for {request.role!r} or 'job:{request.job_id}'",
+        )
+    )
+
+
+def unused_text(pending: Sequence[PendingReply]) -> str:
+    """Say which replies no job asked for."""
+    return "\n".join(
+        (
+            f"the run ended with {_count(len(pending))} that no job asked for",
+            *_listing(pending),
+            "remove them, or let the jobs run longer",
+        )
+    )
+
+
+def conversation_tail(messages: Sequence[Message]) -> list[str]:
+    """Return the last three messages, a shortened line each."""
+    return [f"  {_message_line(message)}" for message in messages[-_TAIL:]] or ["  (no messages yet)"]
+
+
+def describe(reply: Reply) -> str:
+    """Return the reply in a few words, with what it waits for."""
+    limits = [f"for job {reply.job!r}"] if reply.job is not None else []
+    limits += [f"when {reply.condition}"] if reply.condition is not None else []
+    return " ".join((_describe_answer(reply.answer), *limits))
+
+
+def shorten(content: str, limit: int = 80) -> str:
+    """Return `content` in one line of at most `limit` characters; a longer one loses its middle."""
+    line = content.replace("\n", "\\n")
+    if len(line) <= limit:
+        return line
+    half = (limit - 5) // 2
+    return f"{line[:half]} ... {line[-half:]}"
+
+
+def _describe_answer(answer: Answer) -> str:
+    match answer:
+        case Chat(text=text, code=code, calls=calls):
+            parts = [f"text '{shorten(text)}'"] if text is not None else []
+            parts += [f"code '{shorten(code)}'"] if code is not None else []
+            parts += [f"tool call {call.name!r}" for call in calls]
+            return " and ".join(parts) or "an empty message"
+        case HttpFault(status=status):
+            return f"HTTP {status}"
+        case NoAnswer():
+            return "timeout"
+        case RawBody(body=body):
+            return f"body '{shorten(body.decode(errors='replace'))}'"
+        case Computed(function=function):
+            return f"callable {getattr(function, '__qualname__', type(function).__qualname__)!r}"
+
+
+def _message_line(message: Message) -> str:
+    content = message.get("content")
+    said = [shorten(content)] if isinstance(content, str) and content else []
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            said.append(f"[calls {function.get('name')} {shorten(str(function.get('arguments')))}]")
+    return f"{message.get('role')}: {' '.join(said)}"
+
+
+def _listing(pending: Sequence[PendingReply]) -> list[str]:
+    lines = [f"  {entry}" for entry in pending[:_LISTED]]
+    if len(pending) > _LISTED:
+        lines.append(f"  ... and {len(pending) - _LISTED} more")
+    return lines
+
+
+def _uses(reply: Reply, used: int) -> str:
+    if reply.repeat is None:
+        return f" (repeats forever, used {used} times)"
+    return f" (used {used} of {reply.repeat} times)" if reply.repeat > 1 else ""
+
+
+def _who(request: ChatRequest) -> str:
+    return f"job {request.job_id!r} (agent {request.role!r}, turn {request.turn}, attempt {request.attempt})"
+
+
+def _script(key: str) -> str:
+    return f"script {key!r}" if key else "the script"
+
+
+def _count(total: int) -> str:
+    return "1 reply" if total == 1 else f"{total} replies"

@@ -1,0 +1,147 @@
+"""A switch that forbids real network connections while tests run.
+
+It watches Python's `socket` module, so it covers what is built on it: asyncio's default loop, `http.client`,
+urllib, requests, httpx, ssl. Native network code that bypasses that module (uvloop, grpc, a C driver) is not
+seen; this is a seat belt for tests, not a sandbox.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Final
+
+from statek_sim.errors import NetworkForbidden
+
+_SENDING: Final = ("connect", "connect_ex", "sendto", "sendmsg")
+_RESOLVING: Final = ("getaddrinfo", "gethostbyname", "gethostbyname_ex")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A forbidden connection or name lookup that code tried. `port` is None for a lookup that names none."""
+
+    host: str
+    port: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkGuard:
+    """What `forbid_network` saw: `attempts` lists what was refused, also where code hid the error."""
+
+    allow_loopback: bool
+    attempts: list[Attempt] = field(default_factory=list)
+
+    def check_connection(self, family: int, address: object) -> None:
+        """Raise `NetworkForbidden` unless a socket of this family may talk to `address`."""
+        if family == socket.AF_UNIX:
+            return
+        host, port = _host_and_port(address)
+        if not (self.allow_loopback and is_loopback(host)):
+            self._refuse(Attempt(host, port))
+
+    def check_lookup(self, host: object, port: object) -> None:
+        """Raise `NetworkForbidden` when looking up `host` would ask a name server."""
+        name = host.decode("ascii", "replace") if isinstance(host, bytes | bytearray) else host
+        if isinstance(name, str) and name and _address(name) is None and not is_loopback(name):
+            self._refuse(Attempt(name, port if isinstance(port, int) else None))
+
+    def _refuse(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+        port = "" if attempt.port is None else f" port {attempt.port}"
+        raise NetworkForbidden(
+            f"a real network connection to {attempt.host!r}{port} is forbidden here; "
+            "answer it with a scripted provider or tool, or allow the network for this test"
+        )
+
+
+@contextmanager
+def forbid_network(*, allow_loopback: bool = True) -> Iterator[NetworkGuard]:
+    """Make every real connection raise `NetworkForbidden` inside the `with` block, in all threads.
+
+    Unix sockets stay allowed, and so do `localhost`, 127.0.0.0/8 and ::1 unless `allow_loopback` is off;
+    binding and listening always. `NetworkForbidden` is no `OSError`, so retry code does not swallow it.
+    Blocks nest: the strictest one that is open decides, and each one restores on exit what it found.
+    """
+    guard = NetworkGuard(allow_loopback)
+    with ExitStack() as restore:
+        for name in _SENDING:
+            _replace(restore, socket.socket, name, _guarded_send(guard, name))
+        for name in _RESOLVING:
+            _replace(restore, socket, name, _guarded_lookup(guard, name))
+        yield guard
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether `host` is this machine's loopback: `localhost`, a name under it, or a loopback address."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    address = _address(host)
+    # Before Python 3.13 an IPv4 address in IPv6 clothes was never a loopback.
+    mapped = getattr(address, "ipv4_mapped", None)
+    return address is not None and bool((mapped or address).is_loopback)
+
+
+def _guarded_send(guard: NetworkGuard, name: str) -> Callable[..., object]:
+    """Wrap the method `name` of `socket.socket`, whose arguments are positional only."""
+    original: Callable[..., object] = getattr(socket.socket, name)
+
+    def guarded(self: socket.socket, *args: object) -> object:
+        peer = _peer(name, args)
+        if peer is not None:
+            guard.check_connection(self.family, peer)
+        return original(self, *args)
+
+    return guarded
+
+
+def _guarded_lookup(guard: NetworkGuard, name: str) -> Callable[..., object]:
+    """Wrap the function `name` of the `socket` module."""
+    original: Callable[..., object] = getattr(socket, name)
+
+    def guarded(*args: object, **options: object) -> object:
+        host = args[0] if args else options.get("host")
+        port = args[1] if len(args) > 1 else options.get("port")
+        guard.check_lookup(host, port)
+        return original(*args, **options)
+
+    return guarded
+
+
+def _peer(name: str, args: tuple[object, ...]) -> object | None:
+    """Return the address argument; None when there is none, as for a send on a connected socket."""
+    if name == "sendto":
+        return args[-1] if len(args) > 1 else None
+    place = 3 if name == "sendmsg" else 0
+    return args[place] if len(args) > place else None
+
+
+def _replace(
+    restore: ExitStack, owner: type | ModuleType, name: str, replacement: Callable[..., object]
+) -> None:
+    """Set an attribute until `restore` closes. An inherited one is deleted again rather than pinned."""
+    if name in vars(owner):
+        restore.callback(setattr, owner, name, vars(owner)[name])
+    else:
+        restore.callback(delattr, owner, name)
+    setattr(owner, name, replacement)
+
+
+def _host_and_port(address: object) -> tuple[str, int | None]:
+    if not isinstance(address, tuple) or not address:
+        return repr(address), None
+    host = address[0]
+    port = address[1] if len(address) > 1 and isinstance(address[1], int) else None
+    return (host if isinstance(host, str) else repr(host)), port
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that `host` spells, or None for a name."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None

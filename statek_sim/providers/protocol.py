@@ -1,0 +1,81 @@
+"""What a provider is: a request goes in, a raw HTTP response body comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from statek_sim.values import JSON, Message, ToolSpec
+
+
+ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
+"""STATEK's chat styles by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One LLM call of one job, as its provider sees it.
+
+    `chat_style` is not sent; it tells a fake in which form the job executes code.
+    `turn` counts the LLM calls of the job from 1; a retry keeps the turn and raises `attempt`.
+    `bytes_sent` is the size STATEK meters (`metering.wire`), `at` is virtual seconds.
+    `messages` is a snapshot: later turns never change it.
+    """
+
+    job_id: str
+    role: str
+    turn: int
+    attempt: int
+    at: float
+    model: str
+    messages: Sequence[Message]
+    tools: tuple[ToolSpec, ...]
+    temperature: float | None
+    bytes_sent: int
+    chat_style: ChatStyleName | None = None
+
+    @property
+    def last_message(self) -> str:
+        """The text of the last message, or the empty string."""
+        if not self.messages:
+            return ""
+        content = self.messages[-1].get("content")
+        return content if isinstance(content, str) else ""
+
+    @property
+    def last_tool_result(self) -> str | None:
+        """The text of the last `tool` message, or None when there is none."""
+        for message in reversed(self.messages):
+            if message.get("role") == "tool":
+                content = message.get("content")
+                return content if isinstance(content, str) else ""
+        return None
+
+    def body(self) -> dict[str, JSON]:
+        """Return the whole JSON request body, keys in STATEK's order (STATEK_BEHAVIOUR 12)."""
+        body: dict[str, JSON] = {"model": self.model, "messages": [dict(m) for m in self.messages]}
+        if self.tools:
+            body["tools"] = [dict(spec) for spec in self.tools]
+        if self.temperature is not None:
+            body["temperature"] = self.temperature
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class RawReply:
+    """A successful HTTP answer: the raw body, and the virtual seconds it took to arrive."""
+
+    body: bytes
+    latency: float = 0.0
+
+
+class Provider(Protocol):
+    """Anything that answers chat requests.
+
+    `complete` returns the raw body of a successful answer, or raises `ProviderHTTPError` or
+    `ProviderTimeout`. It never sleeps and never reads a clock: time goes into `latency`.
+    """
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Answer one request."""

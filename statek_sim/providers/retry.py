@@ -1,0 +1,49 @@
+"""How STATEK's client waits and tries again (STATEK_BEHAVIOUR 8, last point; checked with 1.4.2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from statek_sim.errors import ProviderFailure, ProviderHTTPError, ProviderTimeout
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+
+CLIENT_TIMEOUT: Final = 60.0
+"""Virtual seconds that the client waits for an answer."""
+
+RETRY_DELAYS: Final = (3.0, 15.0)
+"""Virtual seconds between the first and second attempt, and between the second and third."""
+
+MAX_ATTEMPTS: Final = len(RETRY_DELAYS) + 1
+"""Attempts per LLM call; the failure of the last one ends the job."""
+
+
+def is_temporary(failure: ProviderFailure) -> bool:
+    """Tell whether STATEK tries again after `failure`: a timeout, or HTTP 408, 429 and 500 to 599."""
+    if isinstance(failure, ProviderHTTPError):
+        return failure.status in (408, 429) or 500 <= failure.status <= 599
+    return isinstance(failure, ProviderTimeout)
+
+
+def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
+    """Return the virtual seconds to wait after attempt `attempt` (from 1) failed; None: no more attempts."""
+    if attempt < 1:
+        raise ValueError(f"attempts count from 1, not {attempt!r}")
+    if attempt >= MAX_ATTEMPTS or not is_temporary(failure):
+        return None
+    return RETRY_DELAYS[attempt - 1]
+
+
+def ask(provider: Provider, request: ChatRequest) -> RawReply:
+    """Ask `provider` as STATEK's client does: a longer wait than `CLIENT_TIMEOUT` is a `ProviderTimeout`.
+
+    The timeout's text is empty, like that of httpx's `ReadTimeout`.
+    """
+    try:
+        reply = provider.complete(request)
+    except ProviderFailure as failure:
+        if failure.latency > CLIENT_TIMEOUT:
+            raise ProviderTimeout("", latency=CLIENT_TIMEOUT) from failure
+        raise
+    if reply.latency > CLIENT_TIMEOUT:
+        raise ProviderTimeout("", latency=CLIENT_TIMEOUT)
+    return reply

@@ -1,0 +1,289 @@
+"""What a scripted LLM answers: frozen replies, and short constructors that read well in a test.
+
+    [code("item = fetch_next_item(owner)"), fault(429), tool_call("close_item", item="item"),
+     text("Approved.").when(tool_result="approval").after(2.0), code("exit('ok')")]
+
+A plain string in a script means `code(...)`; a plain callable means `computed(...)`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from statek_sim.errors import BadInput
+from statek_sim.providers.condition import Condition, TextMatch, contains
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.retry import CLIENT_TIMEOUT
+from statek_sim.values import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedCall:
+    """One tool call of a reply. `id` None means `call-<turn>-<n>`, n counting the calls of the reply from 1.
+
+    `arguments` is `args` as the JSON text that is sent.
+    """
+
+    name: str
+    args: Mapping[str, JSON]
+    id: str | None = None
+    arguments: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            arguments = json.dumps(dict(self.args), ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"the arguments of tool call {self.name!r} are not JSON: {error}") from error
+        # The one way to fill in a derived field of a frozen value.
+        object.__setattr__(self, "arguments", arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """A chat message: text, code and tool calls in any mix. How code travels depends on the chat style."""
+
+    text: str | None = None
+    code: str | None = None
+    calls: tuple[ScriptedCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HttpFault:
+    """An HTTP status from 400 to 599. STATEK ignores `retry_after` (seconds); real servers send it."""
+
+    status: int
+    retry_after: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 400 <= self.status <= 599:
+            raise BadInput(f"an HTTP fault has a status from 400 to 599, not {self.status!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """The provider says nothing until the client gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawBody:
+    """A successful answer with exactly this body, well-formed or not."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """An answer that a callable makes from the request."""
+
+    function: ReplyFunction
+
+
+Answer = Chat | HttpFault | NoAnswer | RawBody | Computed
+"""Everything a provider can do with a request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedUsage:
+    """Usage that the provider reports: tokens, and cost in its currency. A count of None is sent as null."""
+
+    prompt: int | None = 0
+    completion: int | None = 0
+    cached: int | None = 0
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.cost is not None and not math.isfinite(self.cost):
+            raise BadInput(f"a reported cost is a finite number, not {self.cost!r}")
+
+
+class UsageKind(Enum):
+    """The ways to report usage without saying numbers."""
+
+    ABSENT = "absent"
+    """The body has no `usage` key."""
+    NULL = "null"
+    """The body says `"usage": null`, which ends a STATEK job."""
+    MEASURED = "measured"
+    """The body reports what the scripted LLM's `measure` function counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One line of a script: an answer, when it may be given, and how.
+
+    `latency`: virtual seconds until the answer (or failure) arrives. `condition`: None means "by position".
+    `repeat`: how often it may be given; None means forever. `job`: only this job may take it.
+    `truncated`: the last tool call's arguments, or the content, are cut in half, with finish reason `length`.
+    `malformed_arguments`: sent verbatim as the arguments of the last tool call.
+    `fence`: whether code is fenced; None leaves it to the chat style.
+    """
+
+    answer: Answer
+    latency: float = 0.0
+    usage: ScriptedUsage | UsageKind = UsageKind.ABSENT
+    condition: Condition | None = None
+    repeat: int | None = 1
+    job: str | None = None
+    truncated: bool = False
+    malformed_arguments: str | None = None
+    fence: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.latency) and self.latency >= 0):
+            raise BadInput(f"latency is a finite number of seconds, 0 or more, not {self.latency!r}")
+        if self.repeat is not None and self.repeat < 1:
+            raise BadInput(f"a reply repeats 1 time or more, or None for ever, not {self.repeat!r}")
+        if not isinstance(self.answer, Chat | Computed):
+            self._refuse_message_options()
+
+    def _refuse_message_options(self) -> None:
+        options = {
+            "usage": self.usage is not UsageKind.ABSENT,
+            "truncated": self.truncated,
+            "malformed_arguments": self.malformed_arguments is not None,
+            "fence": self.fence is not None,
+        }
+        for option in (name for name, given in options.items() if given):
+            raise BadInput(f"{option!r} needs a reply with a message, not {type(self.answer).__name__}")
+
+    def after(self, seconds: float) -> Reply:
+        """Arrive `seconds` of virtual time after the request."""
+        return replace(self, latency=seconds)
+
+    def when(
+        self,
+        last_message: str | TextMatch | None = None,
+        *,
+        tool_result: str | TextMatch | None = None,
+        turn: int | None = None,
+        attempt: int | None = None,
+        at: float | None = None,
+    ) -> Reply:
+        """Answer only a request like this; a plain string means "contains". See `Condition`."""
+        return replace(
+            self,
+            condition=Condition(
+                last_message=_text_match(last_message),
+                tool_result=_text_match(tool_result),
+                turn=turn,
+                attempt=attempt,
+                at=at,
+            ),
+        )
+
+    def times(self, count: int) -> Reply:
+        """Answer `count` requests."""
+        return replace(self, repeat=count)
+
+    def forever(self) -> Reply:
+        """Answer any number of requests. Without a condition no later reply is ever reached."""
+        return replace(self, repeat=None)
+
+    def only_for(self, job: str) -> Reply:
+        """Answer only the job with this id."""
+        return replace(self, job=job)
+
+    def reporting(
+        self,
+        *,
+        prompt: int | None = 0,
+        completion: int | None = 0,
+        cached: int | None = 0,
+        cost: float | None = None,
+    ) -> Reply:
+        """Report this usage: tokens, and cost in the provider's currency."""
+        return self.with_usage(ScriptedUsage(prompt=prompt, completion=completion, cached=cached, cost=cost))
+
+    def with_usage(self, usage: ScriptedUsage | UsageKind) -> Reply:
+        """Report `usage`."""
+        return replace(self, usage=usage)
+
+    def cut_short(self) -> Reply:
+        """Lose the second half of the answer."""
+        return replace(self, truncated=True)
+
+    def with_arguments(self, raw: str) -> Reply:
+        """Send `raw`, JSON or not, as the arguments of the last tool call."""
+        return replace(self, malformed_arguments=raw)
+
+    def fenced(self, *, fence: bool) -> Reply:
+        """Fence the code or send it raw, whatever the chat style says."""
+        return replace(self, fence=fence)
+
+
+ReplyFunction = Callable[[ChatRequest], Reply | str | bytes]
+"""A plain callable as a model: a string it returns is code, bytes are a raw body."""
+
+ScriptEntry = Reply | str | ReplyFunction
+"""What a script may list."""
+
+
+def code(source: str) -> Reply:
+    """Answer with Python code in the form that the agent's chat style executes."""
+    return Reply(answer=Chat(code=source))
+
+
+def text(content: str) -> Reply:
+    """Answer with exactly this content."""
+    return Reply(answer=Chat(text=content))
+
+
+def tool_call(name: str, /, **args: JSON) -> Reply:
+    """Answer with one tool call."""
+    return tool_calls(ScriptedCall(name, args))
+
+
+def tool_calls(*calls: ScriptedCall, text: str | None = None, code: str | None = None) -> Reply:
+    """Answer with several tool calls, and maybe text or code beside them."""
+    return Reply(answer=Chat(text=text, code=code, calls=calls))
+
+
+def python(source: str) -> Reply:
+    """Answer with one `python_cli` tool call."""
+    return tool_call("python_cli", code=source)
+
+
+def fault(status: int, *, retry_after: float | None = None) -> Reply:
+    """Fail with an HTTP status, such as 429 or 500."""
+    return Reply(answer=HttpFault(status, retry_after))
+
+
+def timeout() -> Reply:
+    """Say nothing: the client gives up after its 60 virtual seconds, or earlier with `.after(seconds)`."""
+    return Reply(answer=NoAnswer(), latency=CLIENT_TIMEOUT)
+
+
+def raw(body: bytes | str | Mapping[str, JSON]) -> Reply:
+    """Answer with exactly this body; a mapping is dumped as compact JSON."""
+    if isinstance(body, bytes):
+        return Reply(answer=RawBody(body))
+    document = (
+        body if isinstance(body, str) else json.dumps(dict(body), ensure_ascii=False, separators=(",", ":"))
+    )
+    return Reply(answer=RawBody(document.encode(errors="surrogatepass")))
+
+
+def computed(function: ReplyFunction) -> Reply:
+    """Answer with what `function` makes of the request."""
+    return Reply(answer=Computed(function))
+
+
+def as_reply(entry: ScriptEntry | bytes) -> Reply:
+    """Return the reply that a script entry, or a callable's result, stands for."""
+    if isinstance(entry, Reply):
+        return entry
+    if isinstance(entry, str):
+        return code(entry)
+    if isinstance(entry, bytes):
+        return raw(entry)
+    if callable(entry):
+        return computed(entry)
+    raise BadInput(f"a reply is a Reply, a string of code, bytes or a callable, not {entry!r}")
+
+
+def _text_match(wanted: str | TextMatch | None) -> TextMatch | None:
+    return contains(wanted) if isinstance(wanted, str) else wanted

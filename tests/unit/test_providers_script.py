@@ -1,0 +1,140 @@
+"""The values of a script and their constructors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from statek_sim.errors import BadInput
+from statek_sim.providers.condition import Condition, contains, equals
+from statek_sim.providers.script import (
+    Chat,
+    Computed,
+    HttpFault,
+    NoAnswer,
+    RawBody,
+    Reply,
+    ScriptedCall,
+    ScriptedUsage,
+    UsageKind,
+    as_reply,
+    code,
+    computed,
+    fault,
+    python,
+    raw,
+    text,
+    timeout,
+    tool_call,
+    tool_calls,
+)
+
+
+def test_constructors_say_what_is_answered() -> None:
+    assert code("x = 1").answer == Chat(code="x = 1")
+    assert text("done").answer == Chat(text="done")
+    assert fault(429, retry_after=2.0).answer == HttpFault(429, 2.0)
+    assert raw(b"{}").answer == RawBody(b"{}")
+    assert python("x = 1").answer == Chat(calls=(ScriptedCall("python_cli", {"code": "x = 1"}),))
+
+
+def test_a_tool_call_takes_arguments_named_like_its_own_parameters() -> None:
+    reply = tool_call("report", id="s-1", name="n")
+    assert reply.answer == Chat(calls=(ScriptedCall("report", {"id": "s-1", "name": "n"}),))
+
+
+def test_several_tool_calls_may_come_with_text_and_code() -> None:
+    first, second = ScriptedCall("a", {}), ScriptedCall("b", {"x": 1}, "my-id")
+    assert tool_calls(first, second, text="so", code="y").answer == Chat(
+        text="so", code="y", calls=(first, second)
+    )
+
+
+def test_a_timeout_takes_the_clients_sixty_seconds_unless_told_otherwise() -> None:
+    assert (timeout().answer, timeout().latency) == (NoAnswer(), 60.0)
+    assert timeout().after(5).latency == 5
+
+
+def test_a_raw_mapping_is_dumped_as_compact_json() -> None:
+    assert raw({"choices": [], "é": None}).answer == RawBody('{"choices":[],"é":null}'.encode())
+    assert raw("<html>").answer == RawBody(b"<html>")
+
+
+def test_chained_options_build_one_frozen_reply() -> None:
+    reply = (
+        text("ok")
+        .after(2.5)
+        .when("approve", tool_result=equals("yes"), turn=3)
+        .times(2)
+        .only_for("main")
+        .reporting(prompt=10, completion=4, cost=0.5)
+    )
+    assert reply == Reply(
+        answer=Chat(text="ok"),
+        latency=2.5,
+        condition=Condition(last_message=contains("approve"), tool_result=equals("yes"), turn=3),
+        repeat=2,
+        job="main",
+        usage=ScriptedUsage(prompt=10, completion=4, cost=0.5),
+    )
+
+
+def test_options_leave_the_original_reply_alone() -> None:
+    plain = code("x")
+    plain.forever()
+    plain.cut_short()
+    assert plain == code("x")
+    assert code("x").forever().repeat is None
+
+
+def test_a_script_entry_is_a_reply_code_bytes_or_a_callable() -> None:
+    def model(request: object) -> str:
+        return "x"
+
+    assert as_reply("x = 1") == code("x = 1")
+    assert as_reply(b"{}") == raw(b"{}")
+    assert as_reply(model) == computed(model)
+    assert as_reply(model).answer == Computed(model)
+    with pytest.raises(BadInput, match=r"^a reply is a Reply, a string of code, bytes or a callable, not 5$"):
+        as_reply(5)  # type: ignore[arg-type]  # what a typo gives
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_latency_is_finite_and_not_negative(seconds: float) -> None:
+    with pytest.raises(BadInput, match=r"^latency is a finite number of seconds, 0 or more, not "):
+        code("x").after(seconds)
+
+
+def test_a_reply_repeats_at_least_once() -> None:
+    with pytest.raises(BadInput, match=r"^a reply repeats 1 time or more, or None for ever, not 0$"):
+        code("x").times(0)
+
+
+@pytest.mark.parametrize("status", [200, 304, 399, 600])
+def test_a_fault_is_a_failed_status(status: int) -> None:
+    with pytest.raises(BadInput, match=rf"^an HTTP fault has a status from 400 to 599, not {status}$"):
+        fault(status)
+
+
+@pytest.mark.parametrize("reply", [fault(500), timeout(), raw(b"{}")])
+def test_message_options_are_refused_where_there_is_no_message(reply: Reply) -> None:
+    kind = type(reply.answer).__name__
+    with pytest.raises(BadInput, match=rf"^'usage' needs a reply with a message, not {kind}$"):
+        reply.with_usage(UsageKind.MEASURED)
+    with pytest.raises(BadInput, match=rf"^'truncated' needs a reply with a message, not {kind}$"):
+        reply.cut_short()
+    with pytest.raises(BadInput, match=rf"^'malformed_arguments' needs a reply with a message, not {kind}$"):
+        reply.with_arguments("{")
+    with pytest.raises(BadInput, match=rf"^'fence' needs a reply with a message, not {kind}$"):
+        replace(reply, fence=True)
+
+
+def test_a_reported_cost_is_finite() -> None:
+    with pytest.raises(BadInput, match=r"^a reported cost is a finite number, not nan$"):
+        text("x").reporting(cost=float("nan"))
+
+
+def test_arguments_that_are_not_json_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"^the arguments of tool call 't' are not JSON: Object of type set "):
+        ScriptedCall("t", {"x": {1}})  # type: ignore[dict-item]  # what a typo gives
