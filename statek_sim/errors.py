@@ -93,13 +93,13 @@ class ContractViolation(StatekSimError):
     """A provider broke the contract that `check_provider` checks."""
 
 
-class LLM_HarnessError(Exception):  # noqa: N801, N818  # STATEK's own name
+class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name
     """A harness limit was exceeded (000, When Checks Run)."""
 
 
-class InvalidFormat(Exception):  # noqa: N818  # STATEK's own name
+class InvalidFormat(Exception):  # STATEK's own name
     """A provider's tool call cannot be parsed (STATEK_BEHAVIOUR 6.6)."""
 
 
-class SandboxViolation(RuntimeError):  # noqa: N818  # STATEK's own name
+class SandboxViolation(RuntimeError):  # STATEK's own name
     """Model-written code breaks the restricted policy (STATEK_BEHAVIOUR 3)."""

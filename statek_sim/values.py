@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-
 JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 """Anything `json.dumps` takes."""
 

@@ -1,0 +1,116 @@
+"""A deterministic reference runtime for STATEK agents, a scripted LLM, and scenario suites.
+
+The names that agents, tools and tests use are importable from here. Nothing is loaded until it is used, so
+importing this package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from statek_sim.clock import VirtualClock as VirtualClock
+    from statek_sim.errors import LLM_HarnessError as LLM_HarnessError
+    from statek_sim.errors import StatekSimError as StatekSimError
+    from statek_sim.harness.current import get_llm_harness as get_llm_harness
+    from statek_sim.harness.current import get_statek_settings as get_statek_settings
+    from statek_sim.harness.harness import LLM_Harness as LLM_Harness
+    from statek_sim.harness.preset import load_preset as load_preset
+    from statek_sim.harness.settings import StatekSettings as StatekSettings
+    from statek_sim.providers.contract import check_provider as check_provider
+    from statek_sim.providers.function import FunctionLLM as FunctionLLM
+    from statek_sim.providers.network import forbid_network as forbid_network
+    from statek_sim.providers.protocol import ChatRequest as ChatRequest
+    from statek_sim.providers.protocol import Provider as Provider
+    from statek_sim.providers.protocol import RawReply as RawReply
+    from statek_sim.providers.scripted import ScriptedLLM as ScriptedLLM
+    from statek_sim.runtime.agents import Agent as Agent
+    from statek_sim.runtime.agents import DialogAgent as DialogAgent
+    from statek_sim.runtime.agents import RecurringReminder as RecurringReminder
+    from statek_sim.runtime.builtin_tools import get_all as get_all
+    from statek_sim.runtime.builtin_tools import get_any as get_any
+    from statek_sim.runtime.chat_style import ChatStyle as ChatStyle
+    from statek_sim.runtime.context import get_current_agent as get_current_agent
+    from statek_sim.runtime.context import get_current_agent_name as get_current_agent_name
+    from statek_sim.runtime.context import get_current_job as get_current_job
+    from statek_sim.runtime.error_handlers import error_handler as error_handler
+    from statek_sim.runtime.error_handlers import is_valid_error_handler as is_valid_error_handler
+    from statek_sim.runtime.futures import FutureError as FutureError
+    from statek_sim.runtime.futures import FutureResult as FutureResult
+    from statek_sim.runtime.futures import temporal as temporal
+    from statek_sim.runtime.job import Job as Job
+    from statek_sim.runtime.job import JobDef as JobDef
+    from statek_sim.runtime.pyenv import PyEnv as PyEnv
+    from statek_sim.runtime.runtime import Runtime as Runtime
+    from statek_sim.runtime.signals import Signal as Signal
+    from statek_sim.runtime.status import JobStatus as JobStatus
+    from statek_sim.runtime.subtasks import SubTaskHandler as SubTaskHandler
+    from statek_sim.runtime.subtasks import SubTaskState as SubTaskState
+    from statek_sim.runtime.subtasks import TaskError as TaskError
+    from statek_sim.runtime.subtasks import complete_sub_task as complete_sub_task
+    from statek_sim.runtime.subtasks import create_sub_task as create_sub_task
+    from statek_sim.runtime.subtasks import subtask as subtask
+    from statek_sim.runtime.task import create_new_job as create_new_job
+    from statek_sim.runtime.task import delegate_mute_dialog as delegate_mute_dialog
+    from statek_sim.runtime.task import delegate_mute_task as delegate_mute_task
+    from statek_sim.runtime.task import delegate_task as delegate_task
+    from statek_sim.runtime.task import start_dialog as start_dialog
+    from statek_sim.runtime.tools import tool as tool
+
+_HOMES: Final = {
+    "statek_sim.clock": ("VirtualClock",),
+    "statek_sim.errors": ("LLM_HarnessError", "StatekSimError"),
+    "statek_sim.harness.current": ("get_llm_harness", "get_statek_settings"),
+    "statek_sim.harness.harness": ("LLM_Harness",),
+    "statek_sim.harness.preset": ("load_preset",),
+    "statek_sim.harness.settings": ("StatekSettings",),
+    "statek_sim.providers.contract": ("check_provider",),
+    "statek_sim.providers.function": ("FunctionLLM",),
+    "statek_sim.providers.network": ("forbid_network",),
+    "statek_sim.providers.protocol": ("ChatRequest", "Provider", "RawReply"),
+    "statek_sim.providers.scripted": ("ScriptedLLM",),
+    "statek_sim.runtime.agents": ("Agent", "DialogAgent", "RecurringReminder"),
+    "statek_sim.runtime.builtin_tools": ("get_all", "get_any"),
+    "statek_sim.runtime.chat_style": ("ChatStyle",),
+    "statek_sim.runtime.context": ("get_current_agent", "get_current_agent_name", "get_current_job"),
+    "statek_sim.runtime.error_handlers": ("error_handler", "is_valid_error_handler"),
+    "statek_sim.runtime.futures": ("FutureError", "FutureResult", "temporal"),
+    "statek_sim.runtime.job": ("Job", "JobDef"),
+    "statek_sim.runtime.pyenv": ("PyEnv",),
+    "statek_sim.runtime.runtime": ("Runtime",),
+    "statek_sim.runtime.signals": ("Signal",),
+    "statek_sim.runtime.status": ("JobStatus",),
+    "statek_sim.runtime.subtasks": (
+        "SubTaskHandler",
+        "SubTaskState",
+        "TaskError",
+        "complete_sub_task",
+        "create_sub_task",
+        "subtask",
+    ),
+    "statek_sim.runtime.task": (
+        "create_new_job",
+        "delegate_mute_dialog",
+        "delegate_mute_task",
+        "delegate_task",
+        "start_dialog",
+    ),
+    "statek_sim.runtime.tools": ("tool",),
+}
+_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605  # one list, kept with the modules
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its module at first use."""
+    try:
+        module = _HOME_OF[name]
+    except KeyError:
+        raise AttributeError(f"module 'statek_sim' has no attribute {name!r}") from None
+    return getattr(import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -1,0 +1,1 @@
+"""Who runs a scenario: `reference` is this package's own runtime."""

@@ -1,0 +1,145 @@
+"""Reading a finished run: from live jobs to plain records."""
+
+from __future__ import annotations
+
+from statek_sim import trace as events
+from statek_sim.backends.record import HandlerCall, JobRecord, RunError, RunRecord, UsageRecord
+from statek_sim.backends.setup import plain
+from statek_sim.metering.usage import UsageTotals
+from statek_sim.runtime.chat_log import LLM_LogItem, ToolError
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.runtime import RunOutcome, Runtime
+from statek_sim.runtime.subtasks import SubTaskHandler
+from statek_sim.sandbox.llm_repr import llm_repr
+from statek_sim.scenario.schema import Scenario
+from statek_sim.values import JSON
+from statek_sim.world.world import World
+
+
+def record_of(
+    scenario: Scenario,
+    runtime: Runtime,
+    world: World,
+    outcome: RunOutcome | None,
+    error: RunError | None,
+    *,
+    seed: int,
+) -> RunRecord:
+    """Return everything that expectations may ask about a run."""
+    jobs = {job.id: job_record(job) for job in runtime.jobs}
+    return RunRecord(
+        scenario=scenario.id,
+        profile=runtime.profile.name,
+        seed=seed,
+        backend="reference",
+        jobs=jobs,
+        handlers=tuple(_handler(event) for event in runtime.trace.events if isinstance(event, events.HandlerRan)),
+        items={
+            item.id: {"status": str(item.status), "owner": item.owner_id, "error": item.error_message}
+            for item in world.queue.items.values()
+        },
+        leaked_claims=tuple(world.leaked_claims()),
+        ledger=tuple(world.ledger.lines),
+        llm_calls=sum(isinstance(event, events.LLMRequested) for event in runtime.trace.events),
+        idle=outcome is not None and bool(outcome.waiting),
+        settled=outcome is not None and outcome.settled,
+        worker=_worker_death(runtime),
+        usage=usage_record(runtime.usage()),
+        digest=runtime.trace.digest(),
+        events=runtime.trace.events,
+        error=error,
+    )
+
+
+def job_record(job: Job) -> JobRecord:
+    """Return one job's facts."""
+    trace = list(job.trace)
+    totals = UsageTotals()
+    for turn in job.usage.turns:
+        totals.add(turn)
+    return JobRecord(
+        name=job.id,
+        agent=job.agent.role,
+        status=str(job.status),
+        stop=job.stop_reason,
+        exit=plain(job.py_env.exit_status, llm_repr),
+        error=None if job.error is None else job.error.error_message,
+        definition_errors=tuple(error.error_message for error in job.job_def.get_errors()),
+        llm_calls=sum(isinstance(event, events.LLMRequested) for event in trace),
+        turns=job.num_turns,
+        exceptions=job.exception_count,
+        streak=job.max_consecutive_exceptions,
+        completions=job.num_completions,
+        steps=job.steps,
+        console=tuple(job.py_env.console),
+        locals={name: plain(value, llm_repr) for name, value in sorted(job.py_env.local_state.items())},
+        history=tuple(job.history.current.view()),
+        tool_log=tuple(_tool_log(item) for item in job.chat_log if isinstance(item, LLM_LogItem) and item.tool_log),
+        tool_calls=_tool_calls(trace),
+        handlers=tuple(_handler(event) for event in trace if isinstance(event, events.HandlerRan)),
+        delivered=tuple(
+            {"body": event.body, "media": event.media} for event in trace if isinstance(event, events.Delivered)
+        ),
+        subtasks=_subtasks(job),
+        usage=usage_record(totals),
+    )
+
+
+def usage_record(totals: UsageTotals) -> UsageRecord:
+    """Return totals as a frozen record."""
+    return UsageRecord(
+        bytes_sent=totals.bytes_sent,
+        bytes_received=totals.bytes_received,
+        approx_tokens=totals.approx_tokens,
+        measured_tokens=totals.measured_tokens,
+        measured_prompt=totals.measured_prompt,
+        measured_completion=totals.measured_completion,
+        reported_tokens=totals.reported_tokens,
+        tokenizer=totals.tokenizer,
+    )
+
+
+def _handler(event: events.HandlerRan) -> HandlerCall:
+    return HandlerCall(
+        job=event.job, name=event.name, context=event.context, error=event.error, failed=event.failed
+    )
+
+
+def _tool_log(item: LLM_LogItem) -> tuple[JSON, ...]:
+    return tuple(
+        {"error": result.err_message} if isinstance(result, ToolError) else result for result in item.tool_log or ()
+    )
+
+
+def _tool_calls(trace: list[events.Event]) -> tuple[dict[str, JSON], ...]:
+    """Return the job's tool calls with how each ended; a call that never returned has neither."""
+    calls: list[dict[str, JSON]] = []
+    open_calls: list[dict[str, JSON]] = []
+    for event in trace:
+        if isinstance(event, events.ToolCalled):
+            call: dict[str, JSON] = {"name": event.name, "arguments": event.arguments, "via": event.via}
+            calls.append(call)
+            open_calls.append(call)
+        elif isinstance(event, events.ToolReturned) and open_calls:
+            open_calls.pop()["error" if event.error is not None else "result"] = event.error or event.result
+    return tuple(calls)
+
+
+def _subtasks(job: Job) -> dict[str, str]:
+    """Return the states of the subtasks that this job delegated."""
+    handles: list[SubTaskHandler] = []
+    for other in getattr(job.host, "jobs", ()):
+        handle = other.py_env.local_state.get("sub_task_handler")
+        if other.parent_job is job and isinstance(handle, SubTaskHandler):
+            handles.append(handle)
+    return {handle.id or handle.job.id: str(handle.state) for handle in handles}
+
+
+def _worker_death(runtime: Runtime) -> str | None:
+    """Return why the worker is dead at the end, or None when it lives."""
+    changes = [
+        event.change
+        for event in runtime.trace.events
+        if isinstance(event, events.WorldChanged) and event.subject == "worker"
+    ]
+    return changes[-1] if changes and changes[-1] != "restarted" else None

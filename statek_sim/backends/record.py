@@ -1,0 +1,102 @@
+"""What a scenario run left behind: facts that expectations, reports and diffs read. Frozen values, no behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from statek_sim.trace import Event
+from statek_sim.values import JSON, Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerCall:
+    """One call of an error handler: texts as agents would see them."""
+
+    job: str
+    name: str
+    context: str
+    error: str | None
+    failed: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRecord:
+    """Usage in three columns: bytes and STATEK's estimate, the tokenizer's count, the provider's report."""
+
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    approx_tokens: int = 0
+    measured_tokens: int = 0
+    measured_prompt: int = 0
+    measured_completion: int = 0
+    reported_tokens: int | None = None
+    tokenizer: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """One job at the end of a run.
+
+    `locals` and `exit` hold plain YAML values where possible, else the text an agent would see. `tool_log` has one
+    list per LLM turn that called tools: result texts, or `{"error": text}`. `history` is what the last request
+    carried. `transcript` is the whole conversation as readable lines.
+    """
+
+    name: str
+    agent: str
+    status: str
+    stop: str | None
+    exit: JSON
+    error: str | None
+    definition_errors: tuple[str, ...]
+    llm_calls: int
+    turns: int
+    exceptions: int
+    streak: int
+    completions: int | None
+    steps: int
+    console: tuple[str, ...]
+    locals: Mapping[str, JSON]
+    history: tuple[Message, ...]
+    tool_log: tuple[tuple[JSON, ...], ...]
+    tool_calls: tuple[Mapping[str, JSON], ...]
+    handlers: tuple[HandlerCall, ...]
+    delivered: tuple[Mapping[str, JSON], ...]
+    subtasks: Mapping[str, str]
+    usage: UsageRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunError:
+    """Why the run itself failed: a script that does not fit, a forbidden connection, a runaway job."""
+
+    type: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One scenario under one profile.
+
+    `idle`: the run ended with jobs still waiting. `settled`: nothing was left to do before time ran out.
+    `worker`: why the worker process is dead, or None. `items` maps work items to status, owner and error.
+    """
+
+    scenario: str
+    profile: str
+    seed: int
+    backend: str
+    jobs: Mapping[str, JobRecord]
+    handlers: tuple[HandlerCall, ...]
+    items: Mapping[str, Mapping[str, JSON]]
+    leaked_claims: tuple[str, ...]
+    ledger: tuple[str, ...]
+    llm_calls: int
+    idle: bool
+    settled: bool
+    worker: str | None
+    usage: UsageRecord
+    digest: str
+    events: Sequence[Event] = field(repr=False)
+    error: RunError | None = None

@@ -1,0 +1,281 @@
+"""Running a scenario on the reference runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, assert_never
+
+from statek_sim import trace as events
+from statek_sim.backends.facts import record_of
+from statek_sim.backends.record import RunError, RunRecord
+from statek_sim.backends.setup import (
+    harness_for,
+    load_attribute,
+    script_of,
+    settings_of,
+    tool_named,
+    world_for,
+)
+from statek_sim.clock import VirtualClock
+from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
+from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.providers.network import forbid_network
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.runtime import error_handlers, futures, subtasks, task, tools
+from statek_sim.runtime.agents import Agent, DialogAgent, RecurringReminder
+from statek_sim.runtime.builtin_tools import get_all, get_any
+from statek_sim.runtime.context import get_current_job
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.runtime import RunOutcome, Runtime
+from statek_sim.runtime.subtasks import SubTaskHandler, create_sub_task
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.scenario.event import Event
+from statek_sim.scenario.references import JobReference, as_reference
+from statek_sim.scenario.schema import AgentText, JobText, Scenario
+from statek_sim.semantics import profile_named
+from statek_sim.values import JSON
+from statek_sim.wall_clock import frozen_wall_clock
+from statek_sim.world.tools import ToolApi, ready_items, world_tools
+
+
+def run_scenario(
+    scenario: Scenario, profile: str, *, preset: str | None = None, seed: int | None = None
+) -> RunRecord:
+    """Run one scenario under one profile and return what it left behind.
+
+    `preset` and `seed` replace the scenario's own. A failure of the run itself (the script does not fit, a real
+    connection was tried) is part of the record; bad input raises `BadInput`.
+    """
+    run = _Run(scenario, profile, preset=preset, seed=scenario.seed if seed is None else seed)
+    return run.finish()
+
+
+class _Run:
+    """One run in the making."""
+
+    def __init__(self, scenario: Scenario, profile: str, *, preset: str | None, seed: int) -> None:
+        self.scenario = scenario
+        settings = settings_of(scenario, preset=preset)
+        behaviour = profile_named(profile)
+        self.seed = seed
+        self.llm = ScriptedLLM(script_of(scenario), measure=measured)
+        self.runtime = Runtime(
+            self.llm,
+            profile=behaviour,
+            settings=settings,
+            harness=harness_for(scenario.limits, settings, behaviour),
+            clock=VirtualClock(),
+            seed=seed,
+            order=scenario.order,
+            max_concurrency=scenario.max_concurrency,
+            budget=_budget(scenario),
+        )
+        self.world = world_for(scenario.world, self._world_changed)
+        self.agents: dict[str, Agent] = {}
+        self.handles: dict[str, SubTaskHandler] = {}
+        self._add_agents()
+        self._schedule()
+
+    def _world_changed(self, subject: str, what: str) -> None:
+        job = get_current_job()
+        now = self.runtime.clock.now()
+        self.runtime.trace.add(events.WorldChanged(now, "" if job is None else job.id, subject, what))
+
+    # -- agents ------------------------------------------------------------------------------------------------
+
+    def _add_agents(self) -> None:
+        builtin = {"get_any": get_any, "get_all": get_all, **world_tools(self.world, self._api())}
+        for role, text in self.scenario.agents.items():
+            self.agents[role] = self._agent(role, text, builtin)
+
+    def _api(self) -> ToolApi:
+        return ToolApi(
+            tool=tools.tool,
+            subtask=subtasks.subtask,
+            error_handler=error_handlers.error_handler,
+            temporal=futures.temporal,
+            future=futures.FutureResult,
+            future_error=futures.FutureError,
+            get_current_job=get_current_job,
+            create_new_job=task.create_new_job,
+            complete_sub_task=subtasks.complete_sub_task,
+            delegate_task=task.delegate_task,
+            any_future=futures.get_any_future,
+            all_future=futures.get_all_future,
+            agents=self.agents,
+        )
+
+    def _agent(self, role: str, text: AgentText, builtin: Mapping[str, Callable[..., Any]]) -> Agent:
+        metadata = {key: str(value) for key, value in text.metadata.items()}
+        if text.chat_style is not None:
+            metadata["CHAT_STYLE"] = text.chat_style
+        if text.tools_scope is not None:
+            metadata["LLM_TOOLS_SCOPE"] = text.tools_scope
+        if text.temperature is not None:
+            metadata["TEMPERATURE"] = str(text.temperature)
+        own = [tool_named(self.scenario, name, builtin) for name in text.tools]
+        if not text.dialog:
+            return Agent(
+                role, text.prompt, tools=own, model=text.model, metadata=metadata, warmup=text.warmup
+            )
+        reminder = text.reminder
+        return DialogAgent(
+            self._deliver,
+            role,
+            text.prompt,
+            tools=own,
+            add_answer_tool=text.answer_tool,
+            reminder=None if reminder is None else RecurringReminder(reminder.text, reminder.min_dialog_len),
+            model=text.model,
+            metadata=metadata,
+            warmup=text.warmup,
+        )
+
+    def _deliver(self, body: str, media: str | None = None) -> None:
+        """The user of every dialog agent: reads and stays silent. What was sent is in the trace."""
+
+    # -- jobs and events ---------------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        for role in self.scenario.loops:
+            self.runtime.add_loop(self.agents[role], lambda: ready_items(self.world))
+        started = {event.start for event in self.scenario.events if event.action == "start"}
+        for name, text in self.scenario.jobs.items():
+            if name in started:
+                continue
+            if text.at:
+                self.runtime.at(text.at, self._starter(name, text))
+            else:
+                self._start(name, text)
+        for event in self.scenario.events:
+            self._plan(event)
+
+    def _starter(self, name: str, text: JobText) -> Callable[[], object]:
+        return lambda: self._start(name, text)
+
+    def _start(self, name: str, text: JobText) -> None:
+        agent = self.agents[text.agent or next(iter(self.agents))]
+        parent = self.runtime.job(text.parent) if text.parent is not None else None
+        job = self.runtime.create_job(
+            agent,
+            name=name,
+            parent_job=parent,
+            warmup_code=text.warmup,
+            message=text.message,
+            shared_vars={key: self._value(value) for key, value in text.locals.items()},
+        )
+        if text.subtask is not None:
+            self.handles[text.subtask] = create_sub_task(job, id=text.subtask)
+
+    def _value(self, value: JSON) -> object:
+        """Return what a job's local stands for."""
+        reference = as_reference(value)
+        if reference is None:
+            if isinstance(value, list):
+                return [self._value(item) for item in value]
+            return {key: self._value(item) for key, item in value.items()} if isinstance(value, dict) else value
+        if isinstance(reference, JobReference):
+            return self.runtime.job(reference.name)
+        match reference.kind:
+            case "owner":
+                return self.world.owner
+            case "queue":
+                return self.world.queue
+            case "item":
+                return self.world.queue.items[reference.name]
+            case "future":
+                return self.world.events[reference.name]
+            case _:
+                assert_never(reference.kind)
+
+    def _plan(self, event: Event) -> None:
+        if event.after is None:
+            self.runtime.at(event.at, lambda: self._act(event))
+        elif event.action == "crash":
+            self.runtime.crash_worker_in_tool(event.after.tool, event.after.call)
+        else:
+            self.runtime.after_tool(event.after.tool, event.after.call, lambda: self._act(event))
+
+    def _act(self, event: Event) -> None:
+        match event.action:
+            case "resolve":
+                self.world.events.resolve(event.resolve, event.value)
+            case "fail":
+                self.world.events.break_(event.fail, event.error)
+            case "push":
+                self.runtime.job(event.push).push_user_message(event.message)
+            case "notify":
+                self.runtime.job(event.notify).send_notification(event.message)
+            case "complete":
+                self._complete(event)
+            case "crash":
+                self.runtime.crash_worker("killed")
+            case "restart":
+                self.runtime.restart_worker()
+            case "start":
+                self._start(event.start, self.scenario.jobs[event.start])
+
+    def _complete(self, event: Event) -> None:
+        handle = self.handles.get(event.complete) or self._find_handle(event.complete)
+        handle.complete(
+            result=event.result if event.said("result") else None,
+            error=event.error if event.said("error") else None,
+        )
+
+    def _find_handle(self, subtask_id: str) -> SubTaskHandler:
+        for handle in subtask_handles(self.runtime):
+            if handle.id == subtask_id:
+                return handle
+        raise BadInput(
+            f"{self.scenario.path}:{self.scenario.line}: scenario {self.scenario.id!r}: "
+            f"there is no subtask {subtask_id!r} when the event happens"
+        )
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def finish(self) -> RunRecord:
+        """Run to the end and collect the facts."""
+        error: RunError | None = None
+        outcome: RunOutcome | None = None
+        with forbid_network() as guard, frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()):
+            try:
+                outcome = self.runtime.run(self.scenario.until)
+                self.llm.check_finished()
+            except BadInput:
+                raise
+            except StatekSimError as failure:
+                error = RunError(type=type(failure).__name__, message=str(failure))
+        if guard.attempts and error is None:
+            first = guard.attempts[0]
+            error = RunError(type="NetworkForbidden", message=f"a real connection was tried: {first}")
+        return record_of(self.scenario, self.runtime, self.world, outcome, error, seed=self.seed)
+
+    def _reads_wall_clock(self) -> bool:
+        """Freezing the wall clock costs milliseconds: only tools that may read it pay for it."""
+        return any(
+            ":" in name or name == "read_clock" for text in self.scenario.agents.values() for name in text.tools
+        )
+
+
+def _budget(scenario: Scenario) -> ExecutionBudget:
+    said = {key: getattr(scenario.budget, key) for key in scenario.budget.model_fields_set}
+    return ExecutionBudget(**said)
+
+
+def measured(request: ChatRequest, content: str) -> tuple[int, int]:
+    """Return (prompt, completion) tokens as a provider with this model's tokenizer would report them."""
+    tokenizer = tokenizer_for_model(request.model).tokenizer
+    prompt = sum(message_tokens(message, tokenizer) for message in request.messages)
+    prompt += tools_tokens(request.tools, tokenizer) + REPLY_PRIMING
+    return prompt, completion_tokens(content, None, tokenizer)
+
+
+def subtask_handles(runtime: Runtime) -> list[SubTaskHandler]:
+    """Return the handlers of all subtask jobs, in the order of the jobs."""
+    found = [job.py_env.local_state.get("sub_task_handler") for job in runtime.jobs]
+    return [handle for handle in found if isinstance(handle, SubTaskHandler)]
+
+
+__all__ = ["Job", "load_attribute", "measured", "run_scenario"]

@@ -1,0 +1,193 @@
+"""From a scenario's words to live objects: limits, world, agents, script."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from statek_sim.errors import BadScenario
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.harness.limits import ExtensionRule
+from statek_sim.harness.preset import load_preset
+from statek_sim.harness.settings import StatekSettings
+from statek_sim.providers.condition import Condition, TextMatch
+from statek_sim.providers.script import (
+    Chat,
+    Computed,
+    HttpFault,
+    NoAnswer,
+    RawBody,
+    Reply,
+    ScriptedCall,
+    ScriptedUsage,
+    UsageKind,
+)
+from statek_sim.scenario import reply as written
+from statek_sim.scenario.schema import Limits, Scenario
+from statek_sim.scenario.schema import World as WrittenWorld
+from statek_sim.semantics import Profile
+from statek_sim.values import JSON
+from statek_sim.world.queue import ItemStatus, WorkItem
+from statek_sim.world.world import World
+
+
+def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:
+    """Return the settings a scenario runs with: the preset's variables, then its own `settings`.
+
+    `preset` replaces the scenario's preset (a run of the whole suite under one preset).
+    """
+    chosen = preset or scenario.preset
+    place = scenario.path.parent / chosen
+    environ = dict(load_preset(str(place) if place.is_file() else chosen).values)
+    settings = StatekSettings.from_env(environ)
+    if not scenario.settings:
+        return settings
+    try:
+        return StatekSettings(**{**settings.model_dump(exclude_unset=True), **scenario.settings})
+    except Exception as error:
+        raise BadScenario(f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {error}") from error
+
+
+def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> LLM_Harness:
+    """Return the harness: what the scenario says about limits (null is unlimited), else the settings."""
+
+    def chosen(name: str) -> Any:
+        return getattr(limits, name) if limits.said(name) else getattr(settings, name)
+
+    return LLM_Harness(
+        chosen("max_turns"),
+        chosen("max_exceptions"),
+        chosen("max_consecutive_exceptions"),
+        chosen("max_token_usage"),
+        chosen("limit_extension_per_completion"),
+        rule=ExtensionRule(profile.limit_extension),
+    )
+
+
+def world_for(written_world: WrittenWorld, changed: Callable[[str, str], None]) -> World:
+    """Return the world as it is at the start."""
+    queue = written_world.queue
+    items = [
+        WorkItem(item.id, ItemStatus(item.status), item.owner) for item in (queue.items if queue is not None else ())
+    ]
+    owner = queue.owner if queue is not None else "worker-1"
+    return World(owner=owner, items=items, futures=written_world.futures, changed=changed)
+
+
+def load_attribute(scenario: Scenario, name: str) -> Any:
+    """Import `module:attribute`; a `BadScenario` says which part is missing."""
+    module_name, _, path = name.partition(":")
+    where = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}"
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ImportError as error:
+        raise BadScenario(f"{where}: {name!r} cannot be imported: {error}") from error
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise BadScenario(f"{where}: module {module_name!r} has no {path!r}") from None
+    return found
+
+
+def tool_named(scenario: Scenario, name: str, builtin: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+    """Return a tool by built-in name or `module:attribute`."""
+    from_user = ":" in name
+    if from_user:
+        found = load_attribute(scenario, name)
+        if not callable(found) or not hasattr(found, "tool_hidden"):
+            raise BadScenario(
+                f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {name!r} is not a tool; "
+                "decorate the function with @tool"
+            )
+        return found  # type: ignore[no-any-return]  # checked just above
+    if name not in builtin:
+        raise BadScenario(
+            f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: there is no built-in tool {name!r}; "
+            f"built-in: {', '.join(sorted(builtin))}; your own are written 'module:attribute'"
+        )
+    return builtin[name]
+
+
+def script_of(scenario: Scenario) -> dict[str, list[Reply]]:
+    """Return the scripted replies by agent role or `job:NAME`."""
+    return {key: [reply_of(scenario, entry) for entry in replies] for key, replies in scenario.script.items()}
+
+
+def reply_of(scenario: Scenario, entry: written.Reply) -> Reply:
+    """Return one reply."""
+    return Reply(
+        answer=_answer(scenario, entry),
+        latency=entry.latency,
+        usage=_usage(entry),
+        condition=_condition(entry.when),
+        repeat=None if entry.repeat == "forever" else int(entry.repeat),
+        job=entry.job,
+        truncated=entry.truncated,
+        malformed_arguments=entry.malformed_arguments if entry.said("malformed_arguments") else None,
+    )
+
+
+def _answer(scenario: Scenario, entry: written.Reply) -> Chat | HttpFault | NoAnswer | RawBody | Computed:
+    match entry.kind:
+        case "http":
+            return HttpFault(entry.http, entry.retry_after)
+        case "timeout":
+            return NoAnswer()
+        case "body":
+            text = entry.body if isinstance(entry.body, str) else json.dumps(entry.body)
+            return RawBody(text.encode())
+        case "call":
+            return Computed(load_attribute(scenario, entry.call))
+        case "python":
+            return Chat(calls=(ScriptedCall("python_cli", {"code": entry.python}),))
+        case _:
+            calls = tuple(ScriptedCall(call.name, dict(call.args), call.id) for call in entry.tools)
+            code = entry.code if entry.said("code") else None
+            return Chat(text=entry.text if entry.said("text") else None, code=code, calls=calls)
+
+
+def _usage(entry: written.Reply) -> ScriptedUsage | UsageKind:
+    if not entry.said("usage"):
+        return UsageKind.ABSENT
+    if entry.usage is None:
+        return UsageKind.NULL
+    if entry.usage == "measured":
+        return UsageKind.MEASURED
+    report = entry.usage
+    if isinstance(report, str):
+        raise AssertionError("the schema admits no other text")
+    said: dict[str, Any] = {key: getattr(report, key) for key in ("prompt", "completion", "cached", "cost")}
+    return ScriptedUsage(**{key: value for key, value in said.items() if report.said(key)})
+
+
+def _condition(when: written.When | None) -> Condition | None:
+    if when is None:
+        return None
+    return Condition(
+        last_message=_text_match(when.last_message),
+        tool_result=_text_match(when.tool_result),
+        turn=when.turn,
+        attempt=when.attempt,
+        at=when.at,
+    )
+
+
+def _text_match(match: written.TextMatch | None) -> TextMatch | None:
+    if match is None:
+        return None
+    said = {key: getattr(match, key) for key in ("contains", "equals", "matches") if match.said(key)}
+    return TextMatch(**said)
+
+
+def plain(value: object, shown: Callable[[object], str]) -> JSON:
+    """Return `value` as a YAML value, or as the text an agent would see."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [plain(item, shown) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: plain(item, shown) for key, item in value.items()}
+    return shown(value)

@@ -1,0 +1,391 @@
+"""The command `statek-sim`: run scenario suites, check files, look at what there is.
+
+Exit codes of every command: 0 all is well, 1 a scenario failed or a statement is not proven, 2 bad input. Bad
+input is told on standard error, never as a traceback.
+"""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+
+import typer
+
+from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.reporting.model import Report
+    from statek_sim.scenario.schema import Profile, Scenario
+    from statek_sim.scenario.statements import Coverage, Statement
+    from statek_sim.suite.result import ScenarioResult
+
+_DISTRIBUTION: Final = "pytest-statek"
+_WIDTH: Final = 100
+
+app = typer.Typer(
+    name="statek-sim",
+    help="Test LLM agents that run on STATEK, with a scripted LLM and a deterministic runtime.",
+    epilog="Exit codes: 0 all is well, 1 a scenario failed or a statement is not proven, 2 bad input.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ProfileOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--profile", metavar="P", help="Only this behaviour profile: docs, 1.2 or 1.4 (repeatable)."
+    ),
+]
+PresetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Run under this preset instead of the scenarios' own: default, local, interactive, batch, or a .env "
+        "file. Limits that a scenario states itself stay. Expectations are written for the scenario's own preset, "
+        "so scenarios may fail under another one.",
+    ),
+]
+SeedOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Seed of everything random, instead of the scenarios' own.")
+]
+Paths = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[PATH]...", show_default=False, help="Scenario files or folders; none: the built-in suites."
+    ),
+]
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line (default: this process's) and exit with its code."""
+    here = os.getcwd()
+    if here not in sys.path:
+        # Tools and replies named `module:attribute` are found where the command is run, as with `python -m`.
+        sys.path.insert(0, here)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Agents print what they like; a terminal that cannot show it gets its escape.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(args=None if arguments is None else list(arguments))
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    sys.exit(0)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        try:
+            version = importlib.metadata.version(_DISTRIBUTION)
+        except importlib.metadata.PackageNotFoundError:
+            version = "(not installed)"
+        typer.echo(f"{_DISTRIBUTION} {version}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Test LLM agents that run on STATEK, with a scripted LLM and a deterministic runtime."""
+
+
+@app.command()
+def run(
+    paths: Paths = None,
+    profile: ProfileOption = None,
+    preset: PresetOption = None,
+    seed: SeedOption = None,
+    select: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Only the scenario with this id, or else those whose suite/id[profile] has TEXT.",
+        ),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T", help="Only scenarios with this tag (repeatable: any of them)."),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to this file.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write report.json and report.md into this folder.")
+    ] = None,
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept", help="Rewrite expectations that do not hold with what happened, and show the diff."
+        ),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")
+    ] = False,
+) -> None:
+    """Run scenarios and compare what happens with what they expect."""
+    if accept and (preset is not None or seed is not None or not paths):
+        raise BadInput("--accept: name the files to rewrite, and leave --preset and --seed to the scenarios")
+    from statek_sim.suite.run import chosen
+
+    scenarios = _loaded(paths)
+    pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
+    if not pairs:
+        raise BadInput(f"no scenario to run: none of {len(scenarios)} fits what was asked for")
+    coverage = None if paths else _coverage(scenarios)[1]
+    results, told = _run(pairs, preset=preset, seed=seed, coverage=coverage, quiet=quiet)
+    _write(told, json_file=json_file, folder=report)
+    failed = told.overall.failed > 0
+    if accept and failed:
+        failed = _accept(results)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def validate(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", show_default=False, help="Scenario files or folders.")
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON on standard output.")
+    ] = False,
+) -> None:
+    """Check scenario files without running them; exits 2 when something is wrong with them."""
+    from statek_sim.scenario.load import load_paths
+
+    loaded = load_paths(paths)
+    if as_json:
+        problems = [
+            {
+                "path": str(problem.path),
+                "line": problem.line,
+                "column": problem.column,
+                "message": problem.message,
+            }
+            for problem in loaded.problems
+        ]
+        said = {
+            "schema": "statek-sim/validation@1",
+            "valid": not problems,
+            "scenarios": len(loaded.scenarios),
+            "problems": problems,
+        }
+        typer.echo(json.dumps(said, indent=2))
+    else:
+        for problem in loaded.problems:
+            typer.echo(str(problem), err=True)
+        if not loaded.problems:
+            typer.echo(f"{len(loaded.scenarios)} valid")
+    if loaded.problems:
+        raise typer.Exit(2)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    from statek_sim.scenario.jsonschema import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2))
+
+
+@app.command()
+def suites(
+    paths: Paths = None,
+    coverage: Annotated[
+        bool,
+        typer.Option(
+            "--coverage",
+            help="List the normative statements of STATEK's documents and the scenarios that prove them; exits 1 "
+            "when one has none, or when a scenario names an unknown one.",
+        ),
+    ] = False,
+) -> None:
+    """List suites with their numbers of scenarios and runs."""
+    scenarios = _loaded(paths)
+    if coverage:
+        _print_coverage(*_coverage(scenarios))
+        return
+    names = dict.fromkeys(scenario.suite for scenario in scenarios)
+    width = max(len(name) for name in (*names, "suite", "total"))
+    typer.echo(f"{'suite':<{width}}  scenarios  runs")
+    for name in names:
+        _print_count(name, width, [scenario for scenario in scenarios if scenario.suite == name])
+    _print_count("total", width, scenarios)
+
+
+@app.command()
+def trace(
+    scenario_id: Annotated[
+        str, typer.Argument(metavar="SCENARIO_ID", show_default=False, help="Id of the scenario.")
+    ],
+    paths: Paths = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="P", help="Behaviour profile; default: the scenario's first.")
+    ] = None,
+    preset: PresetOption = None,
+    seed: SeedOption = None,
+) -> None:
+    """Run one scenario and print its trace as JSON lines: a header, then one event per line."""
+    from statek_sim.did_you_mean import suggestion
+    from statek_sim.suite.run import profile_known, run_one
+    from statek_sim.trace import Trace
+
+    by_id = {scenario.id: scenario for scenario in _loaded(paths)}
+    if scenario_id not in by_id:
+        raise BadInput(
+            f"no scenario has the id {scenario_id!r}.{suggestion(scenario_id, by_id)}".removesuffix(".")
+        )
+    scenario = by_id[scenario_id]
+    chosen_profile = scenario.profiles[0] if profile is None else profile_known(profile)
+    record = run_one(scenario, chosen_profile, preset=preset, seed=seed).record
+    whole = Trace(profile=record.profile, seed=record.seed)
+    for event in record.events:
+        whole.add(event)
+    for line in whole.lines():
+        typer.echo(line)
+    if record.error is not None:
+        typer.echo(f"the run failed: {record.error.type}: {record.error.message}", err=True)
+
+
+@app.command()
+def presets() -> None:
+    """List the built-in presets with their settings."""
+    from statek_sim.harness.preset import BUILT_IN, load_preset
+
+    for name in BUILT_IN:
+        typer.echo(name)
+        for variable, value in load_preset(name).values.items():
+            typer.echo(f"  {variable}={value}")
+
+
+@app.command()
+def profiles() -> None:
+    """List the rules on which the behaviour profiles differ, each with its value in every profile."""
+    from statek_sim.semantics import PROFILES
+    from statek_sim.suite.profile_rules import profile_rules
+
+    rules = profile_rules()
+    rows = [("rule", *PROFILES), *((rule.name, *rule.values) for rule in rules)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for place, row in enumerate(rows):
+        typer.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        if place:
+            doc = textwrap.fill(rules[place - 1].doc, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+            typer.echo(doc)
+
+
+def _loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:
+    """Return the scenarios at or under `paths`, or the built-in ones."""
+    from statek_sim.scenario.load import load_or_fail
+
+    return load_or_fail(paths or [_builtin_suites()])
+
+
+def _builtin_suites() -> Path:
+    from statek_sim.suite.run import builtin_suites
+
+    return builtin_suites()
+
+
+def _run(
+    pairs: Sequence[tuple[Scenario, Profile]],
+    *,
+    preset: str | None,
+    seed: int | None,
+    coverage: Coverage | None,
+    quiet: bool,
+) -> tuple[list[ScenarioResult], Report]:
+    """Run the scenarios and tell how it goes."""
+    from rich.console import Console
+
+    from statek_sim.reporting.model import build_report
+    from statek_sim.reporting.terminal import TerminalReporter
+    from statek_sim.reporting.wording import verdict
+    from statek_sim.suite.run import run_one
+
+    results: list[ScenarioResult] = []
+    with TerminalReporter(Console(quiet=quiet), verbose=False) as reporter:
+        reporter.start(len(pairs))
+        for scenario, profile in pairs:
+            results.append(run_one(scenario, profile, preset=preset, seed=seed))
+            reporter.result(results[-1])
+        report = build_report(results, preset=preset or "default", seed=seed, statements=coverage)
+        reporter.finish(report)
+    if quiet:
+        for failure in report.failures:
+            typer.echo(f"{failure.text}\n")
+        typer.echo(verdict(report.overall))
+    return results, report
+
+
+def _write(report: Report, *, json_file: Path | None, folder: Path | None) -> None:
+    """Write the reports that were asked for."""
+    from statek_sim.reporting.json import write_json
+    from statek_sim.reporting.markdown import write_markdown
+
+    if json_file is not None:
+        write_json(report, json_file)
+    if folder is not None:
+        write_json(report, folder / "report.json")
+        write_markdown(report, folder / "report.md")
+
+
+def _accept(results: Sequence[ScenarioResult]) -> bool:
+    """Rewrite expectations, print the diff, and return whether something was left to a person."""
+    from statek_sim.reporting.numbers import plural
+    from statek_sim.scenario.problem import dotted
+    from statek_sim.suite.accept import accept
+
+    accepted = accept(results)
+    typer.echo(accepted.diff, nl=False)
+    typer.echo(f"{plural(len(accepted.changes), 'expectation')} rewritten")
+    for result, mismatch in accepted.left:
+        typer.echo(f"left to you: {result.id} {dotted(mismatch.keypath)}", err=True)
+    return bool(accepted.left)
+
+
+def _coverage(scenarios: Sequence[Scenario]) -> tuple[tuple[Statement, ...], Coverage]:
+    """Return the statements of STATEK's documents and which of them `scenarios` prove."""
+    from statek_sim.scenario.files import STATEMENTS
+    from statek_sim.scenario.statements import coverage, load_statements
+
+    statements = load_statements(_builtin_suites() / STATEMENTS)
+    return statements, coverage(statements, scenarios)
+
+
+def _print_coverage(statements: Sequence[Statement], coverage: Coverage) -> None:
+    """Print every statement with its proofs; exits 1 when the coverage is not complete."""
+    for statement in statements:
+        proofs = coverage.proven.get(statement.id)
+        typer.echo(f"{statement.id}  {statement.document} {statement.section}: {statement.text}")
+        typer.echo(f"      {', '.join(proofs) if proofs else 'NOT PROVEN'}")
+    for scenario_id, statement_id in coverage.unknown:
+        typer.echo(f"{scenario_id}: proves {statement_id}, which is no statement", err=True)
+    typer.echo(f"{len(coverage.proven)} of {len(statements)} statements proven")
+    if coverage.missing:
+        typer.echo(f"no scenario proves {', '.join(coverage.missing)}", err=True)
+    if not coverage.complete:
+        raise typer.Exit(1)
+
+
+def _print_count(name: str, width: int, scenarios: Sequence[Scenario]) -> None:
+    runs = sum(len(scenario.profiles) for scenario in scenarios)
+    typer.echo(f"{name:<{width}}  {len(scenarios):>9}  {runs:>4}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""The second half of a step: one LLM call, from building the request to storing the reply (behaviour 2, 5, 6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from statek_sim import trace as events
+from statek_sim.errors import ProviderFailure
+from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens
+from statek_sim.metering.usage import TurnUsage
+from statek_sim.metering.wire import body_size
+from statek_sim.providers.openai import ParsedReply, ReportedUsage, parse_reply
+from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.providers.retry import ask, retry_delay
+from statek_sim.runtime.calls import CallSpec, CodeBlock
+from statek_sim.runtime.chat_log import LLM_LogItem
+from statek_sim.runtime.chat_style import ChatStyle
+from statek_sim.runtime.dialog import deliver
+from statek_sim.runtime.markup import extract_dialog, is_empty_code, strip_markup
+from statek_sim.runtime.pyenv import ErrorKind
+from statek_sim.values import JSON
+
+if TYPE_CHECKING:
+    from statek_sim.runtime.job import Job
+    from statek_sim.runtime.services import Envelope, Services
+
+
+def ask_model(services: Services, job: Job) -> Generator[float, None, None]:
+    """Send the job's conversation to its model and take the reply in."""
+    if services.profile.notifications_before_request:
+        job.inbox.flush()
+    envelope = services.envelope(job)
+    prompt_tokens = _prepare(services, job, envelope)
+    request, raw = yield from _send(services, job, envelope)
+    if raw.latency:
+        yield raw.latency
+    reply = parse_reply(raw.body)
+    _meter(services, job, request, raw, reply, prompt_tokens, envelope)
+    _take(services, job, reply)
+
+
+def _prepare(services: Services, job: Job, envelope: Envelope) -> int:
+    """Bring the job's conversation up to date; return the tokenizer's count of the prompt."""
+    conversation = job.history.refresh(job)
+    return conversation.tokens + envelope.tools_tokens + REPLY_PRIMING
+
+
+def _send(
+    services: Services, job: Job, envelope: Envelope
+) -> Generator[float, None, tuple[ChatRequest, RawReply]]:
+    """Ask the provider, again after temporary failures; failed attempts cost time but no usage."""
+    conversation = job.history.current
+    job.llm_calls += 1
+    turn, kept = job.llm_calls, job.history.take_kept()
+    messages = conversation.view()
+    size = body_size(envelope.size, conversation.messages_json, len(conversation))
+    attempt = 1
+    while True:
+        now = services.clock.now()
+        request = ChatRequest(
+            job_id=job.id,
+            role=job.agent.role,
+            turn=turn,
+            attempt=attempt,
+            at=now,
+            model=envelope.model,
+            messages=messages,
+            tools=envelope.tools,
+            temperature=envelope.temperature,
+            bytes_sent=size,
+            chat_style=None if job.chat_style is None else job.chat_style.value,
+        )
+        services.trace.add(
+            events.LLMRequested(now, job.id, turn, attempt, envelope.model, size, kept, tuple(messages[kept:]))
+        )
+        try:
+            return request, ask(services.provider, request)
+        except ProviderFailure as failure:
+            delay = retry_delay(failure, attempt)
+            services.trace.add(events.RequestFailed(now, job.id, turn, attempt, str(failure), delay))
+            if failure.latency:
+                yield failure.latency
+            if delay is None:
+                raise
+            yield delay
+        attempt, kept = attempt + 1, len(messages)
+
+
+def _meter(
+    services: Services,
+    job: Job,
+    request: ChatRequest,
+    raw: RawReply,
+    reply: ParsedReply,
+    prompt_tokens: int,
+    envelope: Envelope,
+) -> None:
+    measured = completion_tokens(reply.text, _wire_calls(reply), envelope.tokenizer.tokenizer)
+    usage = reply.usage
+    prompt, completion = (usage.prompt, usage.completion) if usage.present else (None, None)
+    cached = usage.cached if usage.present else None
+    job.usage.add(
+        TurnUsage(
+            request.bytes_sent,
+            len(raw.body),
+            prompt_tokens,
+            measured,
+            prompt,
+            completion,
+            cached,
+            usage.cost,
+            envelope.tokenizer.label,
+        )
+    )
+    _check_reported(usage)
+    services.trace.add(
+        events.LLMReplied(
+            services.clock.now(),
+            job.id,
+            request.turn,
+            len(raw.body),
+            prompt_tokens,
+            measured,
+            prompt,
+            completion,
+            reply.text,
+            tuple(f"{call.name}({call.arguments!r})" for call in reply.tool_calls),
+        )
+    )
+
+
+def _check_reported(usage: ReportedUsage) -> None:
+    """Fail as STATEK does when it adds a `null` token count to a total, after it counted the bytes."""
+    if usage.prompt is None or usage.completion is None or usage.cached is None:
+        raise TypeError("unsupported operand type(s) for +=: 'int' and 'NoneType'")
+
+
+def _wire_calls(reply: ParsedReply) -> list[JSON]:
+    """Return the reply's tool calls in the shape that the tokenizer measures."""
+    return [
+        {"function": {"name": call.name, "arguments": json.dumps(call.arguments)}} for call in reply.tool_calls
+    ]
+
+
+def _take(services: Services, job: Job, reply: ParsedReply) -> None:
+    """Store the reply, deliver dialog text, and end the unit if the reply is final."""
+    stored = stored_response(job.chat_style, reply)
+    job.log(
+        LLM_LogItem(
+            job.console_pos, job.host.timestamp(), stored, cumulative_token_usage=job.approx_token_usage
+        )
+    )
+    delivered = True
+    if job.chat_style in (ChatStyle.MD_DIALOG, ChatStyle.DIRECT):
+        try:
+            deliver(job, reply.text)
+        except Exception as error:  # noqa: BLE001  # the user's send_message
+            job.console_append(f"{type(error).__name__}: {error}", ErrorKind.EXECUTION)
+            delivered = False
+    if delivered and is_final(job.chat_style, reply):
+        _finish_final(services, job)
+    else:
+        services.harness.check_after_step(job)
+
+
+def _finish_final(services: Services, job: Job) -> None:
+    """End the unit after a final text, unless a reminder or a notification keeps it going."""
+    reminder = getattr(job.agent, "reminder", None)
+    if reminder is not None and job.remind(reminder):
+        services.harness.check_after_step(job)
+        return
+    if job.inbox.flush():
+        job.py_env.exit_status = None
+        services.harness.check_after_step(job)
+        return
+    services.harness.check_after_step(job)
+    job.py_env.exit_status = None
+    job.finish("final")
+
+
+def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBlock | None:
+    """Return a reply as the chat log keeps it (behaviour 6.2)."""
+    strict = style in (ChatStyle.MARKDOWN, ChatStyle.MD_DIALOG)
+    if not reply.tool_calls:
+        if style is ChatStyle.DIRECT:
+            return extract_dialog(reply.text)
+        return strip_markup(reply.text, strict=strict)
+    if style is ChatStyle.DIRECT:
+        code = extract_dialog(reply.text)
+    else:
+        code = strip_markup(reply.text, strict=True) if strict else reply.text
+    calls = tuple(CallSpec(str(call.id), call.name, (), call.arguments) for call in reply.tool_calls)
+    return CodeBlock(code or None, calls)
+
+
+def is_final(style: ChatStyle | None, reply: ParsedReply) -> bool:
+    """Return whether a reply ends a dialog unit: text only (behaviour 6.3)."""
+    if reply.tool_calls:
+        return False
+    if style is ChatStyle.DIRECT:
+        return True
+    return style is ChatStyle.MD_DIALOG and is_empty_code(strip_markup(reply.text, strict=True))

@@ -1,0 +1,52 @@
+"""Tool calls, and the blocks of code they come with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+PYTHON_CLI: Final = "python_cli"
+"""The tool through which DIRECT agents run Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSpec:
+    """One requested tool call.
+
+    `bind` names the local variable that takes the result, or the variables it is unpacked into;
+    only warmup under the `docs` profile sets it (003, Warmup Failures).
+    """
+
+    id: str
+    name: str
+    args: tuple[object, ...] = ()
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+    bind: str | tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """Code of one warmup block or reply, and the tool calls requested with it.
+
+    `code` is None when a reply had no text. `metadata` is what `#STATEK: key = value` lines said.
+    """
+
+    code: str | None = None
+    tool_calls: tuple[CallSpec, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def cli_calls(self) -> tuple[CallSpec, ...]:
+        """The `python_cli` calls, in the order asked."""
+        return tuple(call for call in self.tool_calls if call.name == PYTHON_CLI)
+
+    @property
+    def regular_calls(self) -> tuple[CallSpec, ...]:
+        """Every call but `python_cli`, in the order asked."""
+        return tuple(call for call in self.tool_calls if call.name != PYTHON_CLI)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether `hidden = True`, exactly, keeps this block out of the conversation."""
+        return self.metadata.get("hidden") is True

@@ -1,0 +1,110 @@
+"""The items of a job's chat log (001, History and Logs)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol
+
+from statek_sim.runtime.calls import CodeBlock
+
+
+@dataclass(frozen=True, slots=True)
+class ToolError:
+    """A tool call that failed: `err_message` is `Type: message`."""
+
+    err_message: str
+
+
+ToolResult = str | ToolError
+
+
+@dataclass(slots=True)
+class UserLogItem:
+    """A user's message in the dialog styles."""
+
+    message: str
+    timestamp: datetime
+
+
+@dataclass(slots=True)
+class WarmupLogItem:
+    """One (re)entry of a warmup block; `console_pos` is the console's length before it ran."""
+
+    console_pos: int
+    timestamp: datetime
+    warmup_block_num: int
+    tool_log: list[ToolResult] | None = None
+    errors: int = 0
+
+
+@dataclass(slots=True)
+class LLM_LogItem:  # noqa: N801  # STATEK's own name
+    """One LLM turn. `llm_resp` None is the placeholder of a reactivated job (behaviour 2)."""
+
+    console_pos: int
+    timestamp: datetime
+    llm_resp: str | CodeBlock | None
+    tool_log: list[ToolResult] | None = None
+    errors: int = 0
+    cumulative_token_usage: int | None = None
+
+
+class ReminderLike(Protocol):
+    """The part of a reminder that the chat log shows."""
+
+    text: str
+
+
+class SubTaskLike(Protocol):
+    """The part of a subtask handler that the chat log shows."""
+
+    id: str | None
+
+    def get_log_message(self) -> str:
+        """Return the notice shown to the model."""
+
+
+@dataclass(slots=True)
+class ReminderLogItem:
+    """A reminder that fired instead of ending the dialog."""
+
+    console_pos: int
+    timestamp: datetime
+    reminder: ReminderLike
+
+
+@dataclass(slots=True)
+class SubTaskLogItem:
+    """A completed subtask; `result` None when it failed."""
+
+    console_pos: int
+    timestamp: datetime
+    handler: SubTaskLike
+    result: str | None
+
+
+@dataclass(slots=True)
+class NotificationLogItem:
+    """A plain text notification (from 1.4.0)."""
+
+    console_pos: int
+    timestamp: datetime
+    message: str
+
+    def __llm_repr__(self) -> str:
+        """Return the text that agent code sees."""
+        return f"NotificationLogItem(message={self.message!r})"
+
+
+ExecutionItem = WarmupLogItem | LLM_LogItem
+"""Items that ran code or tools."""
+
+ConsoleItem = WarmupLogItem | LLM_LogItem | ReminderLogItem | SubTaskLogItem | NotificationLogItem
+"""Items that own a slice of the console."""
+
+CONSOLE_ITEMS: Final = (LLM_LogItem, WarmupLogItem, ReminderLogItem, SubTaskLogItem, NotificationLogItem)
+"""The classes of `ConsoleItem`, for `isinstance` (a tuple is checked three times faster than a union)."""
+
+ChatItem = str | UserLogItem | ConsoleItem
+"""Everything a chat log may hold; a bare str is a dialog's first message."""

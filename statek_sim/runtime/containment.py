@@ -1,0 +1,11 @@
+"""Ways in which a job step ends that STATEK itself has no word for."""
+
+from __future__ import annotations
+
+
+class Contained(Exception):  # a state of affairs, not a mistake of this package
+    """Model-written code that STATEK could neither stop nor survive was stopped; the job ends with this error."""
+
+
+class WorkerKilled(BaseException):  # stands for a dead process, so nothing may catch it
+    """The worker process died at this point; what was not yet written down is lost."""

@@ -1,0 +1,73 @@
+"""Calls and names that may hold futures (behaviour 7.3).
+
+Using a future waits for it; handing one to a function waits too, unless the parameter is annotated
+`FutureResult`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from statek_sim.runtime.futures import FutureResult
+
+
+def resolve(value: object) -> object:
+    """Return a future's value (or raise its FutureError); anything else as it is."""
+    return value.value if isinstance(value, FutureResult) else value
+
+
+def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call `function`, waiting for future arguments that it does not want as futures.
+
+    STATEK guards the whole call against ValueError and TypeError and then calls again: a function that raises one
+    of them runs twice. Side effects that agents see depend on it, so it is reproduced.
+    """
+    try:
+        if _has_future(args, kwargs):
+            bound = _signature(function).bind(*args, **kwargs)
+            _resolve_bound(bound)
+            return function(*bound.args, **bound.kwargs)
+        return function(*args, **kwargs)
+    except (ValueError, TypeError):
+        return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
+
+
+def _has_future(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    for value in args:
+        if isinstance(value, FutureResult):
+            return True
+    return any(isinstance(value, FutureResult) for value in kwargs.values()) if kwargs else False
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return _cached_signature(function)
+    except TypeError:
+        # Unhashable callables.
+        return inspect.signature(function)
+
+
+@lru_cache(maxsize=1024)
+def _cached_signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _resolve_bound(bound: inspect.BoundArguments) -> None:
+    """Replace futures by values, except where the parameter's annotation is FutureResult."""
+    for name, value in bound.arguments.items():
+        parameter = bound.signature.parameters[name]
+        if _wants_future(parameter.annotation):
+            continue
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            bound.arguments[name] = tuple(map(resolve, value))
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            bound.arguments[name] = {key: resolve(item) for key, item in value.items()}
+        else:
+            bound.arguments[name] = resolve(value)
+
+
+def _wants_future(annotation: object) -> bool:
+    return getattr(annotation, "__name__", None) == "FutureResult" or str(annotation) == "FutureResult"

@@ -1,0 +1,455 @@
+"""Job and JobDef: a durable Python workspace for one unit of agent work (001)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from statek_sim import trace as events
+from statek_sim.runtime.calls import CodeBlock
+from statek_sim.runtime.chat_log import (
+    ChatItem,
+    LLM_LogItem,
+    ReminderLogItem,
+    SubTaskLogItem,
+    UserLogItem,
+    WarmupLogItem,
+)
+from statek_sim.runtime.chat_style import ChatStyle
+from statek_sim.runtime.counters import TurnCounters
+from statek_sim.runtime.error_handlers import ErrorHandler
+from statek_sim.runtime.host import Host
+from statek_sim.runtime.llm_usage import LLM_Usage
+from statek_sim.runtime.notifications import Inbox
+from statek_sim.runtime.pyenv import ConsoleError, ErrorKind, PyEnv
+from statek_sim.runtime.signals import Signal
+from statek_sim.runtime.status import JobStatus, advance
+from statek_sim.runtime.warmup_code import WarmupBlock
+from statek_sim.sandbox.llm_repr import llm_repr
+
+if TYPE_CHECKING:
+    from statek_sim.runtime.agents import Agent
+    from statek_sim.runtime.futures import FutureResult
+    from statek_sim.runtime.history import HistoryProjection
+
+DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
+_ADDRESS: Final = " at 0x"
+DIFFICULTIES: Final = ("LOW", "MEDIUM", "HIGH")
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefError:
+    """Why a job or its definition failed."""
+
+    error_message: str
+    error_type: str
+
+
+@dataclass(slots=True, eq=False)
+class JobDef:
+    """The prepared, shared definition of work: agent, model settings, warmup, chat style (001, JobDef and Job)."""
+
+    agent: Agent
+    metadata: Mapping[str, str]
+    warmup_code: tuple[WarmupBlock, ...] = ()
+    job_params: Mapping[str, object] = field(default_factory=dict)
+    chat_style: ChatStyle | None = None
+    locale: str | None = None
+    errors: list[JobDefError] = field(default_factory=list)
+
+    def set_error(self, error: BaseException) -> None:
+        """Record a startup failure; jobs of this definition are not started by an agent loop any more."""
+        self.errors.append(JobDefError(str(error), type(error).__name__))
+
+    def get_errors(self) -> list[JobDefError]:
+        """Return the recorded startup failures, oldest first."""
+        return list(self.errors)
+
+    def has_errors(self) -> bool:
+        """Return whether a startup failure is recorded."""
+        return bool(self.errors)
+
+    def clear_errors(self) -> None:
+        """Forget startup failures, as a restarted process does."""
+        self.errors.clear()
+
+
+class Job:
+    """One durable unit of work. Created by `Runtime.create_job`, never directly.
+
+    Fields carry STATEK's names (001). `stop_reason` says why the last unit ended: exit, final, the name of a
+    limit, crash, warmup or contained.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "awaited_result",
+        "chat_log",
+        "counters",
+        "created_at",
+        "done_signal",
+        "error",
+        "error_handlers",
+        "history",
+        "host",
+        "id",
+        "inbox",
+        "job_def",
+        "llm_calls",
+        "next_instr_num",
+        "num_completions",
+        "parent_job",
+        "py_env",
+        "raised_difficulty",
+        "slept",
+        "status",
+        "steps",
+        "stop_reason",
+        "token_extension",
+        "tool_via",
+        "usage",
+        "warmup_block_num",
+    )
+
+    def __init__(
+        self, host: Host, job_id: str, job_def: JobDef, history: HistoryProjection, parent_job: Job | None = None
+    ) -> None:
+        self.host = host
+        self.id = job_id
+        self.job_def = job_def
+        self.parent_job = parent_job
+        self.status = JobStatus.READY
+        self.py_env = PyEnv()
+        self.chat_log: list[ChatItem] = []
+        self.awaited_result: FutureResult | None = None
+        self.next_instr_num: int | tuple[int, object] | str | None = None
+        self.warmup_block_num = 0
+        self.error: JobDefError | None = None
+        self.error_handlers: list[ErrorHandler] = []
+        self.usage = LLM_Usage()
+        self.num_completions: int | None = None
+        self.created_at = host.timestamp()
+        self.counters = TurnCounters()
+        self.inbox = Inbox(self)
+        self.history = history
+        self.done_signal = Signal()
+        self.stop_reason: str | None = None
+        self.raised_difficulty: str | None = None
+        self.token_extension = 0
+        self.steps = 0
+        self.llm_calls = 0
+        self.slept = 0.0
+        self.tool_via = "code"
+
+    def __repr__(self) -> str:
+        return f"Job({self.id!r}, {self.agent.role!r}, {self.status})"
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that does the work."""
+        return self.job_def.agent
+
+    @property
+    def signal(self) -> Signal:
+        """Fires when the job becomes DONE, so that futures may depend on a job."""
+        return self.done_signal
+
+    @property
+    def trace(self) -> events.JobTrace:
+        """The events of this job."""
+        return self.host.trace.of_job(self.id)
+
+    @property
+    def chat_style(self) -> ChatStyle | None:
+        """The job's chat style, else the default of the settings."""
+        if self.job_def.chat_style is not None:
+            return self.job_def.chat_style
+        default = self.host.default_chat_style
+        return None if default is None else ChatStyle(default)
+
+    # -- lifecycle ---------------------------------------------------------------------------------------------
+
+    def move_to(self, target: JobStatus) -> None:
+        """Change the status along the table; staying where it is changes nothing."""
+        if target is self.status:
+            return
+        old, self.status = self.status, advance(self.status, target, job_id=self.id)
+        self.host.trace.add(events.StatusChanged(self.host.clock.now(), self.id, old, target))
+        self.host.job_changed(self)
+        if target is JobStatus.DONE:
+            self.done_signal.fire()
+
+    def finish(self, reason: str, detail: str | None = None) -> None:
+        """Mark the current unit DONE because of `reason`."""
+        self.stop_reason = reason
+        self.move_to(JobStatus.DONE)
+        self.host.trace.add(events.JobStopped(self.host.clock.now(), self.id, reason, detail))
+
+    def reopen(self, by: str) -> None:
+        """Start the next unit of a DONE job."""
+        self.py_env.exit_status = None
+        self.stop_reason = None
+        self.move_to(JobStatus.STARTED)
+        self.host.trace.add(events.Reactivated(self.host.clock.now(), self.id, by, self.num_completions))
+
+    # -- what the harness reads --------------------------------------------------------------------------------
+
+    @property
+    def num_turns(self) -> int:
+        """LLM turns, the placeholders of reactivations included (behaviour 4.2)."""
+        return self.counters.turns
+
+    @property
+    def exception_count(self) -> int:
+        """Exceptions of LLM turns: code and tools, warmup excluded (000)."""
+        return self.counters.exceptions
+
+    @property
+    def max_consecutive_exceptions(self) -> int:
+        """The longest streak of failing LLM turns (000)."""
+        return self.counters.longest_streak
+
+    @property
+    def approx_token_usage(self) -> int:
+        """`(bytes sent + bytes received) // 4` over all answered requests (000)."""
+        return self.usage.approx_tokens
+
+    @property
+    def difficulty_token_extension(self) -> int:
+        """Tokens added to the limit by rises of the difficulty (from 1.4.1)."""
+        return self.token_extension
+
+    # -- chat log ----------------------------------------------------------------------------------------------
+
+    def log(self, item: ChatItem) -> None:
+        """Append to the chat log."""
+        self.chat_log.append(item)
+        if isinstance(item, (LLM_LogItem, WarmupLogItem)):
+            self.counters.open(item)
+
+    @property
+    def last_item(self) -> ChatItem | None:
+        """The newest chat log item."""
+        return self.chat_log[-1] if self.chat_log else None
+
+    @property
+    def last_response(self) -> str | CodeBlock | None:
+        """The newest item's response if it is an LLM turn, else None (behaviour 2)."""
+        last = self.last_item
+        return last.llm_resp if isinstance(last, LLM_LogItem) else None
+
+    @property
+    def console_pos(self) -> int:
+        """The length of the console."""
+        return len(self.py_env.console)
+
+    def console_append(self, text: str, error: ErrorKind | None = None) -> None:
+        """Append one console entry, as an error of `error` kind if given."""
+        if _ADDRESS in text:
+            text = _without_addresses(text)
+        env = self.py_env
+        index = len(env.console)
+        env.console.append(text)
+        if error is not None:
+            env.exceptions[index] = ConsoleError(error, text)
+            if error is ErrorKind.EXECUTION:
+                self.counters.record_error()
+        self.host.trace.add(
+            events.ConsoleLine(self.host.clock.now(), self.id, index, text, None if error is None else error.value)
+        )
+
+    def get_chat_history(self) -> list[Mapping[str, Any]]:
+        """Return the messages that the next request would carry, system prompt included."""
+        return list(self.history.refresh(self).view())
+
+    def dialog_length(self) -> int:
+        """Return how many messages user and agent have exchanged."""
+        return sum(1 for _ in self._dialog())
+
+    def spoken(self) -> Iterator[str]:
+        """Yield what the agent said to its user, oldest first."""
+        for item in self.chat_log:
+            if isinstance(item, LLM_LogItem) and (text := self._spoken(item)):
+                yield text
+
+    def _dialog(self) -> Iterator[str]:
+        for item in self.chat_log:
+            if isinstance(item, str):
+                if item:
+                    yield item
+            elif isinstance(item, UserLogItem):
+                if item.message:
+                    yield item.message
+            elif isinstance(item, LLM_LogItem) and (text := self._spoken(item)):
+                yield text
+        yield from (line for line in self.py_env.console if line.startswith("log: answer("))
+
+    def _spoken(self, item: LLM_LogItem) -> str | None:
+        """Return what a turn said to the user, if it is user-facing."""
+        response = item.llm_resp
+        if isinstance(response, CodeBlock) or response is None:
+            return None
+        if self.chat_style is ChatStyle.MD_DIALOG:
+            return response if any(line.startswith("# ") for line in response.splitlines()) else None
+        return response.strip() or None
+
+    # -- messages, notifications -------------------------------------------------------------------------------
+
+    def push_user_message(self, message: object) -> bool:
+        """Give the job a user message; return whether that started a DONE job again (001, Lifecycle).
+
+        Objects become text through the agent's `message_adapter` or `str`. A reactivation counts one completion
+        and one placeholder turn.
+        """
+        adapter = None if isinstance(message, str) else self.agent.get_adapter("message_adapter")
+        text = str(message if adapter is None else adapter(message))
+        self.host.trace.add(events.UserMessage(self.host.clock.now(), self.id, text))
+        if self.chat_style in DIALOG_STYLES:
+            if not self.chat_log:
+                self.history.pushed(0)
+            self.log(UserLogItem(text, self.host.timestamp()) if self.chat_log else text)
+        else:
+            self.py_env.push(self.console_pos, text)
+            self.history.pushed(self.console_pos)
+        restarted = self.status is JobStatus.DONE
+        if restarted:
+            self.num_completions = (self.num_completions or 0) + 1
+            self.reopen("message")
+            self.log(LLM_LogItem(self.console_pos, self.host.timestamp(), None))
+        if self.host.profile.latest_input_is_bound:
+            self.bind_critical_error_context(message)
+        return restarted
+
+    def push_notification(self, handler: Any) -> None:
+        """Deliver a completed subtask: at once when DONE, else at the next safe boundary (behaviour 9)."""
+        if not handler.is_completed:
+            raise RuntimeError("Subtask handler must be completed before notification")
+        result = None if handler.error is not None else str(handler)
+        self.inbox.deliver(SubTaskLogItem(self.console_pos, self.host.timestamp(), handler, result))
+
+    def send_notification(self, message: str) -> None:
+        """Deliver plain text at the next safe boundary; does not exist before 1.4.0."""
+        if not self.host.profile.plain_notifications:
+            raise AttributeError(f"'Job' object has no attribute 'send_notification' in {self.host.profile.name}")
+        self.inbox.deliver_text(message)
+
+    # -- workspace ---------------------------------------------------------------------------------------------
+
+    def add_locals(self, **values: object) -> None:
+        """Bind names in the job's workspace."""
+        self.py_env.update_locals(**values)
+
+    def panic(self) -> None:
+        """Raise the difficulty one level; from 1.4.1 that extends the token limit by the usage so far."""
+        current = self.difficulty
+        if current == DIFFICULTIES[-1]:
+            raise RuntimeError(f"Job is already at high difficulty: {current}")
+        self.raised_difficulty = DIFFICULTIES[DIFFICULTIES.index(current) + 1]
+        if self.host.profile.difficulty_extends_tokens:
+            self.token_extension += self.approx_token_usage
+        self.host.trace.add(
+            events.DifficultyRaised(
+                self.host.clock.now(), self.id, self.raised_difficulty, self.approx_token_usage
+            )
+        )
+
+    @property
+    def difficulty(self) -> str:
+        """LOW, MEDIUM or HIGH."""
+        configured = self.raised_difficulty or self.job_def.metadata.get("DEFAULT_DIFFICULTY")
+        name = (configured or self.host.default_difficulty).upper()
+        return next((level for level in DIFFICULTIES if level.startswith(name)), name)
+
+    # -- error handlers ----------------------------------------------------------------------------------------
+
+    def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
+        """Register cleanup that runs if the job dies (003)."""
+        handler = ErrorHandler(error_handler, context)
+        self.error_handlers.append(handler)
+        self.host.trace.add(
+            events.HandlerRegistered(self.host.clock.now(), self.id, handler.name, llm_repr(context))
+        )
+
+    def add_error_handlers_from(self, parent_job: Job) -> None:
+        """Copy the parent's handlers as they are now (003, Delegated Jobs)."""
+        self.error_handlers.extend(parent_job.error_handlers)
+
+    def notify_handlers(self, error: BaseException | None = None) -> None:
+        """Run every registered handler once, oldest first, after clearing the list (003)."""
+        handlers, self.error_handlers = self.error_handlers, []
+        for handler in handlers:
+            context = llm_repr(handler.context)
+            failure = handler(error)
+            failed = None if failure is None else f"{type(failure).__name__}: {failure}"
+            self.host.trace.add(
+                events.HandlerRan(
+                    self.host.clock.now(), self.id, handler.name, context, None if error is None else str(error), failed
+                )
+            )
+
+    def bind_critical_error_context(self, context: object) -> None:
+        """Bind the latest input to the agent's `critical_error_handler`, replacing the previous one (1.3.1)."""
+        bound = [entry for entry in self.error_handlers if isinstance(entry.error_handler, _LatestInput)]
+        adapter = self.agent.get_adapter("critical_error_handler")
+        if adapter is None and bound:
+            inherited = bound[0].error_handler
+            adapter = inherited.adapter if isinstance(inherited, _LatestInput) else None
+        self.error_handlers = [entry for entry in self.error_handlers if entry not in bound]
+        if adapter is not None:
+            self.add_error_handler(_LatestInput(adapter), context)
+
+    # -- what tools report -------------------------------------------------------------------------------------
+
+    def spend(self, seconds: float) -> None:
+        """Note virtual seconds that a tool slept; the step takes that much longer."""
+        self.slept += seconds
+
+    def trace_tool_call(self, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+        """Record that a tool begins to run."""
+        shown = [_argument(value) for value in args]
+        shown += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
+        via, self.tool_via = self.tool_via, "code"
+        self.host.trace.add(events.ToolCalled(self.host.clock.now(), self.id, name, ", ".join(shown), via))
+
+    def trace_tool_end(self, name: str, *, result: object = None, error: Exception | None = None) -> None:
+        """Record that a tool ended, with its result or its error."""
+        shown = None if error is not None else llm_repr(result)
+        text = None if error is None else f"{type(error).__name__}: {error}"
+        self.host.trace.add(events.ToolReturned(self.host.clock.now(), self.id, name, shown, text))
+        self.host.tool_returned(self, name)
+
+    def trace_delivery(self, body: str, media: str | None) -> None:
+        """Record what the dialog agent sent to its user."""
+        self.host.trace.add(events.Delivered(self.host.clock.now(), self.id, body, media))
+
+    def remind(self, reminder: Any) -> bool:
+        """Let a reminder keep the dialog going instead of ending it; return whether it fired."""
+        if not reminder.fire_ready(self):
+            return False
+        self.log(ReminderLogItem(self.console_pos, self.host.timestamp(), reminder))
+        self.console_append(reminder.text)
+        return True
+
+
+class _LatestInput:
+    """The replaceable handler entry for a job's latest input."""
+
+    __slots__ = ("adapter",)
+    __name__ = "critical_error_handler"
+
+    def __init__(self, adapter: Callable[..., object]) -> None:
+        self.adapter = adapter
+
+    def __call__(self, context: object, error: BaseException | None = None) -> None:
+        self.adapter(context, error=error)
+
+
+def _argument(value: object) -> str:
+    return repr(value) if isinstance(value, str) else llm_repr(value)
+
+
+def _without_addresses(text: str) -> str:
+    """Hide memory addresses, the one part of a default repr that differs from run to run."""
+    head, *rest = text.split(_ADDRESS)
+    return head + "".join(f"{_ADDRESS}...{part.lstrip('0123456789abcdef')}" for part in rest)

@@ -1,0 +1,36 @@
+"""Job definitions, shared between jobs that ask for the same work (behaviour 9, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from statek_sim.runtime.agents import Agent
+from statek_sim.runtime.chat_style import ChatStyle
+from statek_sim.runtime.job import JobDef
+from statek_sim.runtime.warmup_code import WarmupBlock
+
+
+class JobDefs:
+    """Finds the definition for a combination of agent, warmup, style, locale and parameters, or makes it."""
+
+    def __init__(self) -> None:
+        self._known: dict[Agent, list[JobDef]] = {}
+
+    def get(
+        self,
+        agent: Agent,
+        warmup: tuple[WarmupBlock, ...],
+        chat_style: ChatStyle | None,
+        locale: str | None,
+        job_params: Mapping[str, object],
+    ) -> JobDef:
+        """Return the shared definition; an error recorded on it concerns every later job of the same work."""
+        known = self._known.setdefault(agent, [])
+        for definition in known:
+            same = (definition.chat_style, definition.locale) == (chat_style, locale)
+            # Parsed blocks are cached by source, so identity settles most comparisons.
+            if same and definition.warmup_code == warmup and definition.job_params == job_params:
+                return definition
+        definition = JobDef(agent, agent.metadata, warmup, dict(job_params), chat_style, locale)
+        known.append(definition)
+        return definition

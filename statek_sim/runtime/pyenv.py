@@ -1,0 +1,56 @@
+"""A job's Python workspace (001, The Python Workspace)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from statek_sim.runtime.futures import FutureResult
+
+
+class ErrorKind(StrEnum):
+    """Where a console error came from."""
+
+    EXECUTION = "EXECUTION"
+    HARNESS = "HARNESS"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleError:
+    """An error shown on the console; only EXECUTION errors count against the harness."""
+
+    kind: ErrorKind
+    message: str
+
+
+Pushed = str | list["Pushed"]
+"""What was pushed at one console position: a message, or `[what was there, next message]`."""
+
+
+@dataclass(slots=True)
+class PyEnv:
+    """What the agent's code can see and what running it left behind.
+
+    `exceptions` is keyed by console entry, `push_log` by the console's length when the message came.
+    """
+
+    global_state: dict[str, object] = field(default_factory=dict)
+    local_state: dict[str, object] = field(default_factory=dict)
+    console: list[str] = field(default_factory=list)
+    exceptions: dict[int, ConsoleError] = field(default_factory=dict)
+    push_log: dict[int, Pushed] = field(default_factory=dict)
+    exit_status: object = None
+    future_result: FutureResult | None = None
+
+    def push(self, position: int, message: str) -> None:
+        """Add a pushed message; a further one at the same position is paired with what is there.
+
+        The model then sees the pair as the text of a Python list: STATEK's durable lists are no `list`, which its
+        history does not expect. Checked with 1.2.7 and 1.4.2.
+        """
+        existing = self.push_log.get(position)
+        self.push_log[position] = message if existing is None else [existing, message]
+
+    def update_locals(self, **values: object) -> None:
+        """Bind names in the workspace."""
+        self.local_state.update(values)

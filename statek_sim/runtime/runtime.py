@@ -1,0 +1,319 @@
+"""The reference runtime: agents, jobs and a scheduler in one deterministic, in-memory process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from statek_sim import trace as events
+from statek_sim.clock import VirtualClock
+from statek_sim.errors import BadInput
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.harness.limits import ExtensionRule
+from statek_sim.harness.settings import StatekSettings
+from statek_sim.ids import IdSource
+from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.metering.usage import UsageTotals
+from statek_sim.providers.protocol import Provider
+from statek_sim.runtime.agents import Agent, DialogAgent
+from statek_sim.runtime.chat_style import ChatStyle, parse_chat_style
+from statek_sim.runtime.containment import WorkerKilled
+from statek_sim.runtime.context import captured_builtins
+from statek_sim.runtime.current import active
+from statek_sim.runtime.history import HistoryProjection
+from statek_sim.runtime.job import Job, JobDef
+from statek_sim.runtime.job_defs import JobDefs
+from statek_sim.runtime.scheduler import Order, Scheduler
+from statek_sim.runtime.services import Services
+from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.warmup_code import WarmupSource, parse_warmup
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.llm_repr import format_print_arg
+from statek_sim.sandbox.policy import SandboxPolicy
+from statek_sim.semantics import DOCS, Profile, profile_named
+from statek_sim.trace import Trace
+
+FOREVER: Final = 10.0**9
+"""Virtual seconds that count as no end at all: thirty years."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """How a run ended: `waiting` jobs had nothing to wake them; `settled` is False when time ran out."""
+
+    at: float
+    settled: bool
+    worker_alive: bool
+    waiting: tuple[str, ...]
+
+
+class Runtime:
+    """A STATEK process without dbzero, network or wall clock.
+
+    `profile` is a name or a `Profile`; `harness` overrides the limits of `settings`; `llm` answers every
+    request. All randomness comes from `seed`, all times are virtual seconds.
+    """
+
+    def __init__(
+        self,
+        llm: Provider,
+        *,
+        profile: Profile | str = DOCS,
+        settings: StatekSettings | None = None,
+        harness: LLM_Harness | None = None,
+        clock: VirtualClock | None = None,
+        seed: int = 0,
+        order: Order = "fifo",
+        max_concurrency: int = 100,
+        max_steps: int = 20_000,
+        budget: ExecutionBudget | None = None,
+        tokenizers: TokenizerRegistry | None = None,
+    ) -> None:
+        self.profile = profile_named(profile) if isinstance(profile, str) else profile
+        self.settings = settings or StatekSettings()
+        self.clock = clock or VirtualClock()
+        self.trace = Trace(profile=self.profile.name, seed=seed)
+        self.default_chat_style = _style_name(self.settings.chat_style)
+        self.console_tag = self.settings.xml_box_console or None
+        self.default_difficulty = str(self.settings.statek_default_difficulty)
+        self._ids = IdSource()
+        self._jobs: dict[str, Job] = {}
+        self._kill_points: list[tuple[str, int]] = []
+        self._tool_hooks: dict[tuple[str, int], Callable[[], object]] = {}
+        self._tool_counts: dict[str, int] = {}
+        self._definitions = JobDefs()
+        self._services = Services(
+            provider=llm,
+            harness=harness or harness_of(self.settings, self.profile),
+            profile=self.profile,
+            clock=self.clock,
+            trace=self.trace,
+            budget=budget or ExecutionBudget(),
+            policy=policy_of(self.settings),
+            tokenizers=tokenizers,
+        )
+        self._scheduler = Scheduler(
+            self._services,
+            self.clock.advance_to,
+            order=order,
+            max_concurrency=max_concurrency,
+            seed=seed,
+            max_steps=max_steps,
+        )
+
+    # -- jobs --------------------------------------------------------------------------------------------------
+
+    def create_job(
+        self,
+        agent: Agent,
+        *,
+        shared_vars: Mapping[str, object] | None = None,
+        parent_job: Job | None = None,
+        warmup_code: WarmupSource = None,
+        chat_style: ChatStyle | str | None = None,
+        locale: str | None = None,
+        message: object = None,
+        name: str | None = None,
+        **job_params: object,
+    ) -> Job:
+        """Create a READY job: shared locals, the parent's locale and a copy of its error handlers.
+
+        `message` is the first user message. `name` becomes the job's id (it must be new). Warmup that cannot be
+        read raises its SyntaxError or ValueError here, before any job exists (behaviour 7.1).
+        """
+        job_id = name or self._ids.next("job")
+        if job_id in self._jobs:
+            raise BadInput(f"job {job_id!r} exists already; names of jobs are unique within a runtime")
+        definition = self._define(agent, warmup_code, chat_style, _inherited(locale, parent_job), job_params)
+        self._services.register(agent)
+        meter = self._services.meter(str(agent.metadata["MODEL"]))
+        job = Job(self, job_id, definition, HistoryProjection(meter), parent_job)
+        job.py_env.local_state.update(shared_vars or {})
+        self._jobs[job_id] = job
+        parent_id = None if parent_job is None else parent_job.id
+        self.trace.add(
+            events.JobCreated(self.clock.now(), job_id, agent.role, str(agent.metadata["MODEL"]), parent_id)
+        )
+        if parent_job is not None:
+            job.add_error_handlers_from(parent_job)
+        if message is not None:
+            job.push_user_message(message)
+        self._scheduler.enter(job)
+        return job
+
+    def _define(
+        self,
+        agent: Agent,
+        warmup_code: WarmupSource,
+        chat_style: ChatStyle | str | None,
+        locale: str | None,
+        job_params: Mapping[str, object],
+    ) -> JobDef:
+        # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
+        parsed = tuple(
+            block
+            for source in (warmup_code, agent.warmup)
+            for block in parse_warmup(source, bind_assignments=self.profile.as_tool_binds_assignment)
+        )
+        return self._definitions.get(agent, parsed, _chat_style(agent, chat_style), locale, job_params)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Every job, in the order of creation."""
+        return list(self._jobs.values())
+
+    def job(self, name: str) -> Job:
+        """Return the job with this id; an unknown one is `BadInput`."""
+        try:
+            return self._jobs[name]
+        except KeyError:
+            known = ", ".join(self._jobs) or "none"
+            raise BadInput(f"there is no job {name!r}; jobs: {known}") from None
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def run(self, until: float = FOREVER) -> RunOutcome:
+        """Run until every job is DONE or waits for something that nothing scheduled can bring."""
+        with ExitStack() as stack:
+            stack.enter_context(captured_builtins(format_print_arg))
+            stack.enter_context(active(self))
+            settled = self._scheduler.run(until)
+        return RunOutcome(
+            at=self.clock.now(),
+            settled=settled,
+            worker_alive=self._scheduler.alive,
+            waiting=tuple(job.id for job in self._services.waiting.jobs()),
+        )
+
+    def at(self, when: float, action: Callable[[], object]) -> None:
+        """Do `action` at virtual second `when`: an external event."""
+        self._scheduler.at(when, lambda: _ignore(action()))
+
+    def add_loop(self, agent: Agent, queue_size: Callable[[], int], *, warmup_code: WarmupSource = None) -> None:
+        """Keep as many jobs of `agent` waiting to start as the queue has items (behaviour 10).
+
+        The loop dies, and the worker with it, once the job definition has errors: STATEK's circuit breaker.
+        """
+        definition = self._define(agent, warmup_code, None, None, {})
+        definition.clear_errors()
+        self._services.register(agent)
+
+        def start_jobs(capacity: int) -> None:
+            if definition.has_errors():
+                raise RuntimeError(
+                    f"Job definition for agent '{agent.role}' has errors — aborting agentic loop"
+                )
+            starting = sum(
+                job.job_def.agent is agent and job.status in (JobStatus.READY, JobStatus.WARMING_UP)
+                for job in self._jobs.values()
+            )
+            for _ in range(min(capacity, queue_size() - starting)):
+                self.create_job(agent, warmup_code=warmup_code)
+
+        self._scheduler.on_pass.append(start_jobs)
+
+    # -- the worker process ------------------------------------------------------------------------------------
+
+    def crash_worker(self, reason: str = "killed") -> None:
+        """Kill the worker process: steps in flight are lost, jobs and the world stay as they are."""
+        self._scheduler.die(reason)
+
+    def crash_worker_in_tool(self, name: str, call: int = 1) -> None:
+        """Kill the worker when the `call`-th call of tool `name` has done its work but not returned."""
+        self._kill_points.append((name, call))
+
+    def after_tool(self, name: str, call: int, action: Callable[[], object]) -> None:
+        """Do `action` as soon as the `call`-th call of tool `name` (over all jobs) has ended."""
+        self._tool_hooks[(name, call)] = action
+
+    def restart_worker(self) -> None:
+        """Start a new worker process on the same state."""
+        for job in self._jobs.values():
+            job.job_def.clear_errors()
+        self._scheduler.restart(self.jobs)
+
+    # -- what jobs need (runtime.host.Host) --------------------------------------------------------------------
+
+    def job_changed(self, job: Job) -> None:
+        """Queue a job that became runnable."""
+        self._scheduler.offer(job)
+
+    def tool_returned(self, job: Job, name: str) -> None:
+        """Kill the worker if this is the tool call it should die in."""
+        if not self._kill_points and not self._tool_hooks:
+            return
+        count = self._tool_counts[name] = self._tool_counts.get(name, 0) + 1
+        if action := self._tool_hooks.get((name, count)):
+            self.at(self.clock.now(), action)
+        if (name, count) in self._kill_points:
+            raise WorkerKilled(f"killed in call {count} of {name}")
+
+    def timestamp(self) -> datetime:
+        """Return the wall time for log items."""
+        return self.clock.wall()
+
+    # -- results -----------------------------------------------------------------------------------------------
+
+    def usage(self) -> UsageTotals:
+        """Return the usage of all jobs together."""
+        totals = UsageTotals()
+        for turn in self._turns():
+            totals.add(turn)
+        return totals
+
+    def _turns(self) -> Iterator[Any]:
+        for job in self._jobs.values():
+            yield from job.usage.turns
+
+
+def harness_of(settings: StatekSettings, profile: Profile) -> LLM_Harness:
+    """Return the harness that `settings` describe, extending limits as `profile` does."""
+    return LLM_Harness(
+        settings.max_turns,
+        settings.max_exceptions,
+        settings.max_consecutive_exceptions,
+        settings.max_token_usage,
+        settings.limit_extension_per_completion,
+        rule=ExtensionRule(profile.limit_extension),
+    )
+
+
+def policy_of(settings: StatekSettings) -> SandboxPolicy:
+    """Return the restricted-code policy that `settings` describe."""
+    return SandboxPolicy(
+        max_source_bytes=settings.python_sandbox_max_source_bytes,
+        max_ast_nodes=settings.python_sandbox_max_ast_nodes,
+        allowed_imports=_words(settings.python_sandbox_allowed_imports),
+        allowed_tools=_words(settings.python_sandbox_allowed_tools),
+        restricted=settings.python_sandbox_mode.lower() != "off",
+    )
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.strip() for word in text.split(",") if word.strip())
+
+
+def _style_name(style: object) -> str | None:
+    return None if style is None else parse_chat_style(str(style)).value
+
+
+def _chat_style(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
+    """Return a definition's style: the job's, a dialog agent's metadata, else MD_DIALOG for dialogs."""
+    if chosen is not None:
+        return ChatStyle(chosen)
+    if "CHAT_STYLE" in agent.metadata:
+        return parse_chat_style(agent.metadata["CHAT_STYLE"])
+    return ChatStyle.MD_DIALOG if isinstance(agent, DialogAgent) else None
+
+
+def _inherited(locale: str | None, parent: Job | None) -> str | None:
+    return locale if locale is not None or parent is None else parent.job_def.locale
+
+
+
+
+def _ignore(_: object) -> None:
+    """Turn a returning action into one that returns nothing."""

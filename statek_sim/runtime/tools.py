@@ -1,0 +1,227 @@
+"""`@tool` and `@subtask`: what an agent may call (001, 003 Tool Errors; behaviour 8, 9)."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from datetime import date, datetime, time
+from types import UnionType
+from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overload
+
+from statek_sim.errors import BadTool
+from statek_sim.runtime.async_tools import run_virtual
+from statek_sim.runtime.context import current_execution, get_current_job
+from statek_sim.runtime.error_handlers import handler_problem
+from statek_sim.runtime.futures import FutureResult
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ISO_TYPES: Final = (datetime, date, time)
+_VARIADIC: Final = frozenset({inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL})
+
+
+@overload
+def tool(f: F) -> F: ...
+
+
+@overload
+def tool(
+    f: None = None,
+    *,
+    system: bool = False,
+    target: object = None,
+    error_handler: Callable[..., object] | None = None,
+    hidden: bool = False,
+) -> Callable[[F], F]: ...
+
+
+def tool(
+    f: F | None = None,
+    *,
+    system: bool = False,
+    target: object = None,
+    error_handler: Callable[..., object] | None = None,
+    hidden: bool = False,
+) -> F | Callable[[F], F]:
+    """Mark a function as a tool.
+
+    `error_handler` is registered on the current job with each result as its context; for a `FutureResult` when
+    its value is first fetched (003). `hidden` tools are not shown to the model, `system` ones belong to the
+    framework, `target` restricts a tool to one or several chat styles. A function without `**kwargs` or a bad
+    handler is a `BadTool` (a TypeError, as in STATEK).
+    """
+
+    def decorate(function: F) -> F:
+        if error_handler is not None and (problem := handler_problem(error_handler)) is not None:
+            name = getattr(error_handler, "__name__", repr(error_handler))
+            raise BadTool(f"error_handler {name!r} of tool {function.__name__!r} {problem}")
+        _require_kwargs(function, "tool")
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return _run_tool(function, args, kwargs, error_handler)
+
+        # functools.wraps keeps the signature, which mypy cannot see.
+        return cast("F", _mark(wrapper, system=system, target=target, hidden=hidden))
+
+    return decorate if f is None else decorate(f)
+
+
+def _mark(wrapper: Any, *, system: bool, target: object, hidden: bool) -> Any:
+    wrapper.tool_system = system
+    wrapper.tool_target = target
+    wrapper.tool_hidden = hidden
+    return wrapper
+
+
+def _require_kwargs(function: Callable[..., object], kind: str) -> inspect.Signature:
+    signature = inspect.signature(function)
+    if not any(p.kind == inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values()):
+        raise BadTool(
+            f"Function '{function.__name__}' must accept **kwargs to be used as a {kind}. "
+            f"Current signature: {signature}"
+        )
+    return signature
+
+
+def _run_tool(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    handler: Callable[..., object] | None,
+) -> Any:
+    """Call a tool for the current job, with its trace events and its handler."""
+    job = get_current_job()
+    args, kwargs = resolve_names(function, args, kwargs)
+    if job is None:
+        return _finish(function(*args, **kwargs))[0]
+    job.trace_tool_call(function.__name__, args, kwargs)
+    try:
+        result, slept = _finish(function(*args, **kwargs))
+    except Exception as error:
+        job.trace_tool_end(function.__name__, error=error)
+        raise
+    job.spend(slept)
+    job.trace_tool_end(function.__name__, result=result)
+    if handler is not None:
+        if isinstance(result, FutureResult):
+            result.bind_error_handler(handler, job)
+        else:
+            job.add_error_handler(handler, result)
+    return result
+
+
+def _finish(result: Any) -> tuple[Any, float]:
+    """Return a tool's result, awaited if need be, and the virtual seconds that took."""
+    return run_virtual(result) if inspect.iscoroutine(result) else (result, 0.0)
+
+
+def resolve_names(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Replace a str that names a local variable where the parameter wants something else than a str.
+
+    ISO text becomes a date or time first (behaviour 6.6). Parameters without a plain type hint are left alone.
+    """
+    if not any(type(value) is str for value in (*args, *kwargs.values())):
+        return args, kwargs
+    hints = function.__annotations__
+    if not hints:
+        return args, kwargs
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        # The call itself will raise the error that the agent should see.
+        return args, kwargs
+    for name, value in bound.arguments.items():
+        hint = hints.get(name)
+        kind = bound.signature.parameters[name].kind
+        if isinstance(value, str) and hint is not None and not name.startswith("_") and kind not in _VARIADIC:
+            bound.arguments[name] = _resolve(value, hint)
+    return bound.args, bound.kwargs
+
+
+def _resolve(value: str, hint: object) -> object:
+    wanted = _plain_types(hint)
+    if not any(not issubclass(str, kind) for kind in wanted):
+        return value
+    for kind in wanted:
+        if kind in _ISO_TYPES:
+            try:
+                return kind.fromisoformat(value)
+            except ValueError:
+                continue
+    execution = current_execution()
+    if execution is None or value not in execution.namespace:
+        return value
+    found = execution.namespace[value]
+    return found.value if isinstance(found, FutureResult) else found
+
+
+def _plain_types(hint: object) -> list[type]:
+    members = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+    return [member for member in members if isinstance(member, type)]
+
+
+def accepts_local_context(function: Callable[..., object]) -> bool:
+    """Return whether a callable takes STATEK's injected `_local_context`."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return any(p.kind == inspect.Parameter.VAR_KEYWORD or p.name == "_local_context" for p in parameters)
+
+
+def injected(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` as agent code sees it: with the workspace's names passed as `_local_context`."""
+    if not accepts_local_context(function):
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "_local_context" in kwargs:
+            raise RuntimeError("_local_context is already set")
+        execution = current_execution()
+        kwargs["_local_context"] = {} if execution is None else dict(execution.namespace)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def subtask_wrapper(
+    function: F, finish: Callable[[Any, object], Any], *, system: bool, target: object, return_type: type
+) -> F:
+    """Wrap a subtask factory: `finish(result, id)` turns what it returned into a handler (behaviour 9)."""
+    signature = _require_kwargs(function, "subtask")
+    if "id" in signature.parameters:
+        raise BadTool(
+            f"Function '{function.__name__}' cannot define parameter 'id'; "
+            "subtask id is reserved for framework-managed kwargs."
+        )
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        task_id = kwargs.pop("id", None)
+        return finish(_run_tool(function, args, kwargs, None), task_id)
+
+    shown: Any = wrapper
+    shown.__annotations__ = {**function.__annotations__, "id": str, "return": return_type}
+    shown.__signature__ = _with_id(signature, return_type)
+    shown.__is_subtask__ = True
+    return cast("F", _mark(shown, system=system, target=target, hidden=False))  # functools.wraps keeps the shape
+
+
+def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signature:
+    """Return the signature shown to the model: `id` takes the place of `**kwargs`."""
+    shown: list[inspect.Parameter] = []
+    keyword_only = False
+    for parameter in signature.parameters.values():
+        if parameter.kind == inspect.Parameter.VAR_KEYWORD:
+            continue
+        shown.append(parameter)
+        keyword_only |= parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
+    kind = inspect.Parameter.KEYWORD_ONLY if keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first_keyword = next((i for i, p in enumerate(shown) if p.kind == inspect.Parameter.KEYWORD_ONLY), len(shown))
+    shown.insert(first_keyword, inspect.Parameter("id", kind, default=None, annotation=str))
+    return signature.replace(parameters=shown, return_annotation=return_type)

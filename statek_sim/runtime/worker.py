@@ -1,0 +1,59 @@
+"""The worker around a step: what happens when a step fails (000, When Checks Run; behaviour 2, 8)."""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING
+
+from statek_sim.errors import LLM_HarnessError, ProviderFailure, StatekSimError
+from statek_sim.runtime.containment import Contained
+from statek_sim.runtime.job import JobDefError
+from statek_sim.runtime.model_name import BadModelName
+from statek_sim.runtime.pyenv import ErrorKind
+from statek_sim.runtime.step import Step, job_step
+
+if TYPE_CHECKING:
+    from statek_sim.runtime.job import Job
+    from statek_sim.runtime.services import Services
+
+
+def worker_step(services: Services, job: Job) -> Step:
+    """Run one step; a failure of the job ends the job, a failure of the test set-up goes up."""
+    try:
+        yield from job_step(services, job)
+    except LLM_HarnessError as error:
+        _stop_by_harness(job, error)
+    except StatekSimError as error:
+        # A provider's failure or an impossible model name is the job's own trouble; the rest is the test's.
+        if not isinstance(error, ProviderFailure | BadModelName):
+            raise
+        _crash(job, error)
+    except Contained as error:
+        _end(job, error, f"Job {job.id} was stopped: {error}", "contained")
+    except Exception as error:  # noqa: BLE001  # STATEK's worker ends the job, whatever it was
+        _crash(job, error)
+
+
+def _stop_by_harness(job: Job, error: LLM_HarnessError) -> None:
+    """Record the error on the console, set the exit status, end the job, run the handlers: in this order (000)."""
+    job.py_env.exit_status = f"Error: {error}"
+    job.console_append(f"LLM_HarnessError: {error}", ErrorKind.HARNESS)
+    job.error = JobDefError(str(error), "LLM_HarnessError")
+    job.finish(str(getattr(error, "limit", "harness")), str(error))
+    job.notify_handlers(error)
+
+
+def _crash(job: Job, error: Exception) -> None:
+    _end(job, error, f"Job {job.id} failed with error: {error}\n{_traceback(error)}", "crash")
+
+
+def _end(job: Job, error: Exception, shown: str, reason: str) -> None:
+    job.console_append(shown, ErrorKind.EXECUTION)
+    job.error = JobDefError(str(error), type(error).__name__)
+    job.finish(reason, f"{type(error).__name__}: {error}")
+    job.notify_handlers(error)
+
+
+def _traceback(error: Exception) -> str:
+    """Return the traceback's last part only: frames carry paths, which differ from machine to machine."""
+    return "Traceback (most recent call last):\n" + "".join(traceback.format_exception_only(error))

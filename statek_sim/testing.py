@@ -1,0 +1,151 @@
+"""What a test of an agent needs, whatever runs the test: an LLM that takes its script late, and a whole lab.
+
+The pytest fixtures are made of these; nothing here knows pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, final, runtime_checkable
+
+from statek_sim import trace as events
+from statek_sim.backends.reference import measured
+from statek_sim.clock import VirtualClock
+from statek_sim.errors import BadInput, ScriptError, StatekSimError, UnmatchedRequest
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.harness.limits import ExtensionRule
+from statek_sim.harness.preset import load_preset
+from statek_sim.harness.settings import StatekSettings
+from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+from statek_sim.providers.script import ScriptEntry
+from statek_sim.providers.scripted import Script, ScriptedLLM
+from statek_sim.runtime.context import get_current_job
+from statek_sim.runtime.runtime import FOREVER, RunOutcome, Runtime
+from statek_sim.semantics import profile_named
+from statek_sim.world.queue import WorkItem, WorkQueue
+
+
+@runtime_checkable
+class _Finishing(Protocol):
+    """A provider that knows whether all its replies were asked for."""
+
+    def check_finished(self) -> None:
+        """Raise `UnusedReplies` when not."""
+
+
+@final
+class ScriptableLLM:
+    """A provider that is told what to say after the runtime was built: with `script`, or `use` for any provider.
+
+    Every request is kept in `requests`.
+    """
+
+    def __init__(self) -> None:
+        self._provider: Provider | None = None
+        self.requests: list[ChatRequest] = []
+
+    def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
+        """Set the replies per agent role, `script(worker=[code("exit(1)")])`, or for everybody, `script([...])`.
+
+        A mapping takes keys that are no Python names: `script({"job:job-2": [...]})`. A second script takes over
+        from the first, which must be used up by then (`UnusedReplies` otherwise).
+        """
+        if everybody is not None and by_role:
+            raise BadInput("a script is given as one argument or by role, not both")
+        said = {role: list(replies) for role, replies in by_role.items()} if everybody is None else everybody
+        if not said:
+            raise BadInput("a script needs replies: script(worker=[...]) names them by agent role")
+        self.check_finished()
+        self._provider = ScriptedLLM(said, measure=measured, keep_requests=False)
+
+    def use(self, provider: Provider) -> None:
+        """Let `provider` answer from now on."""
+        self.check_finished()
+        self._provider = provider
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Pass the request on."""
+        self.requests.append(request)
+        if self._provider is None:
+            raise UnmatchedRequest(
+                f"job {request.job_id!r} of agent {request.role!r} asked for a reply, but the LLM has no script; "
+                f"give it one before the run: statek_llm.script({_keyword(request.role)}=[...])"
+            )
+        return self._provider.complete(request)
+
+    def check_finished(self) -> None:
+        """Raise `UnusedReplies` when replies are left that no job asked for."""
+        if isinstance(self._provider, _Finishing):
+            self._provider.check_finished()
+
+
+def _keyword(role: str) -> str:
+    return role if role.isidentifier() else "role"
+
+
+class LabRuntime(Runtime):
+    """A runtime whose errors about the test itself point at the test, not into this package."""
+
+    def run(self, until: float = FOREVER) -> RunOutcome:
+        """Run until nothing is left to do; see `Runtime.run`."""
+        __tracebackhide__ = True
+        try:
+            return super().run(until)
+        except (ScriptError, BadInput) as error:
+            # Where in this package the script ran out is no help; what the message says is.
+            raise error.with_traceback(None) from None
+
+
+LIMITS: Final = (
+    "max_turns",
+    "max_exceptions",
+    "max_consecutive_exceptions",
+    "max_token_usage",
+    "limit_extension_per_completion",
+)
+"""The limits that a test may set, by the names of their settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabSettings:
+    """How a lab is set up. `limits` replace those of `preset`, one by one; None is unlimited."""
+
+    profile: str = "docs"
+    preset: str = "default"
+    limits: Mapping[str, float | None] | None = None
+    seed: int = 0
+    items: tuple[WorkItem, ...] = ()
+
+
+class Lab:
+    """A runtime with its LLM, clock and work queue, wired together. Changes of the queue are in the trace."""
+
+    def __init__(self, settings: LabSettings, *, tokenizers: TokenizerRegistry | None = None) -> None:
+        self.llm = ScriptableLLM()
+        self.clock = VirtualClock()
+        configured = StatekSettings.from_env(load_preset(settings.preset).values)
+        behaviour = profile_named(settings.profile)
+        self.runtime = LabRuntime(
+            self.llm,
+            profile=behaviour,
+            settings=configured,
+            harness=LLM_Harness.from_limits(
+                replace(configured.harness_limits(), **dict(settings.limits or {})),
+                rule=ExtensionRule(behaviour.limit_extension),
+            ),
+            clock=self.clock,
+            seed=settings.seed,
+            tokenizers=tokenizers,
+        )
+        self.queue = WorkQueue(settings.items, changed=self._queue_changed)
+
+    def _queue_changed(self, item: str, change: str) -> None:
+        job = get_current_job()
+        self.runtime.trace.add(
+            events.WorldChanged(self.clock.now(), "" if job is None else job.id, item, change)
+        )
+
+
+__all__ = ["LIMITS", "Lab", "LabRuntime", "LabSettings", "ScriptableLLM", "StatekSimError"]

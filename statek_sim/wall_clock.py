@@ -1,0 +1,36 @@
+"""The wall clock of user code: `datetime.now()` and friends follow virtual time.
+
+freezegun replaces the standard clocks in user modules while a run lasts. It hangs or leaks around asyncio event
+loops (its issues 437, 521, 529), which is why nothing in this package relies on it: everything here takes a Clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import freezegun
+
+from statek_sim.clock import VirtualClock
+
+UNTOUCHED: Final = ("asyncio", "statek_sim", "_pytest", "xdist", "execnet", "hypothesis", "rich", "tiktoken")
+"""Packages that keep the real clock: they measure how long things take."""
+
+
+@contextmanager
+def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[None]:
+    """Make wall-clock reads in user code return `clock.wall()` inside the block; nothing when not `active`."""
+    if not active:
+        yield
+        return
+    with freezegun.freeze_time(clock.wall(), ignore=list(UNTOUCHED)) as frozen:
+
+        def follow() -> None:
+            frozen.move_to(clock.wall())
+
+        clock.listeners.append(follow)
+        try:
+            yield
+        finally:
+            clock.listeners.remove(follow)

@@ -1,0 +1,30 @@
+"""One world: queue, events and ledger that the jobs of a scenario share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from statek_sim.world.events import ExternalEvents
+from statek_sim.world.ledger import Ledger
+from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
+
+
+class World:
+    """Everything outside the jobs. `changed(subject, what)` hears of every change."""
+
+    def __init__(
+        self,
+        *,
+        owner: str = "worker-1",
+        items: Iterable[WorkItem] = (),
+        futures: Iterable[str] = (),
+        changed: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self.owner = QueueOwner(owner)
+        self.queue = WorkQueue(items, changed=changed)
+        self.events = ExternalEvents(futures, changed=changed)
+        self.ledger = Ledger(changed=changed)
+
+    def leaked_claims(self) -> list[str]:
+        """Return the ids of items that somebody still holds."""
+        return [item.id for item in self.queue.claimed()]

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from statek_sim.runtime.chat_style import ChatStyle
+from statek_sim.runtime.system_tools import SystemToolsVersion, system_tool_specs
+
+COMMON = [
+    *("find_sub_task_handler", "docstr", "brief", "panic", "python_cli"),
+    *("shared_context_set_var", "print_locals"),
+    *("list_of_examples", "list_of_documents", "show_document", "show_example"),
+]
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [("1.2", COMMON), ("1.4", ["get_pending_notifications", *COMMON, "send_notification_to"])],
+)
+def test_system_tools_come_in_registration_order(version: SystemToolsVersion, names: list[str]) -> None:
+    assert [tool.name for tool in system_tool_specs(version)] == names
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.4"])
+def test_only_python_cli_is_meant_for_one_style(version: SystemToolsVersion) -> None:
+    targeted = {tool.name: tool.target for tool in system_tool_specs(version) if tool.target is not None}
+    assert targeted == {"python_cli": frozenset({ChatStyle.DIRECT})}
+
+
+@pytest.mark.parametrize(("version", "size"), [("1.2", 4389), ("1.4", 5053)])
+def test_the_system_tools_weigh_what_statek_meters(version: SystemToolsVersion, size: int) -> None:
+    assert len(json.dumps([tool.spec for tool in system_tool_specs(version)])) == size

@@ -1,0 +1,48 @@
+"""Write the wire specs of STATEK's own system tools as JSON.
+
+Run it with the interpreter of an environment that has `statek[dbzero]` installed:
+
+    python tools/capture_system_tools.py statek_sim/runtime/system_tools_1_4.json   # statek 1.4.2
+    python tools/capture_system_tools.py statek_sim/runtime/system_tools_1_2.json   # statek 1.2.7
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from statek.system import find_tools
+from statek.utils import format_tool_spec
+
+NOTE = (
+    "System tools of STATEK {version} as its requests carry them under LLM_TOOLS_SCOPE: ALL, "
+    "in the order they are registered. "
+    "Names and descriptions come from the package statek, Copyright 2026 Statek authors, Apache License 2.0. "
+    "Written by tools/capture_system_tools.py; do not edit."
+)
+
+
+def entry(tool: Callable[..., object]) -> dict[str, object]:
+    """Return one tool: the chat styles it is meant for (null for all) and its wire spec."""
+    target = tool.tool_target
+    return {
+        "target": None if target is None else sorted(str(style) for style in target),
+        "spec": format_tool_spec(tool),
+    }
+
+
+def main(path: str) -> None:
+    """Write the registered, visible system tools to `path`."""
+    content = {
+        "note": NOTE.format(version=version("statek")),
+        "statek": version("statek"),
+        "tools": [entry(tool) for tool in find_tools("SYSTEM")],
+    }
+    Path(path).write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

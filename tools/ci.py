@@ -1,0 +1,114 @@
+"""Every check of the project, one after the other, up to the first that fails: `python tools/ci.py [PART...]`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+BIN: Final = Path(sys.executable).parent
+NEWER: Final = ("3.12", "3.13", "3.14")
+"""Versions of Python tried beside the one that runs this, where they are installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One check: commands that run in order, from the root of the repository."""
+
+    name: str
+    commands: tuple[tuple[str, ...], ...]
+
+
+def here() -> Iterator[Part]:
+    """Yield the checks that run on this Python."""
+    yield Part("lint", (tool("ruff", "check", "."),))
+    yield Part("format", (tool("ruff", "format", "--check", "."),))
+    yield Part("types", (tool("mypy"),))
+    yield Part("imports", (tool("lint-imports"),))
+    yield Part("validate", (tool("statek-sim", "validate", "scenarios"),))
+    yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
+    # Two at a time: what builds and installs things waits for the network while the rest computes.
+    yield Part("tests", (tool("pytest", "--numprocesses", "2", "--dist", "loadgroup", "--durations", "5"),))
+    yield Part("scenarios", (tool("statek-sim", "run"),))
+
+
+def elsewhere() -> Iterator[Part]:
+    """Yield the checks that repeat on another Python; one that is not installed has no commands."""
+    for version in NEWER:
+        name = f"python{version}"
+        python = interpreter(version)
+        if python is None:
+            yield Part(name, ())
+        elif sys.version_info[:2] != tuple(map(int, version.split("."))):
+            venv = f".venv-{version}"
+            yield Part(
+                name,
+                (
+                    ("make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/.ready"),
+                    (f"{venv}/bin/pytest", "--numprocesses", "2", "-m", "not slow"),
+                    (f"{venv}/bin/statek-sim", "run", "--quiet"),
+                ),
+            )
+
+
+def tool(name: str, *arguments: str) -> tuple[str, ...]:
+    """Return the command for a program of this environment."""
+    return (str(BIN / name), *arguments)
+
+
+def interpreter(version: str) -> str | None:
+    """Return a Python of that version that works, from the search path or from pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    candidates = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"versions/{version}.*/bin/python"))]
+    return next((str(candidate) for candidate in candidates if candidate and works(candidate)), None)
+
+
+def works(python: str | Path) -> bool:
+    """Return whether this interpreter starts; a shim of pyenv is there even while its version is switched off."""
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
+def run(part: Part) -> bool:
+    """Run a check, show what it does and how long it took in seconds, and return whether it passed."""
+    started = time.monotonic()
+    for command in part.commands:
+        say(f"{part.name}: {shlex.join((Path(command[0]).name, *command[1:]))}")
+        code = subprocess.run(command, cwd=ROOT, check=False).returncode
+        if code != 0:
+            say(f"{part.name}: FAILED with exit code {code} after {time.monotonic() - started:.1f} s")
+            return False
+    seconds = time.monotonic() - started
+    say(f"{part.name}: passed in {seconds:.1f} s\n" if part.commands else f"{part.name}: not here, skipped\n")
+    return True
+
+
+def say(text: str) -> None:
+    """Print a line that stands out, before what the next command prints."""
+    print(f"--- {text}", flush=True)
+
+
+def main(names: list[str]) -> int:
+    """Run the checks with these names, or all; return 0, 1 when one failed, or 2 for a name that is none."""
+    parts = {part.name: part for part in (*here(), *elsewhere())}
+    unknown = [name for name in names if name not in parts]
+    if unknown:
+        print(f"no such part: {', '.join(unknown)}; expected {', '.join(parts)}", file=sys.stderr)
+        return 2
+    started = time.monotonic()
+    for name in names or parts:
+        if not run(parts[name]):
+            return 1
+    say(f"all passed in {time.monotonic() - started:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
