@@ -1,0 +1,1 @@
+"""Scenario files: their format, loading, running and checking what they expect."""

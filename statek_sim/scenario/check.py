@@ -1,0 +1,246 @@
+"""Cross checks of one scenario: names that must exist, values that contradict each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadSetting
+from statek_sim.harness.preset import BUILT_IN
+from statek_sim.harness.settings import StatekSettings
+from statek_sim.scenario.expect import Expect
+from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
+from statek_sim.scenario.references import JobReference, WorldReference, references_in
+from statek_sim.scenario.schema import JobText, Limits, ScenarioText
+
+_MADE_JOB: Final = re.compile(r"job-[0-9]+")
+"""Ids of jobs that a run creates itself: children, and jobs of an agentic loop."""
+
+MAIN: Final = "main"
+"""Name of the job that a scenario without `jobs` has."""
+
+Check = Callable[[ScenarioText, Path], Iterator[Finding]]
+
+
+def jobs_of(scenario: ScenarioText) -> dict[str, JobText]:
+    """Return the declared jobs with their agents filled in.
+
+    Without any jobs and loops there is `main` of the only agent.
+    """
+    only = next(iter(scenario.agents)) if len(scenario.agents) == 1 else None
+    declared = scenario.jobs or ({} if scenario.loops else {MAIN: JobText()})
+    return {
+        name: job if job.agent is not None else job.model_copy(update={"agent": only})
+        for name, job in declared.items()
+    }
+
+
+def check(scenario: ScenarioText, path: Path) -> tuple[Finding, ...]:
+    """Return what in `scenario`, written in file `path`, names something unknown or contradicts itself."""
+    return tuple(islice((finding for rule in _CHECKS for finding in rule(scenario, path)), MAX_PROBLEMS))
+
+
+def _preset(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    preset = scenario.preset
+    if preset not in BUILT_IN and not (preset and (path.parent / preset).is_file()):
+        message = f"preset: {preset!r} is neither one of {', '.join(BUILT_IN)} nor a file beside this one."
+        yield Finding(("preset",), (message + suggestion(preset, BUILT_IN)).removesuffix("."))
+
+
+def _settings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    known = [name for name in StatekSettings.model_fields if name not in Limits.model_fields]
+    for name, value in scenario.settings.items():
+        at: Keypath = ("settings", name)
+        if name in Limits.model_fields:
+            yield Finding(at, f"settings: {name!r} is a limit, so it goes under limits")
+        elif name not in known:
+            yield Finding(
+                at, f"settings: unknown setting {name!r}.{suggestion(name, known)}".removesuffix(".")
+            )
+        else:
+            yield from _setting(at, name, value)
+
+
+def _setting(at: Keypath, name: str, value: object) -> Iterator[Finding]:
+    try:
+        StatekSettings(**{name: value})
+    except BadSetting as error:
+        yield Finding(at, f"settings: {error}")
+
+
+def _agents(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    if not scenario.agents:
+        yield Finding((), "no agents; expected at least one under agents")
+
+
+def _jobs(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    if not scenario.agents:
+        return
+    if not scenario.jobs and not scenario.loops and len(scenario.agents) > 1:
+        yield Finding(
+            (), f"several agents ({', '.join(scenario.agents)}) but no jobs; say which jobs there are"
+        )
+    for position, role in enumerate(scenario.loops):
+        yield from _known(("loops", position), role, scenario.agents, "agent")
+    declared: list[str] = []
+    for name, job in scenario.jobs.items():
+        if job.agent is not None:
+            yield from _known(("jobs", name, "agent"), job.agent, scenario.agents, "agent")
+        elif len(scenario.agents) > 1:
+            yield Finding(("jobs", name), f"jobs.{name}: which agent? One of {', '.join(scenario.agents)}")
+        if job.parent is not None:
+            yield from _known(("jobs", name, "parent"), job.parent, declared, "job declared before it")
+        if job.subtask is not None and job.parent is None:
+            yield Finding(("jobs", name, "subtask"), f"jobs.{name}: a subtask needs a parent")
+        declared.append(name)
+
+
+def _locals(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    for name, job in jobs_of(scenario).items():
+        at: Keypath = ("jobs", name, "locals")
+        try:
+            for keypath, reference in references_in(job.locals):
+                yield from _reference((*at, *keypath), reference, scenario)
+        except ValueError as error:
+            yield Finding(at, f"{dotted(at)}: {error}")
+
+
+def _reference(
+    at: Keypath, reference: WorldReference | JobReference, scenario: ScenarioText
+) -> Iterator[Finding]:
+    if isinstance(reference, JobReference):
+        yield from _known(at, reference.name, jobs_of(scenario), "job")
+    elif reference.kind == "future":
+        yield from _known(at, reference.name, scenario.world.futures, "future of the world")
+    elif scenario.world.queue is None:
+        yield Finding(at, f"{dotted(at)}: the world has no queue")
+    elif reference.kind == "item":
+        items = [item.id for item in scenario.world.queue.items]
+        yield from _known(at, reference.name, items, "item of the queue")
+
+
+def _world(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    yield from _repeated(("world", "futures"), scenario.world.futures)
+    if scenario.world.queue is None:
+        return
+    at: Keypath = ("world", "queue", "items")
+    items = scenario.world.queue.items
+    yield from _repeated(at, [item.id for item in items])
+    for position, item in enumerate(items):
+        if item.status == "CLAIMED" and item.owner is None:
+            yield Finding((*at, position), f"item {item.id!r} is CLAIMED, so it needs an owner")
+
+
+def _script(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    jobs = jobs_of(scenario)
+    for key, replies in scenario.script.items():
+        if key.startswith("job:"):
+            yield from _known(("script", key), key.removeprefix("job:"), jobs, "job", made=_MADE_JOB)
+        else:
+            yield from _known(("script", key), key, scenario.agents, "agent")
+        for position, reply in enumerate(replies):
+            if reply.job is not None:
+                yield from _known(("script", key, position, "job"), reply.job, jobs, "job", made=_MADE_JOB)
+
+
+def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    jobs = jobs_of(scenario)
+    started: list[str] = []
+    for position, event in enumerate(scenario.events):
+        at: Keypath = ("events", position, event.action)
+        if event.after is not None and event.after.job is not None:
+            yield from _known(
+                ("events", position, "after", "job"), event.after.job, jobs, "job", made=_MADE_JOB
+            )
+        match event.action:
+            case "resolve" | "fail":
+                yield from _known(at, event.target, scenario.world.futures, "future of the world")
+            case "push" | "notify":
+                yield from _known(at, event.target, jobs, "job", made=_MADE_JOB)
+            case "start":
+                yield from _known(at, event.target, scenario.jobs, "declared job")
+                started.append(event.target)
+            case "complete" if not _mentions(scenario, event.target):
+                yield from _known(at, event.target, _subtasks(scenario), "subtask")
+    yield from _repeated(("events",), started)
+    for name in started:
+        if name in scenario.jobs and scenario.jobs[name].said("at"):
+            yield Finding(("jobs", name, "at"), f"jobs.{name}: has `at` and a start event; one must go")
+
+
+def _subtasks(scenario: ScenarioText) -> list[str]:
+    return [job.subtask for job in scenario.jobs.values() if job.subtask is not None]
+
+
+def _mentions(scenario: ScenarioText, name: str) -> bool:
+    """Return whether code or a tool call of the scenario may create something called `name` while it runs."""
+    warmups = [job.warmup for job in scenario.jobs.values()]
+    warmups += [agent.warmup for agent in scenario.agents.values()]
+    if any(name in warmup for warmup in warmups if warmup is not None):
+        return True
+    return any(
+        reply.kind == "call"
+        or name in f"{reply.code}{reply.python}{reply.body}{[call.args for call in reply.tools]}"
+        for replies in scenario.script.values()
+        for reply in replies
+    )
+
+
+def _expect(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    yield from _expectations(("expect",), scenario.expect, scenario)
+    for profile, expect in scenario.expect_in.items():
+        if profile not in scenario.profiles:
+            message = f"expect_in: profile {profile!r} is not among profiles ({', '.join(scenario.profiles)})"
+            yield Finding(("expect_in", profile), message)
+        yield from _expectations(("expect_in", profile), expect, scenario)
+
+
+def _expectations(at: Keypath, expect: Expect, scenario: ScenarioText) -> Iterator[Finding]:
+    jobs = jobs_of(scenario)
+    for name in expect.jobs:
+        yield from _known((*at, "jobs", name), name, jobs, "job", made=_MADE_JOB)
+    queue = scenario.world.queue
+    items = [item.id for item in queue.items] if queue else []
+    for item in expect.world.items:
+        if _mentions(scenario, item):
+            continue
+        yield from _known((*at, "world", "items", item), item, items, "item of the queue")
+    for position, handler in enumerate(expect.handlers):
+        if handler.job:
+            yield from _known((*at, "handlers", position, "job"), handler.job, jobs, "job", made=_MADE_JOB)
+
+
+def _known(
+    at: Keypath, name: str, options: Iterable[str], noun: str, *, made: re.Pattern[str] | None = None
+) -> Iterator[Finding]:
+    """Yield a finding unless `name` is among `options` or matches `made`, the names a run gives itself."""
+    known = list(options)
+    if name in known or (made is not None and made.fullmatch(name)):
+        return
+    hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
+    yield Finding(at, f"{dotted(at)}: {name!r} is no {noun}.{hint}")
+
+
+def _repeated(at: Keypath, names: Iterable[str]) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if name in seen:
+            yield Finding((*at, position), f"{dotted(at)}: {name!r} is there twice")
+        seen.add(name)
+
+
+_CHECKS: Final[tuple[Check, ...]] = (
+    _preset,
+    _settings,
+    _agents,
+    _jobs,
+    _locals,
+    _world,
+    _script,
+    _events,
+    _expect,
+)

@@ -1,0 +1,203 @@
+"""What a scenario expects. Only what is said is checked: ask `part.said(key)`, never a default."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
+
+from statek_sim.scenario.part import Count, Items, Name, Part, refused, shape
+
+ItemStatus = Literal["READY", "CLAIMED", "DONE", "ERROR"]
+JobStatusName = Literal["READY", "WARMING_UP", "STARTED", "SUSPENDED", "DONE"]
+SubtaskStatus = Literal["WAITING", "STARTED", "COMPLETED", "ERROR"]
+StopReason = Literal[
+    "exit",
+    "final",
+    "max_turns",
+    "max_exceptions",
+    "max_consecutive_exceptions",
+    "max_token_usage",
+    "crash",
+    "warmup",
+    "contained",
+]
+
+
+class ConsoleExpect(Part):
+    """Partial expectations on a job's console."""
+
+    contains: Items[str] = Field(default=(), description="Each of these is part of some line.")
+    excludes: Items[str] = Field(default=(), description="None of these is part of any line.")
+    lines: Count = Field(default=0, description="Number of lines.")
+
+
+class HistoryExpect(Part):
+    """Partial expectations on the messages of a job's last request."""
+
+    roles: Items[str] = Field(default=(), description="The messages' roles, in order.")
+    contains: Items[str] = Field(default=(), description="Each of these is part of some message's content.")
+    excludes: Items[str] = Field(default=(), description="None of these is part of any message's content.")
+
+
+class ToolFailure(Part):
+    """A tool log entry of a tool that raised."""
+
+    error: str = Field(description="The recorded error, like `ValueError: text`.")
+
+
+class HandlerExpect(Part):
+    """One call of an error handler; only what is said is compared."""
+
+    name: str = Field(description="Name of the handler.")
+    context: str | None = Field(default=None, description="The context as text (null: called with None).")
+    error: str | None = Field(default=None, description="The error as text (null: called with None).")
+    job: Name = Field(default="", description="The job whose handler it was.")
+
+
+class Delivery(Part):
+    """One message delivered to the user; only what is said is compared."""
+
+    body: str | None = Field(default=None, description="The text.")
+    media: JsonValue = Field(default=None, description="The media that came with it.")
+
+
+class UsageExpect(Part):
+    """Expected usage of a job or of the whole scenario."""
+
+    bytes_sent: Count = Field(default=0, description="Bytes of all request bodies, as STATEK counts them.")
+    bytes_received: Count = Field(default=0, description="Bytes of all response bodies.")
+    approx_tokens: Count = Field(default=0, description="(bytes_sent + bytes_received) // 4.")
+    measured_tokens: Count = Field(default=0, description="Tokens by the tokenizer, prompt and completion.")
+    measured_prompt: Count = Field(default=0, description="Prompt tokens by the tokenizer.")
+    measured_completion: Count = Field(default=0, description="Completion tokens by the tokenizer.")
+    reported_tokens: Count | None = Field(
+        default=None, description="Tokens the provider reported; null: none."
+    )
+    tokenizer: str = Field(
+        default="", description="Name of the tokenizer, like `o200k_base` or `o200k_base (proxy)`."
+    )
+
+
+Console = Annotated[
+    Annotated[Items[str], Tag("<list>")] | Annotated[ConsoleExpect, Tag("<mapping>")],
+    Discriminator(
+        shape,
+        custom_error_type="refused",
+        custom_error_message="expected a list of lines, or a mapping of contains, excludes, lines",
+    ),
+]
+
+History = Annotated[
+    Annotated[Items[dict[str, JsonValue]], Tag("<list>")] | Annotated[HistoryExpect, Tag("<mapping>")],
+    Discriminator(
+        shape,
+        custom_error_type="refused",
+        custom_error_message="expected a list of messages, or a mapping of roles, contains, excludes",
+    ),
+]
+
+ToolLogEntry = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated[ToolFailure, Tag("<mapping>")] | Annotated[None, Tag("<null>")],
+    Discriminator(
+        shape,
+        custom_error_type="refused",
+        custom_error_message="expected the result as text, null or {error: text}",
+    ),
+]
+
+
+class JobExpect(Part):
+    """Expectations on one job."""
+
+    status: JobStatusName = Field(default="DONE", description="Status at the end of the run.")
+    stop: StopReason | None = Field(
+        default=None, description="Why the last unit of work ended; null: it did not."
+    )
+    exit: JsonValue = Field(default=None, description="The job's exit status; null: none.")
+    error: str | None = Field(default=None, description="Message of the job's error; null: none.")
+    definition_errors: Items[str] = Field(default=(), description="Messages of the job definition's errors.")
+    llm_calls: Count = Field(default=0, description="Requests sent for this job, retries included.")
+    turns: Count = Field(default=0, description="LLM turns as the harness counts them.")
+    exceptions: Count = Field(default=0, description="Exceptions of LLM turns, in total.")
+    streak: Count = Field(default=0, description="Longest streak of failing LLM turns.")
+    completions: Count | None = Field(
+        default=None, description="Completed units of work; null: never completed one."
+    )
+    steps: Count = Field(default=0, description="Job steps.")
+    console: Console = Field(default=(), description="The console's lines, or conditions on them.")
+    locals: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        description="Local variables; a value that is not plain as its LLM representation.",
+    )
+    absent_locals: Items[str] = Field(default=(), description="Names that are not among the local variables.")
+    history: History = Field(default=(), description="Messages of the last request, or conditions on them.")
+    tool_log: Items[Items[ToolLogEntry]] = Field(
+        default=(), description="Tool results, one list per LLM turn."
+    )
+    tool_calls: Items[dict[str, JsonValue]] = Field(
+        default=(), description="All tool calls in order; of each only the given keys are compared."
+    )
+    handlers: Items[HandlerExpect] = Field(default=(), description="Error handler calls, in order.")
+    delivered: Items[Delivery] = Field(default=(), description="Messages delivered to the user, in order.")
+    subtasks: dict[str, SubtaskStatus] = Field(default_factory=dict, description="State of subtasks by id.")
+    usage: UsageExpect = Field(default_factory=UsageExpect, description="This job's usage.")
+
+
+class ItemExpect(Part):
+    """Expectations on one item of the work queue."""
+
+    status: ItemStatus = Field(default="READY", description="Status of the item.")
+    owner: str | None = Field(default=None, description="Who holds the claim; null: nobody.")
+    error: str | None = Field(default=None, description="Recorded error text; null: none.")
+
+
+class WorldExpect(Part):
+    """Expectations on the world outside the jobs."""
+
+    items: dict[str, ItemExpect] = Field(default_factory=dict, description="Work queue items by id.")
+
+
+class EventsExpect(Part):
+    """Expectations on the raw trace; an event matches when it has all given keys with these values."""
+
+    contains: Items[dict[str, JsonValue]] = Field(
+        default=(), description="These events, in this order, others between."
+    )
+    excludes: Items[dict[str, JsonValue]] = Field(default=(), description="No event matches any of these.")
+
+
+class RunError(Part):
+    """The error with which the run itself must fail."""
+
+    type: str = Field(default="", description="Name of the error class, like `ScriptExhausted`.")
+    contains: str = Field(default="", description="Part of its message.")
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.model_fields_set:
+            raise refused("expected type, contains or both")
+        return self
+
+
+class Expect(Part):
+    """Expectations on a whole run."""
+
+    llm_calls: Count = Field(default=0, description="Requests sent over all jobs, retries included.")
+    idle: bool = Field(default=False, description="The run ended with jobs still waiting.")
+    jobs: dict[str, JobExpect] = Field(default_factory=dict, description="Expectations by job name.")
+    world: WorldExpect = Field(default_factory=WorldExpect, description="Expectations on the world.")
+    claims_leaked: Count = Field(default=0, description="Items still claimed though every job is DONE.")
+    handlers: Items[HandlerExpect] = Field(
+        default=(), description="Error handler calls over all jobs, in order."
+    )
+    usage: UsageExpect = Field(default_factory=UsageExpect, description="Totals of the scenario.")
+    events: EventsExpect = Field(default_factory=EventsExpect, description="Conditions on the raw trace.")
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] = Field(
+        default="", description="SHA-256 of the trace."
+    )
+    error: RunError | None = Field(
+        default=None, description="The run must fail with this error; null: must not fail."
+    )

@@ -1,0 +1,101 @@
+"""Finding and reading scenario files without trusting them: size, encoding, kind, loops."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from statek_sim.scenario.problem import Problem
+
+MAX_BYTES: Final = 5_000_000
+"""Largest scenario file, in bytes; larger ones are refused before they are read."""
+
+SUFFIXES: Final = (".yaml", ".yml")
+STATEMENTS: Final = "statements.yaml"
+"""The list of normative statements; it lives beside the suites and is no scenario file."""
+
+
+def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
+    """Return the scenario files at or under `paths`, each once, in a fixed order, and what is wrong."""
+    files: dict[Path, Path] = {}
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            found = [path] if not path.is_dir() else list(_walk(path, seen=set()))
+            for file in found:
+                files.setdefault(file.resolve(strict=True), file)
+        except (OSError, RuntimeError) as error:
+            problems.append(Problem(path, 0, 0, _reason(error)))
+            continue
+        if not found:
+            expected = " or ".join(f"*{suffix}" for suffix in SUFFIXES)
+            problems.append(Problem(path, 0, 0, f"no scenario files here, expected {expected}"))
+    return tuple(files.values()), tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """The text of a file as it was read; `digest` is the SHA-256 of its bytes."""
+
+    text: str
+    digest: str
+
+
+def read(path: Path) -> SourceText | Problem:
+    """Return the text of a regular UTF-8 file of at most MAX_BYTES, or why it cannot be used."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return Problem(path, 0, 0, "not a regular file")
+        if status.st_size > MAX_BYTES:
+            return Problem(path, 0, 0, f"{status.st_size} bytes, expected at most {MAX_BYTES}")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, RuntimeError) as error:
+        return Problem(path, 0, 0, _reason(error))
+    if len(content) > MAX_BYTES:
+        return Problem(path, 0, 0, f"grew while it was read, expected at most {MAX_BYTES} bytes")
+    text = _decode(path, content)
+    return text if isinstance(text, Problem) else SourceText(text, hashlib.sha256(content).hexdigest())
+
+
+def _decode(path: Path, content: bytes) -> str | Problem:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        column = error.start - before.rfind(b"\n")
+        return Problem(
+            path, before.count(b"\n") + 1, column, f"byte 0x{content[error.start]:02x} is not UTF-8"
+        )
+
+
+def _walk(folder: Path, *, seen: set[Path]) -> Iterator[Path]:
+    """Yield the scenario files under `folder`; linked folders are followed, each folder once."""
+    real = folder.resolve(strict=True)
+    if real in seen:
+        return
+    seen.add(real)
+    for name in sorted(os.listdir(folder)):
+        path = folder / name
+        if name.startswith(".") or name == STATEMENTS:
+            continue
+        if path.is_dir():
+            yield from _walk(path, seen=seen)
+        elif path.suffix in SUFFIXES:
+            yield path
+
+
+def _reason(error: OSError | RuntimeError) -> str:
+    # Python 3.11 and 3.12 report a symlink loop as RuntimeError, later ones as OSError.
+    if isinstance(error, RuntimeError) or error.errno == errno.ELOOP:
+        return "a symbolic link that leads to itself"
+    if isinstance(error, FileNotFoundError):
+        return "no such file or folder"
+    return f"cannot be read: {error.strerror}"

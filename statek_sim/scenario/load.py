@@ -1,0 +1,166 @@
+"""Loading scenario files: everything that is wrong with them at once, each with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from statek_sim.errors import BadScenario
+from statek_sim.scenario.check import check, jobs_of
+from statek_sim.scenario.files import find_files, read
+from statek_sim.scenario.locate import findings_of, shown
+from statek_sim.scenario.merge import merge
+from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
+from statek_sim.scenario.schema import FileHead, Scenario, ScenarioText
+from statek_sim.scenario.tree import Malformed, Node, find, parse, plain
+from statek_sim.values import JSON
+
+_DEFAULTS: Final = "defaults"
+_SCENARIOS: Final = "scenarios"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What was loaded; `scenarios` leaves out those with problems."""
+
+    scenarios: tuple[Scenario, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """A parsed file."""
+
+    path: Path
+    digest: str
+    root: Node
+    defaults: dict[str, JSON]
+    suite: str
+
+
+def load_paths(paths: Iterable[Path | str]) -> LoadResult:
+    """Return the scenarios in the files at or under `paths`, in the order of the files, and all problems."""
+    files, found = find_files([Path(path) for path in paths])
+    problems = list(found)
+    scenarios: dict[str, Scenario] = {}
+    for path in files:
+        wrong = 0
+        for loaded in _load_file(path):
+            if isinstance(loaded, Problem):
+                problems.append(loaded)
+                wrong += 1
+                if wrong == MAX_PROBLEMS:
+                    problems.append(Problem(path, 0, 0, f"these were the first {wrong} problems"))
+                    break
+                continue
+            first = scenarios.setdefault(loaded.id, loaded)
+            if first is not loaded:
+                message = f"duplicate id {loaded.id!r}, first at {first.path}:{first.line}"
+                problems.append(Problem(loaded.path, loaded.line, 1, message))
+    # A mistake in `defaults` shows in every scenario of the file.
+    return LoadResult(tuple(scenarios.values()), tuple(dict.fromkeys(problems)))
+
+
+def load_or_fail(paths: Iterable[Path | str]) -> tuple[Scenario, ...]:
+    """Return the scenarios at or under `paths`; raises BadScenario, one `path:line: message` per problem."""
+    result = load_paths(paths)
+    if result.problems:
+        raise BadScenario("\n".join(map(str, result.problems)))
+    return result.scenarios
+
+
+def _load_file(path: Path) -> Iterator[Scenario | Problem]:
+    source = read(path)
+    if isinstance(source, Problem):
+        yield source
+        return
+    try:
+        root = parse(source.text)
+    except Malformed as error:
+        yield Problem(path, error.line, error.column, error.message)
+        return
+    if root is None or root.kind != "mapping":
+        got = "an empty file" if root is None else shown(plain(root))
+        yield Problem(
+            path, root.line if root else 1, 1, f"expected a mapping with the key 'scenarios', got {got}"
+        )
+        return
+    yield from _load_root(path, root, source.digest)
+
+
+def _load_root(path: Path, root: Node, digest: str) -> Iterator[Scenario | Problem]:
+    """Yield the scenarios and problems of a file's mapping."""
+    value = plain(root)
+    assert isinstance(value, dict)
+    try:
+        FileHead.model_validate(value)
+    except ValidationError as error:
+        yield from (_problem(path, root, finding) for finding in findings_of(error, value, prefix=()))
+    defaults = value.get(_DEFAULTS)
+    source = _Source(
+        path=path,
+        digest=digest,
+        root=root,
+        defaults=defaults if isinstance(defaults, dict) else {},
+        suite=str(value.get("suite") or path.resolve().parent.name),
+    )
+    scenarios = value.get(_SCENARIOS)
+    for position, own in enumerate(scenarios if isinstance(scenarios, list) else []):
+        if isinstance(own, dict):
+            yield from _load_scenario(source, position, own)
+
+
+def _load_scenario(source: _Source, position: int, own: dict[str, JSON]) -> Iterator[Scenario | Problem]:
+    merged = merge(source.defaults, own)
+    at: Keypath = (_SCENARIOS, position)
+    try:
+        text = ScenarioText.model_validate(merged)
+    except ValidationError as error:
+        # What is wrong in the defaults alone was reported with the file's head.
+        findings = [
+            finding
+            for finding in findings_of(error, merged, prefix=at)
+            if not _is_shared(source, at, finding)
+        ]
+    else:
+        findings = list(check(text, source.path))
+        if not findings:
+            node, _ = find(source.root, at)
+            yield Scenario.placed(
+                text,
+                jobs_of(text),
+                suite=source.suite,
+                path=source.path,
+                line=node.line,
+                file_digest=source.digest,
+            )
+    label = own.get("id")
+    for finding in findings:
+        yield _scenario_problem(
+            source, at, finding, label if isinstance(label, str) else f"number {position + 1}"
+        )
+
+
+def _is_shared(source: _Source, at: Keypath, finding: Finding) -> bool:
+    """Return whether the defaults, not the scenario at `at`, say what is wrong."""
+    _, own = find(source.root, (*at, *finding.keypath))
+    _, shared = find(source.root, (_DEFAULTS, *finding.keypath))
+    return shared - 1 > own - len(at)
+
+
+def _scenario_problem(source: _Source, at: Keypath, finding: Finding, label: str) -> Problem:
+    if _is_shared(source, at, finding):
+        return _problem(
+            source.path, source.root, Finding((_DEFAULTS, *finding.keypath), f"defaults: {finding.message}")
+        )
+    message = f"scenario {label!r}: {finding.message}"
+    return _problem(source.path, source.root, Finding((*at, *finding.keypath), message))
+
+
+def _problem(path: Path, root: Node, finding: Finding) -> Problem:
+    node, _ = find(root, finding.keypath)
+    return Problem(path, node.line, node.column, finding.message)

@@ -1,0 +1,132 @@
+"""Validation errors as findings for people: the key path, what was wrong, what was expected."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.scenario.jsonschema import options_at
+from statek_sim.scenario.part import PATTERN_WORDS
+from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
+from statek_sim.values import JSON
+
+_EXPECTED: Final = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "finite_number": "a finite number",
+}
+_BOUNDS: Final = {
+    "greater_than_equal": "ge",
+    "greater_than": "gt",
+    "less_than_equal": "le",
+    "less_than": "lt",
+}
+_BOUND_WORDS: Final = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+
+
+def findings_of(error: ValidationError, value: JSON, *, prefix: Keypath) -> list[Finding]:
+    """Return what is wrong with `value`, which stands at `prefix` of a file; key paths start at `value`."""
+    return [
+        _finding(details, value, prefix)
+        for details in error.errors(include_url=False)[:MAX_PROBLEMS]
+        # A list counts as too short when its entries are wrong; they have their own findings.
+        if details["type"] != "too_short" or not details["input"]
+    ]
+
+
+def _finding(details: ErrorDetails, value: JSON, prefix: Keypath) -> Finding:
+    keypath = _keypath(details["loc"], value)
+    subject = dotted(keypath)
+    match details["type"]:
+        case "extra_forbidden":
+            hint = suggestion(str(keypath[-1]), options_at((*prefix, *keypath[:-1])))
+            where = f" in {dotted(keypath[:-1])}" if keypath[1:] else ""
+            return Finding(keypath, f"unknown key {keypath[-1]!r}{where}.{hint}".removesuffix("."))
+        case "missing":
+            where = f" in {dotted(keypath)}" if keypath else ""
+            return Finding(keypath, f"missing key {str(details['loc'][-1])!r}{where}")
+        case "refused":
+            return Finding(keypath, f"{subject}: {details['msg']}{_but_got(details)}")
+        case _:
+            expected = _expected(details, (*prefix, *keypath))
+            return Finding(
+                keypath, f"{subject}: expected {expected}, got {shown(details['input'])}{_hint(details)}"
+            )
+
+
+def _but_got(details: ErrorDetails) -> str:
+    # With a message in its context, the validator of a whole part raised it: nothing single was given.
+    return "" if "message" in details.get("ctx", {}) else f", got {shown(details['input'])}"
+
+
+def _keypath(loc: tuple[int | str, ...], value: JSON) -> Keypath:
+    """Return the parts of pydantic's `loc` that exist in `value`; the tags of union members do not."""
+    keypath: list[str | int] = []
+    for part in loc:
+        match value:
+            case dict() if isinstance(part, str) and part in value:
+                value = value[part]
+            case list() if isinstance(part, int) and part < len(value):
+                value = value[part]
+            case _:
+                continue
+        keypath.append(part)
+    return tuple(keypath)
+
+
+def _expected(details: ErrorDetails, keypath: Keypath) -> str:
+    kind, ctx = details["type"], details.get("ctx", {})
+    if kind in _EXPECTED:
+        return _EXPECTED[kind]
+    if kind in _BOUNDS:
+        bound = _BOUNDS[kind]
+        return f"a number of {_BOUND_WORDS[bound]} {ctx[bound]}"
+    if kind == "literal_error":
+        return str(ctx["expected"])
+    if kind == "string_pattern_mismatch":
+        return PATTERN_WORDS.get(str(ctx["pattern"]), f"text that matches {ctx['pattern']}")
+    if kind in ("too_short", "string_too_short"):
+        return "at least one entry" if kind == "too_short" else "text that is not empty"
+    return f"something else ({details['msg']})"
+
+
+def _hint(details: ErrorDetails) -> str:
+    given = details["input"]
+    if details["type"] == "literal_error" and isinstance(given, str):
+        expected = str(details.get("ctx", {}).get("expected", ""))
+        hint = suggestion(given, [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")])
+        return f".{hint}" if hint else ""
+    wants_text = details["type"] in ("string_type", "literal_error")
+    if wants_text and isinstance(given, int | float):
+        return f'; write "{str(given).lower() if isinstance(given, bool) else given}" in quotes'
+    return ""
+
+
+def shown(value: object) -> str:
+    """Return `value` as an error shows it: short, and with its kind where the text alone would not tell."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list" if value else "an empty list"
+        case str() if len(value) > 60:
+            return f"{value[:57]!r}..."
+        case int() if abs(value) >= 10**60:
+            return "a very large number"
+        case _:
+            return repr(value)

@@ -1,0 +1,82 @@
+"""What every part of a scenario file has in common: strict types, no unknown keys, frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic_core import PydanticCustomError
+
+T = TypeVar("T")
+
+# Strict mode would accept tuples only; YAML has lists. The elements stay strict.
+Items = Annotated[tuple[T, ...], Strict(False)]
+"""A YAML list, read as a tuple."""
+
+Count = Annotated[int, Field(ge=0)]
+"""A whole number from 0."""
+
+Positive = Annotated[int, Field(gt=0)]
+"""A whole number from 1."""
+
+Seconds = Annotated[float, Field(ge=0)]
+"""Virtual seconds from the start of the run, or a duration in them."""
+
+ID_PATTERN: Final = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
+TOOL_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$|^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$"
+CALLABLE_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$"
+
+PATTERN_WORDS: Final[Mapping[str, str]] = {
+    ID_PATTERN: "lower-case letters, digits and single dashes, like 'turns-one-over'",
+    NAME_PATTERN: "a name of letters, digits, '_', '-' or '.', starting with a letter",
+    TOOL_PATTERN: "a built-in tool's name or 'module:attribute'",
+    CALLABLE_PATTERN: "'module:attribute'",
+}
+"""Each pattern in words, for errors."""
+
+Id = Annotated[str, Field(pattern=ID_PATTERN)]
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+ToolName = Annotated[str, Field(pattern=TOOL_PATTERN)]
+CallableName = Annotated[str, Field(pattern=CALLABLE_PATTERN)]
+
+
+class Part(BaseModel):
+    """A mapping in a scenario file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    def said(self, key: str) -> bool:
+        """Return whether the file gives `key` (a given null is said, a default is not)."""
+        return key in self.model_fields_set
+
+    def said_items(self) -> Iterator[tuple[str, object]]:
+        """Yield key and value of everything the file gives, in the order of the format's description."""
+        for key in type(self).model_fields:
+            if key in self.model_fields_set:
+                yield key, getattr(self, key)
+
+
+def refused(message: str) -> PydanticCustomError:
+    """Return the error a validator raises when a part contradicts itself."""
+    return PydanticCustomError("refused", "{message}", {"message": message})
+
+
+def shape(value: object) -> str:
+    """Return the YAML shape of `value`, as the tag of a union member: `<list>`, `<mapping>`, `<text>` ..."""
+    match value:
+        case Mapping() | BaseModel():
+            return "<mapping>"
+        case list() | tuple():
+            return "<list>"
+        case str():
+            return "<text>"
+        case bool():
+            return "<flag>"
+        case int() | float():
+            return "<number>"
+        case None:
+            return "<null>"
+        case _:
+            return "<unknown>"

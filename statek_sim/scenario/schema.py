@@ -1,0 +1,254 @@
+"""The scenario file format `statek-sim/scenario@1` as types.
+
+`ScenarioFile` is a file as written. `Scenario` is what `load_paths` returns: one scenario with the file's
+defaults merged in, every job's agent filled in, and its own place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import ConfigDict, Field, JsonValue, SkipValidation, model_validator
+
+from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT
+from statek_sim.scenario.event import Event
+from statek_sim.scenario.expect import Expect, ItemStatus
+from statek_sim.scenario.part import Count, Id, Items, Name, Part, Positive, Seconds, ToolName
+from statek_sim.scenario.reply import Reply
+
+FORMAT: Final = "statek-sim/scenario@1"
+
+Profile = Literal["docs", "1.2", "1.4"]
+PROFILES: Final[tuple[Profile, ...]] = ("docs", "1.2", "1.4")
+
+ChatStyle = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
+Scalar = str | int | float | bool | None
+Limit = Annotated[int, Field(ge=0, le=MAX_LIMIT)]
+Extension = Annotated[float, Field(ge=0, le=MAX_EXTENSION)]
+
+
+class Limits(Part):
+    """Harness limits over the preset's; null means unlimited (000, Completion-Based Extension)."""
+
+    max_turns: Limit | None = Field(default=None, description="LLM turns of a job; null: unlimited.")
+    max_exceptions: Limit | None = Field(
+        default=None, description="Exceptions of a job in total; null: unlimited."
+    )
+    max_consecutive_exceptions: Limit | None = Field(
+        default=None, description="Longest streak of failing LLM turns; null: unlimited."
+    )
+    max_token_usage: Limit | None = Field(
+        default=None, description="Approximate tokens of a job; null: unlimited."
+    )
+    limit_extension_per_completion: Extension = Field(
+        default=0.0, description="Extension per completed unit of work."
+    )
+
+
+class Budget(Part):
+    """Overrides of the bounds on one execution of model-written code."""
+
+    loop_iterations: Positive = Field(default=1, description="Loop iterations.")
+    allocation: Positive = Field(default=1, description="Size of what one execution may build, in elements.")
+    call_depth: Positive = Field(default=1, description="Depth of nested calls.")
+
+
+class QueueItem(Part):
+    """One item of the work queue; a plain text is an item with this id, ready and unowned."""
+
+    id: str = Field(description="The item's id.")
+    status: ItemStatus = Field(default="READY", description="Status at the start.")
+    owner: str | None = Field(default=None, description="Who holds the claim at the start.")
+
+    @staticmethod
+    def _allow_text(schema: dict[str, JsonValue]) -> None:
+        mapping = dict(schema)
+        schema.clear()
+        schema.update(
+            {"title": "QueueItem", "anyOf": [{"type": "string", "description": "The item's id."}, mapping]}
+        )
+
+    model_config = ConfigDict(json_schema_extra=_allow_text)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {"id": value} if isinstance(value, str) else value
+
+
+class Queue(Part):
+    """The durable work queue of the built-in world."""
+
+    owner: str = Field(
+        default="worker-1", description="Id of the owner that the world object `owner` stands for."
+    )
+    items: Items[QueueItem] = Field(
+        default=(), description="Work items, in the order in which they are claimed."
+    )
+
+
+class World(Part):
+    """What exists outside the jobs."""
+
+    queue: Queue | None = Field(default=None, description="A durable work queue with owners and claims.")
+    futures: Items[Name] = Field(default=(), description="Names of external events that tools can wait for.")
+
+
+class ReminderText(Part):
+    """A reminder added to the conversation."""
+
+    text: str = Field(description="Text of the reminder.")
+    min_dialog_len: Count | None = Field(
+        default=None, description="Length of the dialog from which it is given."
+    )
+    recurring: bool = Field(default=False, description="Given after every final text, not once.")
+
+
+class AgentText(Part):
+    """One agent."""
+
+    prompt: str = Field(default="", description="System prompt.")
+    model: str = Field(default="gpt-4o", description="Model name, as in the agent's metadata.")
+    chat_style: ChatStyle | None = Field(
+        default=None, description="Chat style; null: the setting's, or the agent kind's."
+    )
+    dialog: bool = Field(default=False, description="A dialog agent: its replies are delivered to the user.")
+    tools: Items[ToolName] = Field(
+        default=(), description="Tools: names of the built-in world, or `module:attribute`."
+    )
+    tools_scope: str | None = Field(
+        default=None, description="The LLM_TOOLS_SCOPE metadata, like `ALL -panic`."
+    )
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None, description="Sampling temperature."
+    )
+    warmup: str | None = Field(
+        default=None, description="The agent's warmup; blocks separated by `#----------` lines."
+    )
+    answer_tool: bool = Field(default=True, description="A dialog agent has the `answer` tool.")
+    reminder: ReminderText | None = Field(default=None, description="A reminder.")
+    metadata: dict[str, Scalar] = Field(default_factory=dict, description="Further prompt metadata, by KEY.")
+
+
+class JobText(Part):
+    """One declared job."""
+
+    agent: str | None = Field(
+        default=None, description="Role of its agent; may be left out when there is only one."
+    )
+    message: str | None = Field(default=None, description="First user message.")
+    locals: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        description="Variables; {$world: owner|queue|item:ID|future:NAME} and {$job: NAME} are objects.",
+    )
+    warmup: str | None = Field(default=None, description="Dynamic warmup, run before the agent's.")
+    parent: str | None = Field(
+        default=None, description="The job that delegated this one; declared before it."
+    )
+    subtask: str | None = Field(
+        default=None, description="Id of the parent's subtask that this job works on."
+    )
+    at: Seconds = Field(
+        default=0.0, description="Virtual second at which it is created, unless a start event does."
+    )
+
+
+class Shared(Part):
+    """What `defaults` and a scenario both can say."""
+
+    source: str = Field(default="", description="Document and section the scenario comes from.")
+    tags: Items[str] = Field(default=(), description="Free words to select by.")
+    profiles: Items[Profile] = Field(
+        default=PROFILES, min_length=1, description="Behaviour profiles it holds for."
+    )
+    preset: str = Field(
+        default="default", description="default, local, interactive, batch, or path of a .env file."
+    )
+    limits: Limits = Field(default_factory=Limits, description="Harness limits over the preset's.")
+    settings: dict[str, Scalar] = Field(
+        default_factory=dict, description="Other STATEK settings, by field name."
+    )
+    seed: int = Field(default=0, description="Seed of everything random.")
+    order: Literal["fifo", "newest", "shuffled"] = Field(
+        default="fifo", description="Order in which jobs get their step."
+    )
+    max_concurrency: Positive = Field(default=100, description="Job steps that may be in flight at once.")
+    until: Annotated[float, Field(gt=0)] = Field(
+        default=3600.0, description="Virtual seconds the run may last at most."
+    )
+    budget: Budget = Field(default_factory=Budget, description="Bounds on model-written code.")
+    world: World = Field(default_factory=World, description="The work queue and the external events.")
+    agents: dict[Name, AgentText] = Field(default_factory=dict, description="Agents by role.")
+    jobs: dict[Name, JobText] = Field(
+        default_factory=dict,
+        description="Jobs by name, created in this order; default, without loops: `main` of the only agent.",
+    )
+    loops: Items[Name] = Field(
+        default=(),
+        description="Roles of agents with an agentic loop: a job per item that is READY in the queue.",
+    )
+    script: dict[str, Items[Reply]] = Field(
+        default_factory=dict, description="Scripted replies per agent role, or per job as `job:NAME`."
+    )
+    events: Items[Event] = Field(default=(), description="External events.")
+    expect: Expect = Field(default_factory=Expect, description="Expectations; only what is said is checked.")
+    expect_in: dict[Profile, Expect] = Field(
+        default_factory=dict, description="Expectations of one profile, merged over `expect`."
+    )
+
+
+class Defaults(Shared):
+    """A partial scenario that is merged under every scenario of the file."""
+
+
+class ScenarioText(Shared):
+    """One scenario as written, after merging the defaults."""
+
+    id: Id = Field(description="Unique over everything that is loaded.")
+    title: Annotated[str, Field(min_length=1)] = Field(description="What it shows, in one sentence.")
+    proves: Items[str] = Field(default=(), description="Ids of normative statements that it proves.")
+
+
+class Scenario(ScenarioText):
+    """A validated scenario: every job has its agent, and it knows where it was written."""
+
+    suite: str = Field(description="The file's suite.")
+    path: SkipValidation[Path] = Field(description="The file.")
+    line: int = Field(description="Line of the scenario in the file, from 1.")
+    file_digest: str = Field(description="SHA-256 of the file as it was read.")
+
+    @classmethod
+    def placed(
+        cls,
+        text: ScenarioText,
+        jobs: Mapping[str, JobText],
+        *,
+        suite: str,
+        path: Path,
+        line: int,
+        file_digest: str,
+    ) -> Self:
+        """Return the scenario that `text`, already validated, describes."""
+        place = {"suite": suite, "path": path, "line": line, "file_digest": file_digest}
+        values = {**text.__dict__, "jobs": dict(jobs), **place}
+        return cls.model_construct(_fields_set={*text.model_fields_set, *place}, **values)
+
+
+class FileHead(Part):
+    """A scenario file whose scenarios are not looked into: they are validated with the defaults merged in."""
+
+    suite: Id = Field(default="", description="Name of the suite.")
+    defaults: Defaults = Field(default_factory=Defaults, description="Merged under every scenario.")
+    scenarios: Items[dict[str, object]] = Field(min_length=1, description="The scenarios, unmerged.")
+
+
+class ScenarioFile(Part):
+    """A scenario file as the published schema describes it."""
+
+    suite: Id = Field(default="", description="Name of the suite; default: the folder that holds the file.")
+    defaults: Defaults = Field(
+        default_factory=Defaults, description="Merged under every scenario of the file."
+    )
+    scenarios: Items[ScenarioText] = Field(min_length=1, description="The scenarios.")

@@ -1,0 +1,113 @@
+"""The normative statements of STATEK's documents, in our own words, and which scenarios prove them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from statek_sim.errors import BadScenario
+from statek_sim.scenario.files import read
+from statek_sim.scenario.locate import findings_of
+from statek_sim.scenario.part import Items, Part
+from statek_sim.scenario.problem import Problem
+from statek_sim.scenario.schema import Scenario
+from statek_sim.scenario.tree import Malformed, find, parse, plain
+
+_Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\n]*$")]
+
+
+class _StatementText(Part):
+    """One entry of the file."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Z]-[0-9]{2}$")]
+    source: _Line
+    section: _Line
+    text: _Line
+
+
+_ENTRIES: Final = TypeAdapter(Items[_StatementText])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A testable rule that a document states; `document` is its number, like `000`."""
+
+    id: str
+    document: str
+    section: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Which scenarios prove which statement.
+
+    `proven` maps every statement that has a scenario to the scenarios' ids; `missing` are statements without
+    one; `unknown` are pairs of scenario id and an id that no statement has.
+    """
+
+    proven: Mapping[str, tuple[str, ...]]
+    missing: tuple[str, ...]
+    unknown: tuple[tuple[str, str], ...]
+
+    @property
+    def complete(self) -> bool:
+        """Return whether every statement is proven and every proof is of a statement."""
+        return not self.missing and not self.unknown
+
+
+def load_statements(path: Path) -> tuple[Statement, ...]:
+    """Return the statements in a file, in its order; raises BadScenario with `path:line: message` lines."""
+    source = read(path)
+    if isinstance(source, Problem):
+        raise BadScenario(str(source))
+    try:
+        root = parse(source.text)
+    except Malformed as error:
+        raise BadScenario(f"{path}:{error.line}: {error.message}") from None
+    if root is None or root.kind != "list":
+        raise BadScenario(f"{path}:1: expected a list of statements")
+    entries = plain(root)
+    try:
+        texts = _ENTRIES.validate_python(entries)
+    except ValidationError as error:
+        findings = findings_of(error, entries, prefix=())
+        lines = [f"{path}:{find(root, finding.keypath)[0].line}: {finding.message}" for finding in findings]
+        raise BadScenario("\n".join(lines)) from None
+    statements = {text.id: text for text in texts}
+    if len(statements) < len(texts):
+        places = [(node.line, text.id) for node, text in zip(root.items, texts, strict=True)]
+        raise BadScenario("\n".join(_repeated(path, places)))
+    return tuple(
+        Statement(id=text.id, document=text.source, section=text.section, text=text.text) for text in texts
+    )
+
+
+def coverage(statements: Iterable[Statement], scenarios: Iterable[Scenario]) -> Coverage:
+    """Return which of `statements` the `scenarios` prove."""
+    proofs: dict[str, list[str]] = {statement.id: [] for statement in statements}
+    unknown: list[tuple[str, str]] = []
+    for scenario in scenarios:
+        for statement_id in dict.fromkeys(scenario.proves):
+            if statement_id in proofs:
+                proofs[statement_id].append(scenario.id)
+            else:
+                unknown.append((scenario.id, statement_id))
+    return Coverage(
+        proven={statement_id: tuple(ids) for statement_id, ids in proofs.items() if ids},
+        missing=tuple(statement_id for statement_id, ids in proofs.items() if not ids),
+        unknown=tuple(unknown),
+    )
+
+
+def _repeated(path: Path, places: Iterable[tuple[int, str]]) -> list[str]:
+    first: dict[str, int] = {}
+    return [
+        f"{path}:{line}: duplicate id {statement_id!r}, first at line {first[statement_id]}"
+        for line, statement_id in places
+        if first.setdefault(statement_id, line) != line
+    ]

@@ -1,0 +1,237 @@
+"""YAML text as a tree of nodes that know their place and their span.
+
+Only what JSON can say is accepted: no anchors, tags, duplicate or non-text keys, one document, limited depth.
+So a file means the same to every reader, and a hostile one cannot grow. Scalars follow YAML 1.2's core schema.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import yaml
+
+from statek_sim.scenario.problem import Keypath
+from statek_sim.values import JSON
+
+MAX_DEPTH: Final = 50
+"""Deepest nesting of mappings and lists; a scenario needs about ten."""
+
+# libyaml where PyYAML was built with it, fourteen times faster; the same grammar in Python otherwise.
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_WHOLE: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_MAX_DIGITS: Final = 1000
+_NUMBER_START: Final = frozenset("+-.0123456789")
+
+
+class Malformed(Exception):
+    """The text is not acceptable YAML; `line` and `column` count from 1."""
+
+    def __init__(self, message: str, *, line: int, column: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+
+
+@dataclass(slots=True)
+class Node:
+    """A scalar, list or mapping; `start` and `end` are character offsets, `line` and `column` count from 1.
+
+    A mapping's values are its `items`, in the order of its `keys`; `positions` finds both by key.
+    `end` of a block list or mapping is the end of its last descendant, not of the comments after it.
+    """
+
+    kind: Literal["scalar", "list", "mapping"]
+    start: int
+    end: int
+    line: int
+    column: int
+    flow: bool = False
+    style: str = ""
+    value: str | int | float | bool | None = None
+    keys: list[Node] = field(default_factory=list)
+    items: list[Node] = field(default_factory=list)
+    positions: dict[str, int] = field(default_factory=dict)
+
+    def child(self, part: str | int) -> Node | None:
+        """Return the value under a key or at a list position."""
+        if self.kind == "mapping":
+            part = self.positions.get(str(part), -1)
+        if isinstance(part, int) and 0 <= part < len(self.items):
+            return self.items[part]
+        return None
+
+    def key(self, part: str | int) -> Node | None:
+        """Return the key node of a mapping entry."""
+        position = self.positions.get(part) if isinstance(part, str) else None
+        return None if position is None else self.keys[position]
+
+
+def parse(text: str) -> Node | None:
+    """Return the tree of the only document in `text`, None when it is empty; raises Malformed."""
+    bad = _UNPRINTABLE.search(text)
+    if bad:
+        line, column = _place(text, bad.start())
+        raise Malformed(f"control character U+{ord(bad.group()):04X}", line=line, column=column)
+    try:
+        return _build(yaml.parse(text, Loader=_LOADER))
+    except yaml.MarkedYAMLError as error:
+        raise _malformed(error, text) from None
+
+
+def plain(node: Node) -> JSON:
+    """Return the plain value of a tree."""
+    if node.kind == "scalar":
+        return node.value
+    if node.kind == "list":
+        return [plain(item) for item in node.items]
+    return {str(key.value): plain(item) for key, item in zip(node.keys, node.items, strict=True)}
+
+
+def find(node: Node, keypath: Keypath) -> tuple[Node, int]:
+    """Return the node to show for `keypath` (the key where there is one), and how many parts of it exist."""
+    place = node
+    for depth, part in enumerate(keypath):
+        child = node.child(part)
+        if child is None:
+            return place, depth
+        place, node = node.key(part) or child, child
+    return place, len(keypath)
+
+
+def _build(events: Iterator[yaml.Event]) -> Node | None:
+    """Return the root node; iterative, so that nesting cannot exhaust the stack."""
+    root: Node | None = None
+    stack: list[Node] = []
+    for event in events:
+        match event:
+            case yaml.ScalarEvent():
+                root = _attach(stack, root, _scalar(event, is_key=_awaits_key(stack)))
+            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                node = _container(event)
+                if _awaits_key(stack):
+                    raise _at(event, "a key must be text, got a list or mapping")
+                if len(stack) == MAX_DEPTH:
+                    raise _at(event, f"nested deeper than {MAX_DEPTH} levels")
+                root = _attach(stack, root, node)
+                stack.append(node)
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                node = stack.pop()
+                node.end = _span(event)[1] if node.flow else _last_end(node)
+            case yaml.AliasEvent():
+                raise _at(event, f"aliases are not supported, got *{event.anchor}; `defaults:` shares values")
+            case yaml.DocumentStartEvent() if root is not None:
+                raise _at(event, "expected one YAML document, got a second one")
+    return root
+
+
+def _awaits_key(stack: list[Node]) -> bool:
+    return bool(stack) and stack[-1].kind == "mapping" and len(stack[-1].keys) == len(stack[-1].items)
+
+
+def _attach(stack: list[Node], root: Node | None, node: Node) -> Node:
+    if root is None:
+        return node
+    if not stack:
+        return root
+    parent = stack[-1]
+    if not _awaits_key(stack):
+        parent.items.append(node)
+        return root
+    name = str(node.value)
+    first = parent.key(name)
+    if first:
+        message = f"duplicate key {name!r}, first at line {first.line}"
+        raise Malformed(message, line=node.line, column=node.column)
+    parent.positions[name] = len(parent.keys)
+    parent.keys.append(node)
+    return root
+
+
+def _container(event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> Node:
+    _refuse_extras(event)
+    start, _, line, column = _span(event)
+    kind: Literal["mapping", "list"] = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
+    return Node(kind, start, start, line, column, flow=bool(event.flow_style))
+
+
+def _scalar(event: yaml.ScalarEvent, *, is_key: bool) -> Node:
+    _refuse_extras(event)
+    start, end, line, column = _span(event)
+    style = event.style or ""
+    value: str | int | float | bool | None = event.value if style else _resolve(event)
+    if is_key and not isinstance(value, str):
+        raise _at(event, f'a key must be text; write "{event.value}" in quotes')
+    return Node("scalar", start, end, line, column, style=style, value=value)
+
+
+def _span(event: yaml.Event) -> tuple[int, int, int, int]:
+    """Return start and end offset, and line and column of the start from 1."""
+    start, end = event.start_mark, event.end_mark
+    assert start is not None, "the parser marks every event"
+    assert end is not None
+    return start.index, end.index, start.line + 1, start.column + 1
+
+
+def _resolve(event: yaml.ScalarEvent) -> str | int | float | bool | None:
+    """Return the value of an unquoted scalar by the YAML 1.2 core schema."""
+    text: str = event.value
+    if text in _NULLS:
+        return None
+    if text in _FLAGS:
+        return _FLAGS[text]
+    if text[0] not in _NUMBER_START:
+        return text
+    if _WHOLE.fullmatch(text):
+        if len(text) > _MAX_DIGITS:
+            raise _at(event, f"a number of more than {_MAX_DIGITS} digits")
+        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+    if _NOT_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and math.isinf(float(text))):
+        raise _at(event, f"expected a finite number, got {text}")
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _refuse_extras(event: yaml.ScalarEvent | yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
+    if event.anchor is not None:
+        raise _at(event, f"anchors are not supported, got &{event.anchor}; `defaults:` shares values")
+    if event.tag is not None:
+        raise _at(event, f"tags are not supported, got {event.tag!r}")
+
+
+def _last_end(node: Node) -> int:
+    return node.items[-1].end if node.items else node.end
+
+
+def _at(event: yaml.Event, message: str) -> Malformed:
+    _, _, line, column = _span(event)
+    return Malformed(message, line=line, column=column)
+
+
+def _place(text: str, index: int) -> tuple[int, int]:
+    """Return line and column, from 1, of a character offset."""
+    before = text[:index]
+    return before.count("\n") + 1, index - before.rfind("\n")
+
+
+def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
+    """Return a parser's error in our words where its own would not help."""
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    lines = text.split("\n")
+    content = lines[line - 1] if line <= len(lines) else ""
+    if "\t" in content[: len(content) - len(content.lstrip())]:
+        return Malformed("a tab in the indentation; use spaces", line=line, column=column)
+    context = f" {error.context}" if error.context else ""
+    return Malformed(
+        f"not valid YAML: {error.problem or 'cannot be read'}{context}", line=line, column=column
+    )

@@ -1,0 +1,158 @@
+"""What is said about a scenario that failed: the differences, how it came to them, how to run it again."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from statek_sim.scenario.emit import flow
+from statek_sim.scenario.problem import dotted
+from statek_sim.suite.first_difference import difference_at, job_of
+from statek_sim.suite.plain import plain
+from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
+from statek_sim.suite.transcript import formatted, transcript
+
+LINES: Final = 40
+"""Transcript lines shown before the difference."""
+
+_INDENT: Final = "  "
+
+
+def failure_text(result: ScenarioResult) -> str:
+    """Return all that a person needs to understand why a scenario failed, without a line break at the end."""
+    scenario = result.scenario
+    lines = [f"{result.id}: {scenario.title}"]
+    if scenario.source:
+        lines.append(f"{_INDENT}source: {scenario.source}")
+    lines.append(f"{_INDENT}{_shown(scenario.path)}:{scenario.line}")
+    for mismatch in result.mismatches:
+        lines += ["", *_indented(describe(result, mismatch))]
+    for job in dict.fromkeys(job_of(mismatch) for mismatch in result.mismatches):
+        lines += ["", *_indented(_transcript(result, job))]
+    lines += ["", f"{_INDENT}run just this one:"]
+    lines += [f"{_INDENT * 2}{command}" for command in (rerun_command(result), pytest_command(result))]
+    return "\n".join(lines)
+
+
+def rerun_command(result: ScenarioResult) -> str:
+    """Return the `statek-sim` command that runs this scenario under this profile and nothing else."""
+    scenario = result.scenario
+    command = ["statek-sim", "run", _shown(scenario.path), "--select", scenario.id]
+    return shlex.join([*command, "--profile", result.profile, *_overrides(result, "--")])
+
+
+def pytest_command(result: ScenarioResult) -> str:
+    """Return the pytest command that does the same."""
+    scenario = result.scenario
+    command = ["pytest", f"{_shown(scenario.path)}::{result.id}"]
+    return shlex.join([*command, *_overrides(result, "--statek-")])
+
+
+def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
+    """Return one mismatch in words, a line or several."""
+    name = dotted(mismatch.keypath)
+    expected, actual = mismatch.expected, mismatch.actual
+    match mismatch.keypath:
+        case ("error",) if expected is None:
+            first, *rest = str(actual).splitlines()
+            return [f"the run failed: {first}", *(_INDENT + line for line in rest)]
+        case (*_, "contains", int()):
+            return [f"{name}: nothing matches {_text(expected)}", *_held_against(actual)]
+        case (*_, "excludes", int()):
+            return [f"{name}: expected nothing to match {_text(expected)}", *_held_against(actual)]
+        case (*_, "absent_locals", int()):
+            return [f"{name}: expected no local variable {expected!r}, it is {_text(actual)}"]
+        case ("claims_leaked",):
+            leaked = ", ".join(result.record.leaked_claims) or "none"
+            return [f"{name}: expected {_text(expected)}, got {_text(actual)} ({leaked})"]
+        case ("jobs", _) if actual is ABSENT:
+            return [f"{name}: there is no such job; jobs: {', '.join(result.record.jobs) or 'none'}"]
+        case ("world", "items", _) if actual is ABSENT:
+            return [f"{name}: there is no such item; items: {', '.join(result.record.items) or 'none'}"]
+    if _is_long(expected) or _is_long(actual):
+        return [f"{name}: differs", *_unified(expected, actual)]
+    return [f"{name}: expected {_text(expected)}, got {_text(actual)}"]
+
+
+def _transcript(result: ScenarioResult, job: str | None) -> list[str]:
+    """Return the run, or one job's part of it, up to the first difference in it."""
+    trace = result.record.events
+    only = job if job is not None or len(result.record.jobs) != 1 else next(iter(result.record.jobs))
+    about = [mismatch for mismatch in result.mismatches if job_of(mismatch) == job]
+    places = [place for mismatch in about if (place := difference_at(trace, mismatch)) is not None]
+    end = min(places) + 1 if places else len(trace)
+    lines = formatted(list(transcript(trace[:end], job=only)), name_jobs=only is None)
+    rest = len(formatted(list(transcript(trace[end:], job=only)), name_jobs=False)) if places else 0
+    subject = f"job {only}" if only is not None else "the run"
+    where = " up to the first difference" if places else ""
+    shown = [f"what happened in {subject}{where}:"]
+    if len(lines) > LINES:
+        shown.append(f"  ... {len(lines) - LINES} lines before")
+    shown += lines[-LINES:]
+    if not lines:
+        shown.append("  nothing")
+    if rest:
+        shown.append(f"  ... {rest} lines after")
+    return shown
+
+
+def _unified(expected: object, actual: object) -> list[str]:
+    lines = difflib.unified_diff(_as_lines(expected), _as_lines(actual), "expected", "actual", lineterm="")
+    return [_INDENT + line for line in lines]
+
+
+def _as_lines(value: object) -> list[str]:
+    """Return a text's lines, a list's entries or a mapping's, one line each."""
+    match value:
+        case _ if value is ABSENT:
+            return [str(ABSENT)]
+        case str():
+            return value.splitlines()
+        case list() | tuple():
+            return [_text(entry) for entry in value]
+        case dict():
+            return [f"{key}: {_text(inner)}" for key, inner in value.items()]
+        case _:
+            return [_text(value)]
+
+
+def _is_long(value: object) -> bool:
+    return "\n" in value if isinstance(value, str) else isinstance(value, list | tuple | dict) and bool(value)
+
+
+def _held_against(actual: object) -> list[str]:
+    if actual is ABSENT or actual == []:
+        return [f"{_INDENT}there was nothing"]
+    if isinstance(actual, str):
+        return [_INDENT + actual]
+    return [f"{_INDENT}| {line}" for line in _as_lines(actual)]
+
+
+def _text(value: object) -> str:
+    """Return a value on one line, as a scenario file would say it."""
+    return str(ABSENT) if value is ABSENT else flow(plain(value))
+
+
+def _overrides(result: ScenarioResult, prefix: str) -> Sequence[str]:
+    """Return the options that were given for the whole run; `prefix` is what their names start with."""
+    pairs: list[tuple[str, str]] = []
+    if result.preset is not None:
+        pairs.append(("preset", result.preset))
+    if result.record.seed != result.scenario.seed:
+        pairs.append(("seed", str(result.record.seed)))
+    return [f"{prefix}{name}={value}" for name, value in pairs]
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [(_INDENT + line).rstrip() for line in lines]
+
+
+def _shown(path: Path) -> str:
+    """Return the path as one would type it here."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

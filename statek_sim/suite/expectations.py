@@ -1,0 +1,185 @@
+"""Comparing what a run left behind with what its scenario expects. Only what is said is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Final
+
+from statek_sim.backends.record import HandlerCall, JobRecord, RunError, RunRecord
+from statek_sim.scenario import expect as said
+from statek_sim.scenario.part import Part
+from statek_sim.scenario.problem import Keypath
+from statek_sim.suite.event_patterns import event_mismatches
+from statek_sim.suite.plain import plain, same
+from statek_sim.suite.result import ABSENT, Mismatch
+from statek_sim.values import JSON
+
+_HANDLER_KEYS: Final = ("name", "context", "error")
+
+
+def compare(record: RunRecord, expect: said.Expect) -> tuple[Mismatch, ...]:
+    """Return what does not hold, in the order of the format's description.
+
+    A run that failed without being expected to is that one mismatch, key path `("error",)`, and nothing else:
+    what it left behind is no answer to the other questions.
+    """
+    failure = tuple(_run_error(record.error, expect.error))
+    if failure and record.error is not None:
+        return failure
+    return (*failure, *_run(record, expect))
+
+
+def _run_error(error: RunError | None, expected: said.RunError | None) -> Iterator[Mismatch]:
+    at: Keypath = ("error",)
+    if expected is None:
+        if error is not None:
+            yield Mismatch(at, None, _error_text(error))
+    elif error is None:
+        yield Mismatch(at, plain(expected), ABSENT)
+    elif (expected.said("type") and expected.type != error.type) or expected.contains not in error.message:
+        yield Mismatch(at, plain(expected), _error_text(error))
+
+
+def _error_text(error: RunError) -> str:
+    return f"{error.type}: {error.message}"
+
+
+def _run(record: RunRecord, expect: said.Expect) -> Iterator[Mismatch]:
+    for key, expected in expect.said_items():
+        at: Keypath = (key,)
+        match key:
+            case "jobs":
+                for name, job in expect.jobs.items():
+                    yield from _job(("jobs", name), job, record.jobs.get(name))
+            case "world":
+                items: Mapping[str, Mapping[str, object]] = record.items
+                for item, wanted in expect.world.items.items():
+                    yield from _item(("world", "items", item), wanted, items.get(item))
+            case "claims_leaked":
+                yield from _value(at, expected, len(record.leaked_claims))
+            case "handlers":
+                yield from _list(at, expect.handlers, _handlers(record.handlers, ("job", *_HANDLER_KEYS)))
+            case "usage":
+                yield from _members(at, expect.usage.said_items(), asdict(record.usage))
+            case "events":
+                yield from event_mismatches(at, expect.events, record.events)
+            case "error":
+                pass
+            case _:
+                yield from _value(at, expected, getattr(record, key))
+
+
+def _job(at: Keypath, expect: said.JobExpect, job: JobRecord | None) -> Iterator[Mismatch]:
+    if job is None:
+        yield Mismatch(at, plain(expect), ABSENT)
+        return
+    for key, expected in expect.said_items():
+        here: Keypath = (*at, key)
+        match key:
+            case "console":
+                yield from _console(here, expect.console, job.console)
+            case "history":
+                yield from _history(here, expect.history, job.history)
+            case "locals":
+                yield from _members(here, expect.locals.items(), job.locals)
+            case "absent_locals":
+                for position, name in enumerate(expect.absent_locals):
+                    if name in job.locals:
+                        yield Mismatch((*here, position), name, job.locals[name])
+            case "handlers":
+                yield from _list(here, expect.handlers, _handlers(job.handlers, _HANDLER_KEYS))
+            case "delivered":
+                yield from _list(here, expect.delivered, job.delivered)
+            case "tool_calls":
+                yield from _list(here, expect.tool_calls, job.tool_calls)
+            case "subtasks":
+                yield from _members(here, expect.subtasks.items(), job.subtasks)
+            case "usage":
+                yield from _members(here, expect.usage.said_items(), asdict(job.usage))
+            case _:
+                yield from _value(here, expected, getattr(job, key))
+
+
+def _item(at: Keypath, expect: said.ItemExpect, item: Mapping[str, object] | None) -> Iterator[Mismatch]:
+    if item is None:
+        yield Mismatch(at, plain(expect), ABSENT)
+    else:
+        yield from _members(at, expect.said_items(), item)
+
+
+def _console(
+    at: Keypath, expect: said.ConsoleExpect | Sequence[str], console: Sequence[str]
+) -> Iterator[Mismatch]:
+    if not isinstance(expect, said.ConsoleExpect):
+        yield from _value(at, expect, console)
+        return
+    yield from _texts(at, expect.contains, expect.excludes, console)
+    if expect.said("lines"):
+        yield from _value((*at, "lines"), expect.lines, len(console))
+
+
+def _history(
+    at: Keypath,
+    expect: said.HistoryExpect | Sequence[Mapping[str, object]],
+    history: Sequence[Mapping[str, object]],
+) -> Iterator[Mismatch]:
+    if not isinstance(expect, said.HistoryExpect):
+        yield from _list(at, expect, history)
+        return
+    if expect.said("roles"):
+        yield from _value((*at, "roles"), expect.roles, [message.get("role") for message in history])
+    contents = [str(message.get("content") or "") for message in history]
+    yield from _texts(at, expect.contains, expect.excludes, contents)
+
+
+def _texts(
+    at: Keypath, contains: Sequence[str], excludes: Sequence[str], texts: Sequence[str]
+) -> Iterator[Mismatch]:
+    """Yield a mismatch per text that should be part of some of `texts` and is not, or the other way round."""
+    for position, wanted in enumerate(contains):
+        if not any(wanted in text for text in texts):
+            yield Mismatch((*at, "contains", position), wanted, plain(texts))
+    for position, refused in enumerate(excludes):
+        found = [text for text in texts if refused in text]
+        if found:
+            yield Mismatch((*at, "excludes", position), refused, plain(found))
+
+
+def _value(at: Keypath, expected: object, actual: object) -> Iterator[Mismatch]:
+    wanted, got = plain(expected), plain(actual)
+    if not same(wanted, got):
+        yield Mismatch(at, wanted, got)
+
+
+def _members(
+    at: Keypath, expected: Iterable[tuple[str, object]], actual: Mapping[str, object]
+) -> Iterator[Mismatch]:
+    """Yield a mismatch per given key whose value differs or is not there."""
+    for key, value in expected:
+        if key in actual:
+            yield from _value((*at, key), value, actual[key])
+        else:
+            yield Mismatch((*at, key), plain(value), ABSENT)
+
+
+def _list(
+    at: Keypath, expected: Sequence[Part | Mapping[str, object]], actual: Sequence[Mapping[str, object]]
+) -> Iterator[Mismatch]:
+    """Compare lists of mappings: same length, and of each entry the given keys.
+
+    The mismatch shows of every actual entry the keys that its counterpart gives, of further entries those
+    that any expected entry gives (all when none gives any).
+    """
+    wanted = [entry for entry in map(plain, expected) if isinstance(entry, dict)]
+    every = dict.fromkeys(key for entry in wanted for key in entry)
+    shown: list[JSON] = []
+    for position, entry in enumerate(actual):
+        keys = wanted[position] if position < len(wanted) else every or entry
+        shown.append({key: plain(entry[key]) for key in keys if key in entry})
+    if not same([*wanted], shown):
+        yield Mismatch(at, wanted, shown)
+
+
+def _handlers(calls: Sequence[HandlerCall], keys: Sequence[str]) -> list[dict[str, object]]:
+    return [{key: getattr(call, key) for key in keys} for call in calls]

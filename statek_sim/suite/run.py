@@ -1,0 +1,108 @@
+"""Running scenarios: which, in which order, and each of them compared with what it expects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from statek_sim.backends.reference import run_scenario
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+from statek_sim.harness.preset import BUILT_IN, load_preset
+from statek_sim.scenario.merge import expectations_for
+from statek_sim.scenario.schema import PROFILES, Profile, Scenario
+from statek_sim.suite.expectations import compare
+from statek_sim.suite.result import ScenarioResult
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+def builtin_suites() -> Path:
+    """Return the folder of the built-in suites: in the installed package, or of the checkout around it."""
+    for folder in (_PACKAGE / "suites_data", _PACKAGE.parent / "scenarios"):
+        if folder.is_dir():
+            return folder
+    raise BadInput(f"{_PACKAGE}: the built-in suites are missing from this installation")
+
+
+def chosen(
+    scenarios: Iterable[Scenario],
+    *,
+    profiles: Sequence[str] | None = None,
+    select: str | None = None,
+    tags: Collection[str] = (),
+) -> tuple[tuple[Scenario, Profile], ...]:
+    """Return the scenarios to run, each with each of its profiles, in the order of the files.
+
+    `profiles` limits to these. `select` is a scenario's id, or else part of `suite/id[profile]` in any
+    letter case: an exact id wins, so that one scenario can be run although another's id contains its own.
+    `tags`: the scenario has one of these. Raises BadInput for an unknown profile.
+    """
+    known = PROFILES if profiles is None else tuple(map(profile_known, profiles))
+    tagged = [scenario for scenario in scenarios if not tags or not set(tags).isdisjoint(scenario.tags)]
+    exact = [scenario for scenario in tagged if select in (scenario.id, f"{scenario.suite}/{scenario.id}")]
+    wanted = "" if select is None or exact else select.casefold()
+    return tuple(
+        (scenario, profile)
+        for scenario in exact or tagged
+        for profile in PROFILES
+        if profile in scenario.profiles and profile in known
+        if wanted in f"{scenario.suite}/{scenario.id}[{profile}]".casefold()
+    )
+
+
+def run_suite(
+    scenarios: Iterable[Scenario],
+    *,
+    profiles: Sequence[str] | None = None,
+    preset: str | None = None,
+    seed: int | None = None,
+    select: str | None = None,
+    tags: Collection[str] = (),
+) -> Iterator[ScenarioResult]:
+    """Run the chosen scenarios, yielding each result as it is there.
+
+    `preset` and `seed` replace every scenario's own; a limit that a scenario states itself stays.
+    Expectations are written for the scenario's own preset, so under another one a scenario may fail rightly.
+    """
+    for scenario, profile in chosen(scenarios, profiles=profiles, select=select, tags=tags):
+        yield run_one(scenario, profile, preset=preset, seed=seed)
+
+
+def run_one(
+    scenario: Scenario, profile: str, *, preset: str | None = None, seed: int | None = None
+) -> ScenarioResult:
+    """Run one scenario under one profile and compare; raises BadInput for a tool that cannot be imported."""
+    behaviour = profile_known(profile)
+    located = None if preset is None else located_preset(preset)
+    started = time.perf_counter()
+    record = run_scenario(scenario, behaviour, preset=located, seed=seed)
+    mismatches = compare(record, expectations_for(scenario, behaviour))
+    return ScenarioResult(
+        scenario=scenario,
+        profile=behaviour,
+        record=record,
+        mismatches=mismatches,
+        seconds=time.perf_counter() - started,
+        preset=preset,
+    )
+
+
+def profile_known(name: str) -> Profile:
+    """Return the profile called `name`; raises BadInput with the known ones."""
+    for profile in PROFILES:
+        if profile == name:
+            return profile
+    known = ", ".join(PROFILES)
+    hint = suggestion(name, PROFILES)
+    raise BadInput(f"profile {name!r} is unknown; expected one of: {known}.{hint}".removesuffix("."))
+
+
+def located_preset(name_or_path: str) -> str:
+    """Return a built-in preset's name, or the full path of a preset file; raises BadInput when it is neither.
+
+    A relative path is relative to where the command is run, not to a scenario's file.
+    """
+    preset = load_preset(name_or_path)
+    return name_or_path if name_or_path in BUILT_IN else str(preset.path.resolve())

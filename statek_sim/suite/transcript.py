@@ -1,0 +1,192 @@
+"""A run as lines that people read: who said, called or printed what, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from statek_sim import trace as events
+from statek_sim.providers.mismatch import shorten
+from statek_sim.trace import Event
+from statek_sim.values import Message
+
+WIDTH: Final = 100
+"""Characters of a text line that are shown; a longer one loses its middle."""
+
+_HEAD, _TAIL = 5, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that happened, at virtual second `at`; `job` is empty when it concerns no job."""
+
+    at: float
+    job: str
+    who: str
+    text: str
+
+
+def transcript(trace: Iterable[Event], *, job: str | None = None) -> Iterator[Line]:
+    """Yield what happened in a run; with `job` only what concerns this job and what concerns none."""
+    seen: dict[str, _Seen] = {}
+    for event in trace:
+        if job is not None and event.job not in ("", job):
+            continue
+        for who, text in _lines(event, seen.setdefault(event.job, _Seen())):
+            yield Line(event.at, event.job, who, text)
+
+
+def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:
+    """Return transcript lines as text: time, job with `name_jobs`, who and what; long texts shortened."""
+    width = max((len(line.job) for line in lines), default=0) if name_jobs else 0
+    shown: list[str] = []
+    last: float | None = None
+    for line in lines:
+        time = f"{line.at:g}s" if line.at != last else ""
+        job = f"{line.job:<{width}}  " if name_jobs else ""
+        head = f"{time:>7}  {job}{line.who:<9}  "
+        first, *rest = _shortened(line.text)
+        shown.append((head + first).rstrip())
+        shown.extend((" " * len(head) + more).rstrip() for more in rest)
+        last = line.at
+    return shown
+
+
+class _Seen:
+    """What was already shown of one job, so that a request does not show it again."""
+
+    __slots__ = ("code", "console", "pushed")
+
+    def __init__(self) -> None:
+        self.console: list[str] = []
+        self.pushed: list[str] = []
+        self.code = ""
+
+
+def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
+    """Yield who and what for one event; nothing for steps and status changes."""
+    match event:
+        case events.LLMRequested():
+            yield from _request(event, seen)
+        case events.LLMReplied():
+            seen.code = "\n".join((event.text, *event.tool_calls))
+            if event.text or not event.tool_calls:
+                yield "assistant", event.text or "(empty)"
+            for call in event.tool_calls:
+                yield "assistant", f"[calls {call}]"
+        case events.CodeExecuted():
+            # What the model wrote was shown as its reply; this leaves warmup and messages that are code.
+            if event.source.strip() not in seen.code and repr(event.source)[1:-1] not in seen.code:
+                yield "code", event.source
+            if event.outcome in ("waiting", "contained"):
+                yield "code", f"({event.outcome})"
+        case events.UserMessage():
+            seen.pushed.append(event.text)
+            yield "user", event.text
+        case events.ConsoleLine():
+            seen.console.append(event.text)
+            yield "console", event.text
+        case events.ToolCalled():
+            yield "tool", f"{event.name}({event.arguments})"
+        case events.ToolReturned():
+            ended = f"-> {event.result}" if event.error is None else f"raised {event.error}"
+            yield "tool", f"{event.name} {ended}"
+        case _:
+            yield from _note(event)
+
+
+_Noted = (
+    events.JobCreated
+    | events.StatusChanged
+    | events.StepStarted
+    | events.Waiting
+    | events.Released
+    | events.ExitCalled
+    | events.RequestFailed
+    | events.Delivered
+    | events.HandlerRegistered
+    | events.HandlerRan
+    | events.JobStopped
+    | events.Reactivated
+    | events.Notified
+    | events.SubtaskCompleted
+    | events.DifficultyRaised
+    | events.WorldChanged
+)
+
+
+def _note(event: _Noted) -> Iterator[tuple[str, str]]:
+    """Yield one line for an event that stands for itself."""
+    match event:
+        case events.StatusChanged() | events.StepStarted():
+            return
+        case events.JobCreated():
+            parent = f", child of {event.parent}" if event.parent else ""
+            yield "job", f"{event.job}: agent {event.role} on {event.model}{parent}"
+        case events.Waiting():
+            yield "job", f"waits at {event.instruction}"
+        case events.Released():
+            yield "job", "the awaited future is ready"
+        case events.ExitCalled():
+            yield "exit", event.status
+        case events.RequestFailed():
+            again = "gives up" if event.retry_in is None else f"retry in {event.retry_in:g}s"
+            yield "provider", f"{event.error} ({again})"
+        case events.Delivered():
+            yield "delivered", event.body if event.media is None else f"{event.body} [media {event.media}]"
+        case events.HandlerRegistered():
+            yield "handler", f"{event.name} registered for {event.context}"
+        case events.HandlerRan():
+            failed = f", raised {event.failed}" if event.failed else ""
+            yield "handler", f"{event.name}(context={event.context}, error={event.error}){failed}"
+        case events.JobStopped():
+            yield "stopped", event.reason + (f": {event.detail}" if event.detail else "")
+        case events.Reactivated():
+            yield "job", f"active again, by {event.by}"
+        case events.Notified():
+            yield "notice", event.text + (" (queued)" if event.queued else "")
+        case events.SubtaskCompleted():
+            ended = f"failed: {event.error}" if event.error is not None else f"-> {event.result}"
+            yield "subtask", f"{event.subtask} {ended}"
+        case events.DifficultyRaised():
+            yield "job", f"difficulty is now {event.difficulty}, at {event.tokens} tokens"
+        case events.WorldChanged():
+            yield "world", f"{event.subject}: {event.change}"
+        case _:
+            assert_never(event)
+
+
+def _request(event: events.LLMRequested, seen: _Seen) -> Iterator[tuple[str, str]]:
+    """Yield the request's messages that were not shown as console line, tool result or reply."""
+    for message in event.new:
+        content = _content(message)
+        role = str(message.get("role"))
+        known = content in seen.pushed or _is_console(content, seen.console)
+        if role not in ("assistant", "tool") and content and not known:
+            yield role, content
+    seen.console.clear()
+    seen.pushed.clear()
+
+
+def _is_console(content: str, console: Sequence[str]) -> bool:
+    """Return whether a message shows console lines and nothing else; styles differ in prefix and box only."""
+    printed = {line for text in console for line in text.splitlines()}
+    said = [line.removeprefix("> ") for line in content.splitlines()]
+    if len(said) > 2 and said[0].startswith("<") and said[-1].startswith("</"):
+        said = said[1:-1]
+    return bool(printed) and all(line in printed for line in said)
+
+
+def _content(message: Message) -> str:
+    content = message.get("content")
+    return content if isinstance(content, str) else ""
+
+
+def _shortened(text: str) -> list[str]:
+    """Return a text's lines, long ones shortened, those in the middle of a long text left out."""
+    lines = text.splitlines() or [""]
+    if len(lines) > _HEAD + _TAIL + 1:
+        left_out = len(lines) - _HEAD - _TAIL
+        lines = [*lines[:_HEAD], f"... {left_out} more lines ...", *lines[-_TAIL:]]
+    return [shorten(line, WIDTH) for line in lines]

@@ -1,0 +1,67 @@
+"""The list of normative statements, and which scenarios prove them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from statek_sim.errors import BadScenario
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.statements import Statement, coverage, load_statements
+
+STATEMENTS = Path(__file__).parents[2] / "scenarios" / "statements.yaml"
+
+ONE = '- {id: H-01, source: "000", section: Limits, text: Turns are limited.}\n'
+
+
+def test_the_statements_of_three_documents_are_numbered_without_gaps() -> None:
+    statements = load_statements(STATEMENTS)
+    for letter, document in (("H", "000"), ("J", "001"), ("E", "003")):
+        ids = [statement.id for statement in statements if statement.document == document]
+        assert ids == [f"{letter}-{number:02d}" for number in range(1, len(ids) + 1)]
+    assert 70 <= len(statements) <= 110
+
+
+def test_a_statement_is_one_sentence_that_no_other_repeats() -> None:
+    texts = [statement.text for statement in load_statements(STATEMENTS)]
+    assert all(text.endswith(".") and len(text) <= 120 for text in texts)
+    assert len({text.casefold() for text in texts}) == len(texts)
+
+
+def test_coverage_tells_proven_missing_and_unknown_apart(tmp_path: Path) -> None:
+    text = "scenarios:\n" + "".join(
+        f"  - {{id: {name}, title: t, agents: {{a: {{}}}}, proves: [{proves}]}}\n"
+        for name, proves in (("one", "H-01, H-01"), ("two", "H-01, H-99"))
+    )
+    (tmp_path / "file.yaml").write_text(text)
+    statements = [
+        Statement(id=statement_id, document="000", section="s", text="t") for statement_id in ("H-01", "H-02")
+    ]
+    found = coverage(statements, load_or_fail([tmp_path]))
+    assert dict(found.proven) == {"H-01": ("one", "two")}
+    assert (found.missing, found.unknown) == (("H-02",), (("two", "H-99"),))
+    assert not found.complete
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (ONE + ONE, "2: duplicate id 'H-01', first at line 1"),
+        (ONE.replace("text", "txt"), r"1: missing key 'text' in \[0\]\n\S+:1: unknown key 'txt' in \[0\]"),
+        (ONE.replace('"000"', "000"), r'1: \[0\].source: expected text, got 0; write "0" in quotes'),
+        (ONE.replace("H-01", "H1"), r"1: \[0\].id: expected text that matches .*, got 'H1'"),
+        ("statements: []\n", "1: expected a list of statements"),
+        ("- [\n", "2: not valid YAML: .*"),
+    ],
+)
+def test_a_mistake_in_the_list_is_reported_at_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "statements.yaml"
+    path.write_text(text)
+    with pytest.raises(BadScenario, match=rf"^\S+:{problem}$"):
+        load_statements(path)
+
+
+def test_a_missing_list_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(BadScenario, match=r"^\S+nowhere.yaml: no such file or folder$"):
+        load_statements(tmp_path / "nowhere.yaml")
