@@ -37,6 +37,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -61,7 +62,7 @@ SeedOption = Annotated[
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[PATH]...", show_default=False, help="Scenario files or folders; none: the built-in suites."
+        metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
     ),
 ]
 
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             # Agents print what they like; a terminal that cannot show it gets its escape.
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(args=None if arguments is None else list(arguments))
+        app(args=None if arguments is None else list(arguments), prog_name="statek-sim")
     except BadInput as error:
         print(error, file=sys.stderr)
         sys.exit(2)
@@ -158,7 +159,7 @@ def run(
 @app.command()
 def validate(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", show_default=False, help="Scenario files or folders.")
+        list[Path], typer.Argument(metavar="PATH", show_default=False, help="Scenario files or folders.")
     ],
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON on standard output.")

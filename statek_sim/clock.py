@@ -24,11 +24,12 @@ class Clock(Protocol):
 class VirtualClock:
     """A clock that moves only when told to."""
 
-    __slots__ = ("_now", "_start", "listeners")
+    __slots__ = ("_now", "_start", "_wall", "listeners")
 
     def __init__(self, start: datetime = EPOCH) -> None:
         self._start = start.replace(tzinfo=None)
         self._now = 0.0
+        self._wall = self._start
         self.listeners: list[Callable[[], None]] = []
         """Called after every move, for clocks outside that follow this one."""
 
@@ -38,13 +39,14 @@ class VirtualClock:
 
     def wall(self) -> datetime:
         """Return the naive wall time of this moment."""
-        return self._start + timedelta(seconds=self._now)
+        return self._wall
 
     def advance_to(self, at: float) -> None:
         """Move to virtual second `at`; going back is a `ValueError`."""
         if at < self._now:
             raise ValueError(f"virtual time cannot go back from {self._now!r} to {at!r}")
         self._now = at
+        self._wall = self._start + timedelta(seconds=at)
         for listener in self.listeners:
             listener()
 

@@ -6,15 +6,15 @@ The pytest fixtures are made of these; nothing here knows pytest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, final, runtime_checkable
 
 from statek_sim import trace as events
 from statek_sim.backends.reference import measured
 from statek_sim.clock import VirtualClock
-from statek_sim.errors import BadInput, ScriptError, StatekSimError, UnmatchedRequest
+from statek_sim.errors import BadInput, ScriptError, UnmatchedRequest
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.harness.limits import ExtensionRule
+from statek_sim.harness.limits import ExtensionRule, HarnessLimits
 from statek_sim.harness.preset import load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.metering.tokenizers import TokenizerRegistry
@@ -114,7 +114,7 @@ class LabSettings:
 
     profile: str = "docs"
     preset: str = "default"
-    limits: Mapping[str, float | None] | None = None
+    limits: Mapping[str, object] = field(default_factory=dict)
     seed: int = 0
     items: tuple[WorkItem, ...] = ()
 
@@ -132,7 +132,7 @@ class Lab:
             profile=behaviour,
             settings=configured,
             harness=LLM_Harness.from_limits(
-                replace(configured.harness_limits(), **dict(settings.limits or {})),
+                _limited(configured.harness_limits(), settings.limits),
                 rule=ExtensionRule(behaviour.limit_extension),
             ),
             clock=self.clock,
@@ -148,4 +148,9 @@ class Lab:
         )
 
 
-__all__ = ["LIMITS", "Lab", "LabRuntime", "LabSettings", "ScriptableLLM", "StatekSimError"]
+def _limited(limits: HarnessLimits, said: Mapping[str, object]) -> HarnessLimits:
+    # HarnessLimits checks its values itself, in words for people.
+    return replace(limits, **said)  # type: ignore[arg-type]
+
+
+__all__ = ["LIMITS", "Lab", "LabRuntime", "LabSettings", "ScriptableLLM"]

@@ -17,6 +17,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
 NEWER: Final = ("3.12", "3.13", "3.14")
 """Versions of Python tried beside the one that runs this, where they are installed."""
+SHARED: Final = ("--numprocesses", "2", "--dist", "loadfile")
+"""Two test files at a time; those of a file share what it builds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,7 @@ def here() -> Iterator[Part]:
     yield Part("imports", (tool("lint-imports"),))
     yield Part("validate", (tool("statek-sim", "validate", "scenarios"),))
     yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
-    # Two at a time: what builds and installs things waits for the network while the rest computes.
-    yield Part("tests", (tool("pytest", "--numprocesses", "2", "--dist", "loadgroup", "--durations", "5"),))
+    yield Part("tests", (tool("pytest", *SHARED, "--durations", "5"),))
     yield Part("scenarios", (tool("statek-sim", "run"),))
 
 
@@ -53,7 +54,7 @@ def elsewhere() -> Iterator[Part]:
                 name,
                 (
                     ("make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/.ready"),
-                    (f"{venv}/bin/pytest", "--numprocesses", "2", "-m", "not slow"),
+                    (f"{venv}/bin/pytest", *SHARED, "-m", "not slow"),
                     (f"{venv}/bin/statek-sim", "run", "--quiet"),
                 ),
             )

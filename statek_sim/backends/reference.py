@@ -194,9 +194,11 @@ class _Run:
         if event.after is None:
             self.runtime.at(event.at, lambda: self._act(event))
         elif event.action == "crash":
-            self.runtime.crash_worker_in_tool(event.after.tool, event.after.call)
+            self.runtime.crash_worker_in_tool(event.after.tool, event.after.call, job=event.after.job)
         else:
-            self.runtime.after_tool(event.after.tool, event.after.call, lambda: self._act(event))
+            self.runtime.after_tool(
+                event.after.tool, event.after.call, lambda: self._act(event), job=event.after.job
+            )
 
     def _act(self, event: Event) -> None:
         match event.action:

@@ -36,6 +36,9 @@ from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import DOCS, Profile, profile_named
 from statek_sim.trace import Trace
 
+ToolCallNumber = tuple[str, int, str | None]
+"""A tool's name, which call of it, and the job whose calls are counted (None: all)."""
+
 FOREVER: Final = 10.0**9
 """Virtual seconds that count as no end at all: thirty years."""
 
@@ -81,9 +84,8 @@ class Runtime:
         self.default_difficulty = str(self.settings.statek_default_difficulty)
         self._ids = IdSource()
         self._jobs: dict[str, Job] = {}
-        self._kill_points: list[tuple[str, int]] = []
-        self._tool_hooks: dict[tuple[str, int], Callable[[], object]] = {}
-        self._tool_counts: dict[str, int] = {}
+        self._tool_hooks: dict[ToolCallNumber, Callable[[], object]] = {}
+        self._tool_counts: dict[tuple[str, str | None], int] = {}
         self._definitions = JobDefs()
         self._services = Services(
             provider=llm,
@@ -221,13 +223,20 @@ class Runtime:
         """Kill the worker process: steps in flight are lost, jobs and the world stay as they are."""
         self._scheduler.die(reason)
 
-    def crash_worker_in_tool(self, name: str, call: int = 1) -> None:
-        """Kill the worker when the `call`-th call of tool `name` has done its work but not returned."""
-        self._kill_points.append((name, call))
+    def crash_worker_in_tool(self, name: str, call: int = 1, *, job: str | None = None) -> None:
+        """Kill the worker when the `call`-th call of tool `name` has done its work but not returned.
 
-    def after_tool(self, name: str, call: int, action: Callable[[], object]) -> None:
-        """Do `action` as soon as the `call`-th call of tool `name` (over all jobs) has ended."""
-        self._tool_hooks[(name, call)] = action
+        Calls are counted over all jobs, or over the one named `job`.
+        """
+
+        def kill() -> None:
+            raise WorkerKilled(f"killed in call {call} of {name}")
+
+        self._tool_hooks[name, call, job] = kill
+
+    def after_tool(self, name: str, call: int, action: Callable[[], object], *, job: str | None = None) -> None:
+        """Do `action` as soon as the `call`-th call of tool `name` has ended; counted like `crash_worker_in_tool`."""
+        self._tool_hooks[name, call, job] = lambda: self.at(self.clock.now(), action)
 
     def restart_worker(self) -> None:
         """Start a new worker process on the same state."""
@@ -242,14 +251,13 @@ class Runtime:
         self._scheduler.offer(job)
 
     def tool_returned(self, job: Job, name: str) -> None:
-        """Kill the worker if this is the tool call it should die in."""
-        if not self._kill_points and not self._tool_hooks:
+        """Do what was asked to follow this tool call."""
+        if not self._tool_hooks:
             return
-        count = self._tool_counts[name] = self._tool_counts.get(name, 0) + 1
-        if action := self._tool_hooks.get((name, count)):
-            self.at(self.clock.now(), action)
-        if (name, count) in self._kill_points:
-            raise WorkerKilled(f"killed in call {count} of {name}")
+        for counted in (None, job.id):
+            count = self._tool_counts[name, counted] = self._tool_counts.get((name, counted), 0) + 1
+            if action := self._tool_hooks.get((name, count, counted)):
+                action()
 
     def timestamp(self) -> datetime:
         """Return the wall time for log items."""

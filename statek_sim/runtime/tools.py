@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from datetime import date, datetime, time
+from functools import lru_cache
 from types import UnionType
 from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overload
 
@@ -124,29 +125,38 @@ def resolve_names(
 
     ISO text becomes a date or time first (behaviour 6.6). Parameters without a plain type hint are left alone.
     """
-    if not any(type(value) is str for value in (*args, *kwargs.values())):
-        return args, kwargs
-    hints = function.__annotations__
-    if not hints:
+    signature, wanted = _object_parameters(function)
+    if not wanted:
         return args, kwargs
     try:
-        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
     except TypeError:
         # The call itself will raise the error that the agent should see.
         return args, kwargs
-    for name, value in bound.arguments.items():
-        hint = hints.get(name)
-        kind = bound.signature.parameters[name].kind
-        if isinstance(value, str) and hint is not None and not name.startswith("_") and kind not in _VARIADIC:
-            bound.arguments[name] = _resolve(value, hint)
+    for name, kinds in wanted.items():
+        value = bound.arguments.get(name)
+        if isinstance(value, str):
+            bound.arguments[name] = _resolve(value, kinds)
     return bound.args, bound.kwargs
 
 
-def _resolve(value: str, hint: object) -> object:
-    wanted = _plain_types(hint)
-    if not any(not issubclass(str, kind) for kind in wanted):
-        return value
-    for kind in wanted:
+@lru_cache(maxsize=1024)
+def _object_parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, tuple[type, ...]]]:
+    """Return the signature, and the types of the parameters that want something else than a str."""
+    signature = inspect.signature(function)
+    hints = function.__annotations__
+    wanted: dict[str, tuple[type, ...]] = {}
+    for name, parameter in signature.parameters.items():
+        if name.startswith("_") or parameter.kind in _VARIADIC:
+            continue
+        kinds = _plain_types(hints.get(name))
+        if any(not issubclass(str, kind) for kind in kinds):
+            wanted[name] = kinds
+    return signature, wanted
+
+
+def _resolve(value: str, kinds: tuple[type, ...]) -> object:
+    for kind in kinds:
         if kind in _ISO_TYPES:
             try:
                 return kind.fromisoformat(value)
@@ -159,9 +169,9 @@ def _resolve(value: str, hint: object) -> object:
     return found.value if isinstance(found, FutureResult) else found
 
 
-def _plain_types(hint: object) -> list[type]:
+def _plain_types(hint: object) -> tuple[type, ...]:
     members = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
-    return [member for member in members if isinstance(member, type)]
+    return tuple(member for member in members if isinstance(member, type))
 
 
 def accepts_local_context(function: Callable[..., object]) -> bool:

@@ -85,7 +85,7 @@ def _transcript(result: ScenarioResult, job: str | None) -> list[str]:
     places = [place for mismatch in about if (place := difference_at(trace, mismatch)) is not None]
     end = min(places) + 1 if places else len(trace)
     lines = formatted(list(transcript(trace[:end], job=only)), name_jobs=only is None)
-    rest = len(formatted(list(transcript(trace[end:], job=only)), name_jobs=False)) if places else 0
+    rest = len(formatted(list(transcript(trace, job=only)), name_jobs=False)) - len(lines)
     subject = f"job {only}" if only is not None else "the run"
     where = " up to the first difference" if places else ""
     shown = [f"what happened in {subject}{where}:"]

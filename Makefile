@@ -1,0 +1,45 @@
+# Each target sets up .venv by itself; Python 3.11 or later is all it needs.
+
+.PHONY: help scenarios test lint types format bench clean
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# The first of these that runs and is new enough; `make PYTHON=...` names another.
+PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11, \
+	$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1#\2/p' $(MAKEFILE_LIST) | column -t -s '#' 2>/dev/null \
+		|| sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1: \2/p' $(MAKEFILE_LIST)
+
+scenarios: $(READY) ## run the built-in suites and print what they used
+	@$(BIN)/statek-sim run
+
+test: $(READY) ## prove the toolkit itself: every check that CI runs
+	@$(BIN)/python tools/ci.py
+
+lint: $(READY) ## style, formatting and import contracts
+	@$(BIN)/python tools/ci.py lint format imports
+
+types: $(READY) ## mypy --strict
+	@$(BIN)/python tools/ci.py types
+
+format: $(READY) ## rewrite the sources in the one format
+	@$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
+
+bench: $(READY) ## measure against the real STATEK, which goes into bench/.peer
+	@$(BIN)/python -m bench.run
+
+clean: ## remove everything that can be made again
+	rm -rf $(VENV) .venv-* bench/.peer bench.json build dist
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" || { echo 'no Python 3.11 or later found; name one with make PYTHON=/path/to/python' >&2; exit 1; }
+	@echo "setting up $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

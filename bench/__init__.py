@@ -1,0 +1,1 @@
+"""Speed of `statek_sim` beside the real statek package: `python -m bench.run`."""

@@ -1,0 +1,123 @@
+"""What only our side can be asked: does it stay flat, stay small, and stay out of the way."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Final
+
+from bench.entry import Entry, time_entry
+from bench.sides import BenchError, Side, run_clean
+
+NO_PEER: Final = "-"
+FLAT: Final = 0.8
+"""Least ratio that counts as the same cost; the rest is what a busy machine adds."""
+
+PLUGIN_RUNS_PER_RUN: Final = 12
+"""Pairs of pytest processes per run: one pair differs by more than what it measures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solo:
+    """Something measured on our side only."""
+
+    name: str
+    entries: Callable[[Side, int], Iterator[Entry]]
+
+
+def _flat_turns(ours: Side, runs: int) -> Iterator[Entry]:
+    measured = [ours.measure("turn_cost", 5000).extra for _ in range(runs)]
+    yield time_entry(
+        name="cost of a turn, turns 4,001-5,000 against 1-1,000",
+        peer="first fifth of the same job",
+        unit="µs/turn",
+        ours=1e6 * median(fifths["last"] for fifths in measured),
+        theirs=1e6 * median(fifths["first"] for fifths in measured),
+        goal=FLAT,
+    )
+
+
+def _waiting(ours: Side, runs: int) -> Iterator[Entry]:
+    few, many = [], []
+    for _ in range(runs):
+        few.append(ours.measure("waiting", 10).extra)
+        many.append(ours.measure("waiting", 100_000).extra)
+    yield Entry(
+        name="memory of a suspended job, 100,000 waiting",
+        peer=NO_PEER,
+        unit="KiB",
+        ours=median(extra["bytes_per_job"] for extra in many) / 1024,
+        goal=10,
+    )
+    yield time_entry(
+        name="wake one among 100,000 waiting jobs against one among 10",
+        peer="10 waiting jobs",
+        unit="µs",
+        ours=1e6 * median(extra["wake"] for extra in many),
+        theirs=1e6 * median(extra["wake"] for extra in few),
+        goal=FLAT,
+    )
+
+
+def _suites(ours: Side, runs: int) -> Iterator[Entry]:
+    measured = [ours.measure("suites", 1) for _ in range(runs)]
+    yield Entry(
+        name=f"built-in suites, {measured[0].jobs} scenarios, after start-up",
+        peer=NO_PEER,
+        unit="s",
+        ours=median(one.seconds for one in measured),
+        goal=2,
+    )
+
+
+def _plugin_off(ours: Side, runs: int) -> Iterator[Entry]:
+    if not entry_points(group="pytest11", name="statek"):
+        raise BenchError("the plugin is not installed here; run: python -m pip install -e .")
+    pytest = [str(ours.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_empty.py"]
+    without = [*pytest, "-p", "no:statek"]
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        directory = Path(name)
+        (directory / "test_empty.py").touch()
+        _pytest_seconds(without, directory), _pytest_seconds(pytest, directory)
+        differences = [
+            _paired_difference(pytest, without, directory, swapped=bool(number % 2))
+            for number in range(runs * PLUGIN_RUNS_PER_RUN)
+        ]
+    yield Entry(
+        name="plugin installed but off, per pytest run",
+        peer=NO_PEER,
+        unit="ms",
+        ours=1e3 * median(differences),
+        goal=5,
+    )
+
+
+def _paired_difference(with_it: list[str], without: list[str], directory: Path, *, swapped: bool) -> float:
+    if swapped:
+        bare = _pytest_seconds(without, directory)
+        return _pytest_seconds(with_it, directory) - bare
+    return _pytest_seconds(with_it, directory) - _pytest_seconds(without, directory)
+
+
+def _pytest_seconds(command: list[str], directory: Path) -> float:
+    started = perf_counter()
+    finished = run_clean(command, directory)
+    seconds = perf_counter() - started
+    nothing_collected = 5
+    if finished.returncode != nothing_collected:
+        raise BenchError(f"{' '.join(command)} failed:\n{finished.stdout}{finished.stderr}")
+    return seconds
+
+
+SOLOS: Final = (
+    Solo(name="turn_cost", entries=_flat_turns),
+    Solo(name="waiting", entries=_waiting),
+    Solo(name="suites", entries=_suites),
+    Solo(name="plugin", entries=_plugin_off),
+)
+"""Everything measured on our side alone."""

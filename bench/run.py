@@ -1,0 +1,109 @@
+"""Measure our runtime beside the real statek package: `python -m bench.run`.
+
+Prints a table and writes `bench.json`, a list of entries (`bench.entry.Entry`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from bench.alone import SOLOS
+from bench.entry import Entry
+from bench.setup import ensure_peer
+from bench.sides import BenchError, ours, theirs
+from bench.versus import CONTESTS, run_contest
+
+LEAST_RUNS: Final = 5
+PLAIN_WIDTH: Final = 140
+"""Columns of the table when it does not go to a terminal."""
+_MARKS: Final = {True: "[green]reached[/]", False: "[red]missed[/]", None: ""}
+
+
+def main() -> int:
+    """Run the chosen benchmarks; return 0, 1 when `--check` finds a goal missed, or 2 when one could not run."""
+    arguments = _parse()
+    console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
+    try:
+        entries = _measure(arguments.only, arguments.runs, Console(stderr=True))
+    except BenchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    console.print(_table(entries, arguments.runs))
+    records = [entry.record() for entry in entries]
+    arguments.output.write_text(json.dumps(records, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return int(arguments.check and any(entry.reached is False for entry in entries))
+
+
+def _parse() -> argparse.Namespace:
+    names = list(dict.fromkeys([contest.workload for contest in CONTESTS] + [solo.name for solo in SOLOS]))
+    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=LEAST_RUNS, help="runs per measurement (default: 5)")
+    parser.add_argument("--only", action="append", choices=names, help="measure only this (repeatable)")
+    parser.add_argument("--output", type=Path, default=Path("bench.json"), help="default: bench.json")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a goal is missed")
+    arguments = parser.parse_args()
+    if arguments.runs < 1:
+        parser.error(f"--runs is at least 1, not {arguments.runs}")
+    arguments.only = arguments.only or names
+    return arguments
+
+
+def _measure(names: list[str], runs: int, progress: Console) -> list[Entry]:
+    entries: list[Entry] = []
+    contests = [contest for contest in CONTESTS if contest.workload in names]
+    if contests:
+        peer = theirs(ensure_peer())
+        for contest in contests:
+            progress.print(f"{contest.workload} {contest.size:,}: {runs} runs on each side")
+            entries += run_contest(contest, ours(), peer, runs)
+    for solo in SOLOS:
+        if solo.name in names:
+            progress.print(f"{solo.name}: {runs} runs")
+            entries += solo.entries(ours(), runs)
+    return entries
+
+
+def _table(entries: list[Entry], runs: int) -> Table:
+    table = Table(title=f"medians of {runs} runs", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("measurement", min_width=40)
+    table.add_column("peer")
+    for column in ("ours", "theirs", "unit", "ratio", "goal"):
+        table.add_column(column, justify="left" if column == "unit" else "right")
+    table.add_column("")
+    for entry in entries:
+        table.add_row(
+            entry.name,
+            entry.peer,
+            _number(entry.ours),
+            _number(entry.theirs),
+            entry.unit,
+            "" if entry.ratio is None else f"{_number(entry.ratio)}x",
+            _goal(entry),
+            _MARKS[entry.reached],
+        )
+    return table
+
+
+def _goal(entry: Entry) -> str:
+    if entry.goal is None:
+        return ""
+    return f"<= {entry.goal:g}" if entry.ratio is None else f">= {entry.goal:g}x"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    hundred = 100
+    return f"{value:,.0f}" if abs(value) >= hundred else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Starts one measured process at a time: ours in this interpreter, theirs in the peer's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.workload import Measurement
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+TIME_LIMIT: Final = 900
+"""Seconds after which a measured process counts as hung."""
+
+_SETTING_NAMES: Final = ("STATEK_", "FULL_AGENT_TRACE", "MAX_", "LOG_", "DEFAULT_", "PYTEST_")
+"""Starts of environment variables that would change what either side does."""
+
+
+class BenchError(Exception):
+    """A measured process failed, or the two sides did not do the same work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An interpreter and the module in it that runs workloads."""
+
+    python: Path
+    module: str
+
+    def measure(self, workload: str, size: int) -> Measurement:
+        """Run one workload in a fresh process, in an empty directory, and return what it measured."""
+        command = [str(self.python), "-W", "ignore", "-m", self.module, workload, str(size)]
+        with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+            finished = run_clean(command, Path(directory))
+        if finished.returncode:
+            raise BenchError(f"{' '.join(command)} failed:\n{finished.stdout}{finished.stderr}")
+        return Measurement.from_line(finished.stdout.strip().splitlines()[-1])
+
+
+def ours() -> Side:
+    """Return our side, in the interpreter that runs this."""
+    return Side(Path(sys.executable), "bench.ours")
+
+
+def theirs(python: Path) -> Side:
+    """Return the peer's side."""
+    return Side(python, "bench.peer")
+
+
+def run_clean(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run `command` in `directory` with this repository importable and no setting of either side in the environment."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(_SETTING_NAMES)}
+    environment["PYTHONPATH"] = str(ROOT)
+    environment["TMPDIR"] = str(directory)
+    return subprocess.run(
+        command,
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT,
+        check=False,
+    )

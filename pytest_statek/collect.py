@@ -1,0 +1,96 @@
+"""Scenario files as collectors: one item per scenario and profile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from pytest_statek.item import ScenarioItem
+from pytest_statek.options import SCENARIO_SUFFIXES
+from pytest_statek.plan import Plan
+from statek_sim.scenario.load import LoadResult, load_paths
+from statek_sim.scenario.schema import Scenario
+from statek_sim.suite.run import builtin_suites, chosen
+
+_BUILT_IN: Final = "statek_suites"
+"""Where the node ids of built-in suites start when those are outside the project: the same on every machine."""
+
+
+class ScenarioFile(pytest.Collector):
+    """One scenario file. Its problems are one collection error, a line each."""
+
+    def __init__(self, *, loaded: LoadResult, plan: Plan, **node: Any) -> None:
+        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
+        super().__init__(**node)
+        self._loaded = loaded
+        self._plan = plan
+
+    def collect(self) -> Iterable[ScenarioItem]:
+        """Yield the items; problems in the file are a `CollectError`, which pytest prints as text."""
+        problems = [problem for problem in self._loaded.problems if _same(problem.path, self.path)]
+        if problems:
+            raise self.CollectError("\n".join(map(str, problems)))
+        for scenario, profile in chosen(self._scenarios(), profiles=self._plan.profiles or None):
+            yield ScenarioItem.from_parent(self, scenario=scenario, profile=profile, plan=self._plan)
+
+    def _scenarios(self) -> list[Scenario]:
+        return [scenario for scenario in self._loaded.scenarios if _same(scenario.path, self.path)]
+
+
+class ScenarioCollection:
+    """Adds the planned scenario files to the session, and lets pytest collect those that are named like tests."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._loaded: LoadResult | None = None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Put the planned files beside, or in place of, what the session found itself."""
+        report = yield
+        if isinstance(collector, pytest.Session) and report.passed:
+            own = [] if self._plan.alone else list(report.result)
+            report.result = [*own, *self._planned(collector)]
+        return report
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
+        """Collect a scenario file whose path, or an item in it, was given as an argument."""
+        if file_path.suffix not in SCENARIO_SUFFIXES or not parent.session.isinitpath(file_path):
+            return None
+        here = parent.config.invocation_params.dir
+        shown = file_path.relative_to(here) if file_path.is_relative_to(here) else file_path
+        return self._node(parent, file_path, load_paths([shown]))
+
+    def _planned(self, session: pytest.Session) -> list[ScenarioFile]:
+        if self._loaded is None:
+            # All at once: an id is unique over everything that is loaded.
+            self._loaded = load_paths(self._plan.files)
+        here = session.config.invocation_params.dir
+        paths = [Path(os.path.normpath(here / file)) for file in self._plan.files]
+        return [self._node(session, path, self._loaded) for path in paths if not session.isinitpath(path)]
+
+    def _node(self, parent: pytest.Collector, path: Path, loaded: LoadResult) -> ScenarioFile:
+        nodeid = node_id(path, parent.config.rootpath)
+        return ScenarioFile.from_parent(
+            parent, name=path.name, path=path, nodeid=nodeid, loaded=loaded, plan=self._plan
+        )
+
+
+def node_id(path: Path, rootpath: Path) -> str:
+    """Return the id of a file: relative to the project, or of a built-in suite to the folder of suites."""
+    if path.is_relative_to(rootpath):
+        return path.relative_to(rootpath).as_posix()
+    suites = builtin_suites()
+    if path.is_relative_to(suites):
+        return f"{_BUILT_IN}/{path.relative_to(suites).as_posix()}"
+    return Path(os.path.relpath(path, rootpath)).as_posix()
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.abspath(one) == os.path.abspath(other)

@@ -1,0 +1,55 @@
+"""Fixtures for tests of agents and their tools. They bring `statek_sim` in when a test first asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from statek_sim.clock import VirtualClock
+    from statek_sim.runtime.runtime import Runtime
+    from statek_sim.testing import Lab, ScriptableLLM
+    from statek_sim.world.queue import WorkQueue
+
+
+@pytest.fixture
+def _statek_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """Everything below, wired together."""
+    request.config.pluginmanager.import_plugin("pytest_statek.lab")
+    # Here and not above: in a run that uses no fixture of ours, the plugin must cost nothing.
+    from pytest_statek.lab import open_lab  # noqa: PLC0415
+
+    with open_lab(request) as lab:
+        yield lab
+
+
+@pytest.fixture
+def statek_llm(_statek_lab: Lab) -> ScriptableLLM:
+    """The scripted LLM of this test: `statek_llm.script(worker=[code("exit(1)")])`.
+
+    Every reply must be asked for, else the test fails.
+    """
+    return _statek_lab.llm
+
+
+@pytest.fixture
+def statek_runtime(_statek_lab: Lab) -> Runtime:
+    """A STATEK runtime on `statek_llm`, `statek_clock` and no network: create jobs, `run()`, look at them.
+
+    `@pytest.mark.statek(profile=..., preset=..., limits=..., seed=...)` sets it up.
+    """
+    return _statek_lab.runtime
+
+
+@pytest.fixture
+def statek_clock(_statek_lab: Lab) -> VirtualClock:
+    """The virtual clock. `datetime.now()` and `time.time()` follow it unless the marker says otherwise."""
+    return _statek_lab.clock
+
+
+@pytest.fixture
+def statek_queue(_statek_lab: Lab) -> WorkQueue:
+    """A durable work queue of the items that the marker names; `add` more in the test. Changes are traced."""
+    return _statek_lab.queue

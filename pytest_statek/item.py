@@ -1,0 +1,83 @@
+"""One scenario under one profile as a test item."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from pytest_statek.plan import Plan
+from statek_sim.errors import BadInput
+from statek_sim.scenario.schema import Scenario
+from statek_sim.suite.diff import failure_text
+from statek_sim.suite.result import Outcome, ScenarioResult
+from statek_sim.suite.run import run_one
+
+_PYTEST_OWN: Final = frozenset(
+    {"filterwarnings", "parametrize", "skip", "skipif", "statek", "usefixtures", "xfail"}
+)
+"""Tags that would make pytest do something. `-k` still finds them."""
+
+
+class ScenarioFailed(Exception):
+    """What happened is not what the scenario expects."""
+
+    def __init__(self, result: ScenarioResult) -> None:
+        super().__init__(result.id)
+        self.result = result
+
+
+class ScenarioItem(pytest.Item):
+    """Runs its scenario; `result` is there once it has. Marked `statek` and with the scenario's tags."""
+
+    def __init__(
+        self, *, scenario: Scenario, profile: str, plan: Plan, parent: pytest.Collector, **node: Any
+    ) -> None:
+        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
+        name = f"{scenario.suite}/{scenario.id}[{profile}]"
+        # The whole id as text: made from the name alone, pytest 9.2 would not take the bracket for a parameter,
+        # and `--lf` would not find the item again.
+        super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **node)
+        self.scenario = scenario
+        self.profile = profile
+        self.result: ScenarioResult | None = None
+        self._plan = plan
+        # What `--junitxml` writes as properties of the test case.
+        self.user_properties += [
+            ("source", scenario.source),
+            ("suite", scenario.suite),
+            ("profile", profile),
+            ("proves", ", ".join(scenario.proves)),
+        ]
+        self.add_marker("statek")
+        self._add_tags()
+
+    def _add_tags(self) -> None:
+        for tag in self.scenario.tags:
+            self.extra_keyword_matches.add(tag)
+            if tag.isidentifier() and not tag.startswith("_") and tag not in _PYTEST_OWN:
+                self.config.addinivalue_line("markers", f"{tag}: a tag of scenarios")
+                self.add_marker(tag)
+
+    def runtest(self) -> None:
+        """Run and compare."""
+        self.result = run_one(self.scenario, self.profile, preset=self._plan.preset, seed=self._plan.seed)
+        self.ihook.pytest_statek_scenario_result(result=self.result)
+        if self.result.outcome is Outcome.FAILED:
+            raise ScenarioFailed(self.result)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return text for people; only a bug, ours or a hook's, keeps its traceback."""
+        # Any: pytest's own types of traceback and style are not public.
+        match excinfo.value:
+            case ScenarioFailed(result=result):
+                return failure_text(result)
+            case BadInput() as problem:
+                return str(problem)
+            case _:
+                return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return file, line from 0, and title."""
+        return self.path, self.scenario.line - 1, self.name

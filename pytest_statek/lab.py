@@ -1,0 +1,67 @@
+"""What the fixtures stand on. Registered as a plugin when the first test asks for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+import pytest
+
+from pytest_statek.marker import wishes_of
+from pytest_statek.options import REQUESTED
+from statek_sim.errors import BadInput, UnusedReplies
+from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.providers.network import NetworkGuard, forbid_network
+from statek_sim.testing import Lab
+from statek_sim.wall_clock import frozen_wall_clock
+
+_OPEN: Final = pytest.StashKey[tuple[Lab, NetworkGuard | None]]()
+_TOKENIZERS: Final = pytest.StashKey[TokenizerRegistry]()
+
+
+def tokenizers(config: pytest.Config) -> TokenizerRegistry:
+    """Return the run's tokenizers: those that conftests and plugins register, asked once."""
+    if _TOKENIZERS not in config.stash:
+        registry = config.stash[_TOKENIZERS] = TokenizerRegistry()
+        config.hook.pytest_statek_tokenizers(registry=registry)
+    return config.stash[_TOKENIZERS]
+
+
+@contextmanager
+def open_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """Set up the lab that the test's marker describes; inside, the network is closed and time is virtual."""
+    item: pytest.Item = request.node
+    try:
+        wishes = wishes_of(item, request.config.stash[REQUESTED])
+        lab = Lab(wishes.lab, tokenizers=tokenizers(request.config))
+    except BadInput as error:
+        pytest.fail(f"{item.nodeid}: @pytest.mark.statek: {error}", pytrace=False)
+    with ExitStack() as stack:
+        guard = None if wishes.allow_network else stack.enter_context(forbid_network())
+        stack.enter_context(frozen_wall_clock(lab.clock, active=wishes.virtual_wall_clock))
+        item.stash[_OPEN] = lab, guard
+        yield lab
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test that passed although its script was not used up or something tried the real network."""
+    yield
+    if _OPEN in item.stash:
+        _check(*item.stash[_OPEN])
+
+
+def _check(lab: Lab, guard: NetworkGuard | None) -> None:
+    if guard is not None and guard.attempts:
+        first = guard.attempts[0]
+        place = first.host if first.port is None else f"{first.host} port {first.port}"
+        pytest.fail(
+            f"a real network connection to {place} was tried and refused, though nothing told this test so; answer it "
+            "with a scripted tool, or allow it with @pytest.mark.statek(allow_network=True)",
+            pytrace=False,
+        )
+    try:
+        lab.llm.check_finished()
+    except UnusedReplies as error:
+        pytest.fail(str(error), pytrace=False)

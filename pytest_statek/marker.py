@@ -1,0 +1,146 @@
+"""`@pytest.mark.statek(...)`: what a test says about its lab."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from pytest_statek.options import Requested
+from pytest_statek.plan import seed_of
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+from statek_sim.suite.run import located_preset, profile_known
+from statek_sim.testing import LIMITS, LabSettings
+from statek_sim.world.queue import ItemStatus, WorkItem
+
+ARGUMENTS: Final = ("profile", "preset", "limits", "seed", "items", "wall_clock", "allow_network")
+_ITEM_KEYS: Final = ("id", "status", "owner")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a test wants: its lab, and what of the real world it may touch."""
+
+    lab: LabSettings
+    virtual_wall_clock: bool
+    allow_network: bool
+
+
+def wishes_of(node: pytest.Item, asked: Requested) -> Wishes:
+    """Return the wishes of a test; arguments of nearer markers win, what none says is as the options say.
+
+    Raises `BadInput` for an argument that does not exist or cannot be.
+    """
+    said = _arguments(node)
+    return Wishes(
+        lab=LabSettings(
+            profile=_profile(said.get("profile"), asked),
+            preset=_preset(said.get("preset"), node.path.parent) or _default_preset(asked),
+            limits=_limits(said.get("limits", {})),
+            seed=_seed(said.get("seed"), asked),
+            items=_items(said.get("items", ())),
+        ),
+        virtual_wall_clock=_one_of("wall_clock", said.get("wall_clock", "virtual"), ("virtual", "real"))
+        == "virtual",
+        allow_network=_flag("allow_network", said.get("allow_network", False)) or asked.allow_network,
+    )
+
+
+def _arguments(node: pytest.Item) -> dict[str, object]:
+    said: dict[str, object] = {}
+    for mark in node.iter_markers("statek"):
+        if mark.args:
+            raise BadInput(f"takes arguments by name, such as profile=..., not {mark.args[0]!r}")
+        for name, value in mark.kwargs.items():
+            _known("argument", name, ARGUMENTS)
+            said.setdefault(name, value)
+    return said
+
+
+def _profile(said: object, asked: Requested) -> str:
+    if said is not None:
+        return profile_known(_text("profile", said))
+    return profile_known(asked.profiles[0]) if asked.profiles else "docs"
+
+
+def _preset(said: object, here: Path) -> str | None:
+    """Return the preset that a marker says: a name, or a file beside the test or where pytest was called."""
+    if said is None:
+        return None
+    text = str(said) if isinstance(said, Path) else _text("preset", said)
+    return located_preset(str(here / text) if (here / text).is_file() else text)
+
+
+def _default_preset(asked: Requested) -> str:
+    return "default" if asked.preset is None else located_preset(asked.preset)
+
+
+def _seed(said: object, asked: Requested) -> int:
+    if said is None:
+        return seed_of(asked) or 0
+    if isinstance(said, int) and not isinstance(said, bool):
+        return said
+    raise BadInput(f"seed={said!r}: expected a whole number")
+
+
+def _limits(said: object) -> Mapping[str, object]:
+    """Return the limits; whether their values can be is for the harness to say."""
+    limits = _mapping("limits", said)
+    for name in limits:
+        _known("limit", name, LIMITS)
+    return limits
+
+
+def _items(said: object) -> tuple[WorkItem, ...]:
+    if isinstance(said, str) or not isinstance(said, list | tuple):
+        raise BadInput(f"items={said!r}: expected a list of ids, or of mappings with {', '.join(_ITEM_KEYS)}")
+    return tuple(_item(entry) for entry in said)
+
+
+def _item(entry: object) -> WorkItem:
+    if isinstance(entry, str):
+        return WorkItem(entry)
+    item = _mapping("items", entry)
+    for key in item:
+        _known("key of an item", key, _ITEM_KEYS)
+    owner = item.get("owner")
+    return WorkItem(
+        _text("id of an item", item.get("id")),
+        ItemStatus(_one_of("status of an item", item.get("status", "READY"), tuple(ItemStatus))),
+        None if owner is None else _text("owner of an item", owner),
+    )
+
+
+def _known(kind: str, name: object, names: tuple[str, ...]) -> None:
+    if name not in names:
+        raise BadInput(
+            f"there is no {kind} {name!r}; expected {', '.join(names)}.{suggestion(str(name), names)}"
+        )
+
+
+def _mapping(name: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise BadInput(f"{name}: expected a mapping, not {value!r}")
+    return value
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise BadInput(f"{name}={value!r}: expected a text")
+    return value
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadInput(f"{name}={value!r}: expected True or False")
+    return value
+
+
+def _one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise BadInput(f"{name}={value!r}: expected {' or '.join(map(repr, map(str, choices)))}")
+    return str(value)

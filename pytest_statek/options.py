@@ -1,0 +1,174 @@
+"""What the user asked for, on the command line or in the configuration file. Read, not yet checked.
+
+This module is loaded in every pytest run, so it imports nothing but pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+BUILT_IN: Final = "built-in"
+"""What `--statek-scenarios` without a value means, and what the ini key calls the built-in suites."""
+
+SCENARIO_SUFFIXES: Final = (".yaml", ".yml")
+
+MARKER: Final = (
+    'statek(profile="docs", preset="default", limits={"max_turns": 5}, seed=0, items=["item-1"], '
+    'wall_clock="virtual", allow_network=False): how the statek_ fixtures of this test are set up; '
+    "every argument may be left out. Scenario items carry the marker too."
+)
+"""The marker as `pytest --markers` shows it."""
+
+
+# A NamedTuple, not a dataclass: making a frozen dataclass takes most of the time that this module may take.
+class Requested(NamedTuple):
+    """The options of one run, each the command line's or else the configuration file's. Paths are absolute.
+
+    `alone`: nothing but scenarios is to be collected. `files` are scenario files named like test files, as in
+    `pytest suite.yaml::suite/one[docs]`. `needs_check`: the command line says something that may be wrong.
+    """
+
+    scenarios: tuple[str, ...]
+    files: tuple[str, ...]
+    alone: bool
+    needs_check: bool
+    preset: str | None
+    profiles: tuple[str, ...]
+    seed: str | int | None
+    report: str | None
+    allow_network: bool
+
+    @property
+    def collects(self) -> bool:
+        """Whether this run has scenario items."""
+        return bool(self.scenarios or self.files)
+
+
+REQUESTED: Final = pytest.StashKey[Requested]()
+"""Where `config.stash` keeps them."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare every option and its ini key."""
+    group = parser.getgroup("statek", "STATEK agents: scenario suites and fixtures")
+    group.addoption(
+        "--statek-scenarios",
+        action="append",
+        nargs="?",
+        const=BUILT_IN,
+        default=[],
+        metavar="PATH",
+        help="run the built-in scenario suites, or with =PATH the scenarios in that file or folder (repeatable). "
+        "Added to the tests whose paths are given; without any path, only scenarios run",
+    )
+    group.addoption(
+        "--statek-preset",
+        metavar="NAME|FILE",
+        help="run under this preset instead of the scenarios' own: default, local, interactive, batch, or a .env file",
+    )
+    group.addoption(
+        "--statek-profile",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this behaviour profile: docs, 1.2 or 1.4 (repeatable); the first one is what statek_runtime "
+        "follows in tests that do not say their own",
+    )
+    group.addoption(
+        "--statek-seed",
+        type=int,
+        metavar="N",
+        help="seed of everything random, instead of the scenarios' own",
+    )
+    group.addoption(
+        "--statek-report",
+        metavar="DIR",
+        help="write report.json and report.md about the scenarios into this folder",
+    )
+    group.addoption(
+        "--statek-allow-network",
+        action="store_true",
+        default=False,
+        help="do not forbid real network connections in scenarios and in tests that use statek_ fixtures",
+    )
+    parser.addini(
+        "statek_scenarios",
+        f"scenario files and folders, one per line, or {BUILT_IN!r}: collected like testpaths, when no path is given",
+        type="linelist",
+    )
+    parser.addini("statek_preset", "as --statek-preset")
+    parser.addini("statek_profile", "as --statek-profile, one per line", type="linelist")
+    parser.addini("statek_seed", "as --statek-seed")
+    parser.addini("statek_report", "as --statek-report")
+    parser.addini("statek_allow_network", "as --statek-allow-network", type="bool", default=False)
+
+
+def requested(config: pytest.Config) -> Requested:
+    """Return what this run asks for; the command line wins over the configuration file, key by key."""
+    said = _OnCommandLine(config)
+    written = _InFile(config)
+    return Requested(
+        scenarios=tuple(dict.fromkeys(said.scenarios or (() if said.paths else written.scenarios))),
+        files=_scenario_files(said.paths),
+        alone=bool(said.scenarios) and not said.paths,
+        needs_check=said.anything,
+        preset=said.preset or written.preset,
+        profiles=said.profiles or written.profiles,
+        seed=written.seed if said.seed is None else said.seed,
+        report=said.report or written.report,
+        allow_network=said.allow_network or written.allow_network,
+    )
+
+
+class _OnCommandLine:
+    """The command line; its paths start at the folder where pytest was called."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        here = config.invocation_params.dir
+        # Absent when pytest only prints its help.
+        self.paths: list[str] = config.getoption("file_or_dir", [])
+        self.scenarios = [_absolute(path, here) for path in config.getoption("--statek-scenarios")]
+        self.preset = _preset(config.getoption("--statek-preset"), here)
+        self.profiles: tuple[str, ...] = tuple(config.getoption("--statek-profile"))
+        self.seed: int | None = config.getoption("--statek-seed")
+        self.report = _folder(config.getoption("--statek-report"), here)
+        self.allow_network: bool = config.getoption("--statek-allow-network")
+        self.anything = bool(self.preset or self.profiles or self.report)
+
+
+class _InFile:
+    """The configuration file; its paths start at the folder that holds it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        here = config.rootpath if config.inipath is None else config.inipath.parent
+        self.scenarios = [_absolute(path, here) for path in config.getini("statek_scenarios")]
+        self.preset = _preset(config.getini("statek_preset"), here)
+        self.profiles: tuple[str, ...] = tuple(config.getini("statek_profile"))
+        self.seed: str | None = config.getini("statek_seed") or None
+        self.report = _folder(config.getini("statek_report"), here)
+        self.allow_network: bool = config.getini("statek_allow_network")
+
+
+def _absolute(path: str, here: Path) -> str:
+    return path if path == BUILT_IN else str(here / path)
+
+
+def _preset(text: str | None, here: Path) -> str | None:
+    """Return the name of a preset, or the path of its file where there is one."""
+    if not text:
+        return None
+    return str(here / text) if (here / text).is_file() else text
+
+
+def _folder(text: str | None, here: Path) -> str | None:
+    return str(here / text) if text else None
+
+
+def _scenario_files(args: Sequence[str]) -> tuple[str, ...]:
+    return tuple(
+        path for path in (arg.partition("::")[0] for arg in args) if path.endswith(SCENARIO_SUFFIXES)
+    )

@@ -1,0 +1,95 @@
+"""What the user asked for, checked: a mistake ends the run before anything is collected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from pytest_statek.options import BUILT_IN, SCENARIO_SUFFIXES, Requested
+from statek_sim.errors import BadInput
+from statek_sim.scenario.files import find_files
+from statek_sim.suite.run import builtin_suites, located_preset, profile_known
+
+_YOUR_OWN: Final = "scenarios of your own are --statek-scenarios=PATH, a .yaml file or a folder with some"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How scenarios run. `files`: every scenario file, in order. `profiles` empty: all that a scenario names.
+
+    `preset` and `seed` replace each scenario's own; None leaves them. `report` is a folder.
+    """
+
+    files: tuple[Path, ...]
+    alone: bool
+    preset: str | None
+    profiles: tuple[str, ...]
+    seed: int | None
+    report: Path | None
+
+
+PLAN: Final = pytest.StashKey[Plan]()
+"""Where `config.stash` keeps it."""
+
+
+def checked(asked: Requested, *, here: Path) -> Plan:
+    """Return the plan; a `pytest.UsageError` says what is wrong and how to write it. `here` shortens paths."""
+    try:
+        return Plan(
+            files=_files(asked.scenarios, here),
+            alone=asked.alone,
+            preset=None if asked.preset is None else located_preset(asked.preset),
+            profiles=tuple(profile_known(name) for name in asked.profiles),
+            seed=seed_of(asked),
+            report=None if asked.report is None else _report_folder(asked),
+        )
+    except BadInput as error:
+        raise pytest.UsageError(f"statek: {error}") from None
+
+
+def seed_of(asked: Requested) -> int | None:
+    """Return the seed; text that is no whole number is `BadInput`."""
+    if asked.seed is None:
+        return None
+    try:
+        return int(asked.seed)
+    except ValueError:
+        raise BadInput(f"statek_seed={asked.seed!r}: expected a whole number") from None
+
+
+def _report_folder(asked: Requested) -> Path | None:
+    folder = Path(asked.report or "")
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"--statek-report={asked.report}: expected a folder, found something else")
+    if asked.needs_check and not asked.collects:
+        raise BadInput("--statek-report: nothing to report without --statek-scenarios")
+    return folder
+
+
+def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
+    """Return the scenario files, as paths that people can read."""
+    own = {text: _shortened(Path(text), here) for text in scenarios if text != BUILT_IN}
+    for path in own.values():
+        _refuse_tests(path)
+    files, problems = find_files(own.get(text) or builtin_suites() for text in scenarios)
+    if problems:
+        raise BadInput(f"no scenarios: {'; '.join(map(str, problems))}; {_YOUR_OWN}")
+    return files
+
+
+def _refuse_tests(path: Path) -> None:
+    """Refuse what is an argument of pytest's own: the option before it took it for its value."""
+    is_test = "::" in str(path) or (path.is_file() and path.suffix not in SCENARIO_SUFFIXES)
+    if is_test or (path.is_dir() and not find_files([path])[0]):
+        raise BadInput(
+            f"--statek-scenarios took {str(path)!r} for its value, and there are no scenarios in it; to add the "
+            f"built-in suites to those tests, write `pytest {path} --statek-scenarios`; {_YOUR_OWN}"
+        )
+
+
+def _shortened(path: Path, here: Path) -> Path:
+    return path.relative_to(here) if path.is_relative_to(here) else path

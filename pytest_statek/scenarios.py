@@ -1,0 +1,38 @@
+"""The scenario part of the plugin; registered only in runs that ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+from pytest_statek.collect import ScenarioCollection
+from pytest_statek.item import ScenarioItem
+from pytest_statek.options import REQUESTED
+from pytest_statek.plan import PLAN, checked
+from pytest_statek.summary import RESULTS, Results, ScenarioSummary, attach
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the options; register what collects scenarios and what sums them up."""
+    asked = config.stash[REQUESTED]
+    plan = config.stash[PLAN] = checked(asked, here=config.invocation_params.dir)
+    if asked.collects:
+        results = config.stash[RESULTS] = Results()
+        config.pluginmanager.register(ScenarioCollection(plan), "statek-collection")
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(ScenarioSummary(plan, results), "statek-summary")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep the result of a scenario, or send it to the process that will sum up."""
+    report = yield
+    if call.when == "call" and isinstance(item, ScenarioItem) and item.result is not None:
+        if hasattr(item.config, "workerinput"):
+            attach(report, item.result)
+        else:
+            item.config.stash[RESULTS].add(item.result)
+    return report

@@ -1,0 +1,129 @@
+"""What the scenarios of a run showed, after it: the terminal section, `report.json` and `report.md`."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from typing import Final
+
+import pytest
+from rich.console import Console
+
+from pytest_statek.plan import Plan
+from statek_sim.errors import BadInput
+from statek_sim.reporting.json import write_json
+from statek_sim.reporting.markdown import write_markdown
+from statek_sim.reporting.model import Report, build_report
+from statek_sim.reporting.terminal import TerminalReporter
+from statek_sim.suite.result import ScenarioResult
+
+_ATTACHED: Final = "statek_scenario_result"
+"""The attribute of a test report that carries a result from a worker of pytest-xdist to the controller."""
+
+_OWN_PRESET: Final = "default"
+"""What reports call the preset when each scenario ran under its own, as `statek-sim run` does."""
+
+_EVERY_RUN: Final = 2
+"""Verbosity (`-vv`) from which the usage table shows every run."""
+
+
+class Results:
+    """Results by id; of an item that ran twice the last one counts."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, ScenarioResult] = {}
+
+    def __iter__(self) -> Iterator[ScenarioResult]:
+        """Yield the results in the order in which they arrived."""
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def add(self, result: ScenarioResult) -> None:
+        """Note one result."""
+        self._by_id[result.id] = result
+
+
+RESULTS: Final = pytest.StashKey[Results]()
+"""Where `config.stash` keeps them."""
+
+
+def attach(report: pytest.TestReport, result: ScenarioResult) -> None:
+    """Let `result` travel with a worker's report."""
+    vars(report)[_ATTACHED] = pickle.dumps(result)
+
+
+class ScenarioSummary:
+    """Gathers results from workers, if there are any, and sums everything up."""
+
+    def __init__(self, plan: Plan, results: Results) -> None:
+        self._plan = plan
+        self._results = results
+        self._lines: list[str] = []
+        self._report: Report | None = None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take a result off a worker's report."""
+        attached: bytes | None = vars(report).pop(_ATTACHED, None)
+        if attached is not None:
+            self._results.add(pickle.loads(attached))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Write the report files before the terminal summary, and fail the run if that was impossible."""
+        written = self._sum_up()
+        yield
+        if not written:
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def _sum_up(self) -> bool:
+        if not len(self._results):
+            return True
+        preset = self._plan.preset or _OWN_PRESET
+        self._report = build_report(list(self._results), preset=preset, seed=self._plan.seed, statements=None)
+        folder = self._plan.report
+        if folder is None:
+            return True
+        try:
+            write_json(self._report, folder / "report.json")
+            write_markdown(self._report, folder / "report.md")
+        except BadInput as error:
+            self._lines.append(f"statek: {error}")
+            return False
+        self._lines.append(f"report: {folder / 'report.json'}, {folder / 'report.md'}")
+        return True
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    ) -> None:
+        """Print counts by suite, the usage table and the worst offenders."""
+        if self._report is None:
+            return
+        terminalreporter.section("STATEK scenarios")
+        verbose = config.getoption("verbose") >= _EVERY_RUN
+        width = config.get_terminal_writer().fullwidth
+        text = _rendered(
+            self._report, self._results, width=width, colours=terminalreporter.hasmarkup, verbose=verbose
+        )
+        for line in (*text.splitlines(), *self._lines):
+            terminalreporter.write_line(line)
+
+
+def _rendered(report: Report, results: Results, *, width: int, colours: bool, verbose: bool) -> str:
+    """Return the section's text. Failures are left out: pytest has shown them."""
+    file = io.StringIO()
+    console = Console(
+        file=file,
+        width=width,
+        force_terminal=colours,
+        color_system="standard" if colours else None,
+        legacy_windows=False,
+    )
+    reporter = TerminalReporter(console, verbose)
+    for result in results:
+        reporter.result(result)
+    reporter.finish(replace(report, failures=()))
+    return file.getvalue()

@@ -1,0 +1,1 @@
+"""What a run showed, for people and for machines: terminal, Markdown, JSON."""

@@ -1,0 +1,41 @@
+"""Files a run leaves behind: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from statek_sim.errors import BadInput
+
+
+def write_artifact(path: Path, text: str) -> None:
+    """Write `text` as UTF-8 to `path`, making its folders; a reader sees the old file or the new one.
+
+    What is not a regular file, such as a pipe or `/dev/stdout`, is written to as it stands. `BadInput` when
+    the file cannot be written.
+    """
+    try:
+        # Asked of `path` itself: where `/dev/stdout` leads, there may be no path.
+        if path.exists() and not path.is_file():
+            _write(path, text)
+        else:
+            target = path.resolve()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _replace(target, text)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot write the report: {error.strerror or error}") from error
+
+
+def _replace(target: Path, text: str) -> None:
+    # Not `tempfile`: its files are private to their owner, and a report should have the usual permissions.
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        _write(draft, text)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)

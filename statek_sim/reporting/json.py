@@ -1,0 +1,101 @@
+"""`report.json`: the schema `statek-sim/report@1`, for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from statek_sim.backends.record import JobRecord
+from statek_sim.reporting.artifact import write_artifact
+from statek_sim.reporting.model import Report, Row, Usage
+from statek_sim.values import JSON
+
+SCHEMA: Final = "statek-sim/report@1"
+
+_LONGEST_INTEGER: Final = 14_000
+"""Bits up to which Python writes an integer in decimals (4,300 digits, its default limit)."""
+
+
+def report_json(report: Report) -> dict[str, JSON]:
+    """Return the report in the schema that `report_schema` describes.
+
+    Scenarios are sorted by suite, id and profile, jobs by creation. Equal runs give equal objects.
+    """
+    overall = report.overall
+    return {
+        "schema": SCHEMA,
+        "profile": report.profile,
+        "preset": report.preset,
+        "seed": report.seed,
+        "digest": report.digest,
+        "summary": {"total": overall.total, "passed": overall.passed, "failed": overall.failed},
+        "scenarios": [_scenario(row) for row in report.rows],
+    }
+
+
+def report_schema() -> dict[str, JSON]:
+    """Return the JSON Schema (draft 2020-12) of `report_json`."""
+    text = (resources.files("statek_sim.reporting") / "report_schema.json").read_text("utf-8")
+    schema: dict[str, JSON] = json.loads(text)
+    return schema
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Write `report.json` to `path`, whole or not at all; `BadInput` when it cannot be written."""
+    write_artifact(path, json.dumps(report_json(report), indent=2, allow_nan=False) + "\n")
+
+
+def _scenario(row: Row) -> JSON:
+    return {
+        "id": row.id,
+        "suite": row.suite,
+        "profile": row.profile,
+        "outcome": str(row.outcome),
+        "digest": row.digest,
+        "jobs": [_job(job) for job in row.jobs],
+        "usage": _usage(row.usage),
+    }
+
+
+def _job(job: JobRecord) -> JSON:
+    return {
+        "name": job.name,
+        "agent": job.agent,
+        "status": job.status,
+        "stop": job.stop,
+        "exit": _writable(job.exit),
+        "error": job.error,
+        "llm_calls": job.llm_calls,
+        "turns": job.turns,
+        "exceptions": job.exceptions,
+        "usage": _usage(Usage.of(job.usage)),
+    }
+
+
+def _usage(usage: Usage) -> JSON:
+    return {
+        "bytes_sent": usage.bytes_sent,
+        "bytes_received": usage.bytes_received,
+        "approx_tokens": usage.approx_tokens,
+        "measured_tokens": usage.measured_tokens,
+        "reported_tokens": usage.reported_tokens,
+        "tokenizer": usage.tokenizer,
+    }
+
+
+def _writable(value: JSON) -> JSON:
+    """Return an exit value as JSON can write it: an agent may exit with `nan` or an endless integer."""
+    match value:
+        case dict():
+            return {key: _writable(item) for key, item in value.items()}
+        case list():
+            return [_writable(item) for item in value]
+        case float() if not math.isfinite(value):
+            return repr(value)
+        case int() if value.bit_length() > _LONGEST_INTEGER:
+            return f"integer of {value.bit_length()} bits"
+        case _:
+            return value

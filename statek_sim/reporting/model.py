@@ -1,0 +1,255 @@
+"""What a run of scenario suites showed: outcomes, failures, and estimated against measured usage.
+
+A report holds no real time and nothing of the machine: equal results make equal reports, whatever order they
+arrive in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final, Self
+
+from statek_sim.backends.record import JobRecord, UsageRecord
+from statek_sim.reporting.why import reason
+from statek_sim.scenario.schema import PROFILES
+from statek_sim.scenario.statements import Coverage
+from statek_sim.suite.diff import failure_text
+from statek_sim.suite.result import Outcome, ScenarioResult
+
+WORST: Final = 3
+"""Offenders named in each direction."""
+
+_JOINED: Final = " + "
+"""What `UsageRecord.tokenizer` puts between the labels of several tokenizers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Usage in three columns: STATEK's estimate, the tokenizer's count, the provider's report.
+
+    Sizes are bytes, everything else tokens; `reported_tokens` is None when no provider reported any.
+    """
+
+    bytes_sent: int
+    bytes_received: int
+    approx_tokens: int
+    measured_tokens: int
+    reported_tokens: int | None
+    tokenizer: str
+
+    @classmethod
+    def of(cls, record: UsageRecord) -> Self:
+        """Return a run's or a job's usage."""
+        return cls(
+            bytes_sent=record.bytes_sent,
+            bytes_received=record.bytes_received,
+            approx_tokens=record.approx_tokens,
+            measured_tokens=record.measured_tokens,
+            reported_tokens=record.reported_tokens,
+            tokenizer=record.tokenizer,
+        )
+
+    @classmethod
+    def total(cls, usages: Iterable[Usage]) -> Self:
+        """Return the sum, column by column; each estimate keeps its own rounding, so that columns add up."""
+        parts = [usage for usage in usages if usage.used]
+        reported = [part.reported_tokens for part in parts if part.reported_tokens is not None]
+        labels = {label for part in parts for label in part.tokenizer.split(_JOINED)}
+        return cls(
+            bytes_sent=sum(part.bytes_sent for part in parts),
+            bytes_received=sum(part.bytes_received for part in parts),
+            approx_tokens=sum(part.approx_tokens for part in parts),
+            measured_tokens=sum(part.measured_tokens for part in parts),
+            reported_tokens=sum(reported) if reported else None,
+            tokenizer=_JOINED.join(sorted(labels)) or "none",
+        )
+
+    @property
+    def used(self) -> bool:
+        """Whether an LLM call was metered."""
+        return self.bytes_sent + self.bytes_received > 0
+
+    @property
+    def ratio(self) -> float | None:
+        """Estimate / measured; None when there is nothing to compare."""
+        if not (self.approx_tokens and self.measured_tokens):
+            return None
+        return self.approx_tokens / self.measured_tokens
+
+    @property
+    def error(self) -> float:
+        """How far the ratio is from 1, the same for twice as much and half as much; 0 without a ratio."""
+        return 0.0 if self.ratio is None else abs(math.log(self.ratio))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One scenario under one profile. `jobs` are in the order in which they were created."""
+
+    suite: str
+    id: str
+    profile: str
+    outcome: Outcome
+    digest: str
+    turns: int
+    jobs: tuple[JobRecord, ...]
+    usage: Usage
+
+    @property
+    def name(self) -> str:
+        """`suite/scenario[profile]`."""
+        return f"{self.suite}/{self.id}[{self.profile}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Offender:
+    """A scenario whose estimate is far off, and why, in one sentence."""
+
+    row: Row
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed scenario and what people need to read about it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """How many scenarios of a suite, or of all suites, passed; and what they used."""
+
+    name: str
+    total: int
+    passed: int
+    usage: Usage
+
+    @property
+    def failed(self) -> int:
+        """How many failed."""
+        return self.total - self.passed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One run. Rows, suites and failures are sorted by suite, scenario and profile.
+
+    `seed` is None when each scenario ran with its own. `over` and `under` are the worst offenders, the worst
+    first: of the scenarios whose estimate is off for the same main reason only the worst is there. `digest`
+    covers the names and trace digests of all rows.
+    """
+
+    profiles: tuple[str, ...]
+    preset: str
+    seed: int | None
+    digest: str
+    rows: tuple[Row, ...]
+    suites: tuple[Summary, ...]
+    overall: Summary
+    over: tuple[Offender, ...]
+    under: tuple[Offender, ...]
+    failures: tuple[Failure, ...]
+    statements: Coverage | None
+
+    @property
+    def profile(self) -> str:
+        """The profiles' names, joined by commas."""
+        return ",".join(self.profiles) or "none"
+
+
+def build_report(
+    results: Sequence[ScenarioResult], *, preset: str, seed: int | None, statements: Coverage | None
+) -> Report:
+    """Return the report of finished scenarios, given in any order."""
+    ordered = sorted(results, key=_place)
+    rows = tuple(_row(result) for result in ordered)
+    return Report(
+        profiles=tuple(sorted({row.profile for row in rows}, key=_profile_place)),
+        preset=preset,
+        seed=seed,
+        digest=_digest(rows),
+        rows=rows,
+        suites=tuple(
+            _summary(suite, list(members)) for suite, members in groupby(rows, lambda row: row.suite)
+        ),
+        overall=_summary("all", rows),
+        over=_offenders(ordered, rows, lambda ratio: round(ratio, 2) > 1),
+        under=_offenders(ordered, rows, lambda ratio: round(ratio, 2) < 1),
+        failures=tuple(
+            Failure(result.id, failure_text(result)) for result in ordered if result.outcome is Outcome.FAILED
+        ),
+        statements=statements,
+    )
+
+
+def worst_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return each scenario that has a ratio once, under the profile with the worst, the worst scenario first."""
+    ranked = sorted((row for row in rows if row.usage.ratio is not None), key=_badness)
+    first: dict[tuple[str, str], Row] = {}
+    for row in ranked:
+        first.setdefault((row.suite, row.id), row)
+    return tuple(first.values())
+
+
+def _badness(row: Row) -> tuple[float, str, str, tuple[int, str]]:
+    # Rounded: the last bit of a logarithm is not the same everywhere, and the order must be.
+    return -round(row.usage.error, 9), row.suite, row.id, _profile_place(row.profile)
+
+
+def _offenders(
+    results: Sequence[ScenarioResult], rows: Sequence[Row], wrong: Callable[[float], bool]
+) -> tuple[Offender, ...]:
+    """Return the worst scenario of one direction, then the worst ones that have another main cause."""
+    records = {row.name: result.record for row, result in zip(rows, results, strict=True)}
+    offenders: dict[str, Offender] = {}
+    for row in worst_rows(row for row in rows if row.usage.ratio is not None and wrong(row.usage.ratio)):
+        cause, sentence = reason(records[row.name])
+        offenders.setdefault(cause, Offender(row, sentence))
+        if len(offenders) == WORST:
+            break
+    return tuple(offenders.values())
+
+
+def _row(result: ScenarioResult) -> Row:
+    jobs = tuple(result.record.jobs.values())
+    return Row(
+        suite=result.scenario.suite,
+        id=result.scenario.id,
+        profile=result.profile,
+        outcome=result.outcome,
+        digest=result.record.digest,
+        turns=sum(job.turns for job in jobs),
+        jobs=jobs,
+        usage=Usage.of(result.record.usage),
+    )
+
+
+def _summary(name: str, rows: Sequence[Row]) -> Summary:
+    return Summary(
+        name=name,
+        total=len(rows),
+        passed=sum(row.outcome is Outcome.PASSED for row in rows),
+        usage=Usage.total(row.usage for row in rows),
+    )
+
+
+def _digest(rows: Sequence[Row]) -> str:
+    """Return the SHA-256 of one line `name digest` per row, as hexadecimal text."""
+    lines = "".join(f"{row.name} {row.digest}\n" for row in rows)
+    return hashlib.sha256(lines.encode("utf-8")).hexdigest()
+
+
+def _place(result: ScenarioResult) -> tuple[str, str, tuple[int, str]]:
+    return result.scenario.suite, result.scenario.id, _profile_place(result.profile)
+
+
+def _profile_place(profile: str) -> tuple[int, str]:
+    """Return where a profile comes: in the format's order, unknown ones last."""
+    known: tuple[str, ...] = PROFILES
+    return (known.index(profile) if profile in known else len(known)), profile

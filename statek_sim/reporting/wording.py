@@ -1,0 +1,68 @@
+"""The sentences that the terminal and the Markdown report share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from statek_sim.reporting.model import Offender, Report, Summary
+from statek_sim.reporting.numbers import count, plural
+from statek_sim.scenario.statements import Coverage
+
+ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens, by a tokenizer"
+"""What the two columns are."""
+
+_NAMED: Final = 10
+"""Statements named before the rest is only counted."""
+
+
+def verdict(overall: Summary) -> str:
+    """Return the outcome of all scenarios: `178 passed, 2 failed`."""
+    if not overall.total:
+        return "no scenarios ran"
+    return f"{count(overall.passed)} passed" + (f", {count(overall.failed)} failed" if overall.failed else "")
+
+
+def settings(report: Report) -> str:
+    """Return what the scenarios ran under."""
+    noun = "profile" if len(report.profiles) == 1 else "profiles"
+    seed = "seeds as written" if report.seed is None else f"seed {report.seed}"
+    return f"{noun} {', '.join(report.profiles) or 'none'}; preset {report.preset}; {seed}"
+
+
+def explanation(offender: Offender) -> str:
+    """Return both numbers and why they differ."""
+    usage = offender.row.usage
+    return (
+        f"the harness thinks {plural(usage.approx_tokens, 'token')}, the model saw "
+        f"{count(usage.measured_tokens)}, counted with {usage.tokenizer}: {offender.why}"
+    )
+
+
+def unmeasured(report: Report) -> str:
+    """Say how many scenarios have nothing to compare; empty when all have."""
+    number = sum(row.usage.ratio is None for row in report.rows)
+    return f"{plural(number, 'scenario')} without LLM usage" if number else ""
+
+
+def proxies(report: Report) -> str:
+    """Warn of measurements with a tokenizer that is not the model's own; empty when there are none."""
+    if "(proxy)" not in report.overall.usage.tokenizer:
+        return ""
+    return "proxy: measured with a stand-in, the model's own tokenizer is not known"
+
+
+def statements(coverage: Coverage) -> list[str]:
+    """Return how many normative statements are proven, and which are not."""
+    proven = len(coverage.proven)
+    lines = [f"{count(proven)} of {plural(proven + len(coverage.missing), 'statement')} proven"]
+    if coverage.missing:
+        lines.append(f"no scenario proves {_listed(coverage.missing)}")
+    if coverage.unknown:
+        pairs = tuple(f"{statement} (in {scenario})" for scenario, statement in coverage.unknown)
+        lines.append(f"no such statement: {_listed(pairs)}")
+    return lines
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    rest = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")

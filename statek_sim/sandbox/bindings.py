@@ -1,0 +1,61 @@
+"""Which names a statement may bind in the scope it stands in."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final
+
+_SCOPES: Final = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
+_COMPREHENSIONS: Final = frozenset({ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
+
+
+def bound_names(statement: ast.stmt) -> tuple[str, ...]:
+    """Return the names that `statement` may bind or delete in its own scope, in the order they first appear.
+
+    Names that functions defined in it declare `global` are included. No name is left out; some may stay unbound.
+    """
+    found: dict[str, None] = {}
+    # What is still to be visited, last first, and whether it stands in the statement's own scope.
+    pending: list[tuple[Any, bool]] = [(statement, True)]
+    while pending:
+        node, own_scope = pending.pop()
+        kind = type(node)
+        if kind is ast.Global or own_scope:
+            for name in _bound_by(kind, node):
+                found[name] = None
+        if kind in _COMPREHENSIONS:
+            pending.extend(_outer_bindings(node, own_scope=own_scope))
+            continue
+        for field in reversed(node._fields):
+            value = getattr(node, field, None)
+            inside = own_scope and not (field == "body" and kind in _SCOPES)
+            if isinstance(value, list):
+                pending.extend((item, inside) for item in reversed(value) if isinstance(item, ast.AST))
+            elif isinstance(value, ast.AST) and value._fields:
+                pending.append((value, inside))
+    return tuple(found)
+
+
+def _bound_by(kind: type[ast.AST], node: Any) -> list[str]:
+    if kind is ast.Name:
+        return [] if type(node.ctx) is ast.Load else [node.id]
+    if kind is ast.Global:
+        return list(node.names)
+    if kind is ast.alias:
+        return [node.asname or node.name.partition(".")[0]]
+    if kind in _NAMED:
+        return [node.name] if node.name else []
+    if kind is ast.MatchMapping:
+        return [node.rest] if node.rest else []
+    return []
+
+
+_NAMED: Final = frozenset(
+    {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar}
+)
+
+
+def _outer_bindings(comprehension: ast.AST, *, own_scope: bool) -> list[tuple[Any, bool]]:
+    """Loop variables stay inside a comprehension; `:=` binds outside."""
+    named = (node for node in ast.walk(comprehension) if isinstance(node, ast.NamedExpr))
+    return [(node.target, own_scope) for node in named][::-1]

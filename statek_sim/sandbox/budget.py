@@ -1,0 +1,157 @@
+"""How much one step of model-written code may cost.
+
+Costs are counted, never timed, so the same code is stopped at the same point on every machine:
+
+- **iterations**: turns of a loop or comprehension, items of a lazy iterator, calls of model-written functions.
+  A call counts `CALL_ITERATIONS`; work that one call does inside C (sorting, searching, copying) counts one
+  for every 128 items.
+- **allocation**: bytes of new data in one step, whether kept or not; containers are charged per item. Copies of
+  text count a quarter while they are short (`copied`), so that building text piece by piece stays affordable.
+- **call depth**: model-written functions active inside each other, not Python's own stack.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final, NoReturn, final
+
+ITEMS_PER_ITERATION_SHIFT: Final = 7
+"""Walking 2**7 items inside C costs as much as one iteration of a loop in model code."""
+
+CALL_ITERATIONS: Final = 4
+"""Calling a model-written function costs as much as four iterations."""
+
+COPY_SHIFT: Final = 2
+"""Copying 2**2 bytes costs as much as one byte of new data, up to `LONG_COPY` bytes at a time."""
+
+LONG_COPY: Final = 131_072
+
+_ROOM_FROM_DEPTH: Final = 64
+_FRAMES_PER_CALL: Final = 12
+
+
+class BudgetExceeded(BaseException):  # a verdict on model code, not a mistake of this package
+    """Model-written code was stopped; the message says which limit it crossed and what is the likely cause.
+
+    A `BaseException`, so that `except Exception` in the code does not hide it, and sticky: once raised, every later
+    iteration, call or `except` block of the same step raises it again.
+    """
+
+
+@final
+class ExecutionBudget:
+    """The limits of one step and what is left of them. One budget serves one runtime; `reset` starts a step.
+
+    `loop_iterations` and `call_depth` are counts, `allocation` is in bytes.
+    """
+
+    __slots__ = ("_bytes_left", "_depth", "_iterations_left", "_reason", "_stack_limit", "allocation", "call_depth",
+                 "loop_iterations")  # fmt: skip
+
+    def __init__(
+        self, loop_iterations: int = 1_000_000, allocation: int = 64_000_000, call_depth: int = 250
+    ) -> None:
+        self.loop_iterations = loop_iterations
+        self.allocation = allocation
+        self.call_depth = call_depth
+        self._stack_limit = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a new step with nothing spent."""
+        self._iterations_left = self.loop_iterations
+        self._bytes_left = self.allocation
+        self._depth = 0
+        self._reason: str | None = None
+        self._give_back_stack()
+
+    @property
+    def iterations(self) -> int:
+        """Iterations spent in this step."""
+        return self.loop_iterations - self._iterations_left
+
+    @property
+    def allocated(self) -> int:
+        """Bytes charged in this step."""
+        return self.allocation - self._bytes_left
+
+    def tick(self) -> bool:
+        """Pay for one iteration; always True, so that it can stand as a condition of a comprehension."""
+        self._iterations_left -= 1
+        if self._iterations_left < 0:
+            self._out_of_iterations()
+        return True
+
+    def work(self, iterations: int) -> None:
+        """Pay for several iterations at once."""
+        self._iterations_left -= iterations
+        if self._iterations_left < 0:
+            self._out_of_iterations()
+
+    def scan(self, items: int) -> None:
+        """Pay for walking `items` items inside C."""
+        if items >= 1 << ITEMS_PER_ITERATION_SHIFT:
+            self.work(items >> ITEMS_PER_ITERATION_SHIFT)
+
+    def allocate(self, size: int) -> None:
+        """Pay for `size` bytes of new data, before they are made where possible."""
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            self.stop(
+                f"the code built more than {self.allocation:,} bytes of data in one step; the likely cause is a value "
+                "that grows in a loop, or a huge repetition, range or field width"
+            )
+
+    def copied(self, size: int) -> None:
+        """Pay for copying `size` bytes of data that exists already. Long copies cost as much as new data."""
+        self.allocate(size >> COPY_SHIFT if size < LONG_COPY else size)
+
+    def enter(self) -> None:
+        """Pay for a call of a model-written function and go one call deeper; `leave` goes back."""
+        self._depth = depth = self._depth + 1
+        self._iterations_left -= CALL_ITERATIONS
+        if self._iterations_left < 0:
+            self._out_of_iterations()
+        if depth >= _ROOM_FROM_DEPTH:
+            self._go_deep(depth)
+
+    def leave(self) -> None:
+        """Return from a call that `enter` began."""
+        self._depth = depth = self._depth - 1
+        if self._stack_limit and depth < _ROOM_FROM_DEPTH:
+            self._give_back_stack()
+
+    def check(self) -> None:
+        """Raise again what was raised before in this step, if anything was."""
+        if self._reason is not None:
+            raise BudgetExceeded(self._reason)
+
+    def stop(self, reason: str) -> NoReturn:
+        """Stop the code now and keep it stopped until `reset`. `reason` is a clause for people."""
+        if self._reason is None:
+            self._reason = reason
+        self._iterations_left = min(self._iterations_left, -1)
+        self._bytes_left = min(self._bytes_left, -1)
+        raise BudgetExceeded(self._reason)
+
+    def _out_of_iterations(self) -> NoReturn:
+        self.stop(
+            f"the code ran more than {self.loop_iterations:,} loop iterations in one step; the likely cause is a loop, "
+            "generator or recursion that never ends"
+        )
+
+    def _go_deep(self, depth: int) -> None:
+        if depth > self.call_depth:
+            self.stop(
+                f"the code called its own functions more than {self.call_depth:,} calls deep; the likely cause is a "
+                "recursion without an end"
+            )
+        if not self._stack_limit:
+            # Python's own limit counts frames of every caller: lift it while this deep, so that only ours decides.
+            self._stack_limit = sys.getrecursionlimit()
+            sys.setrecursionlimit(self._stack_limit + _FRAMES_PER_CALL * self.call_depth)
+
+    def _give_back_stack(self) -> None:
+        if self._stack_limit:
+            limit, self._stack_limit = self._stack_limit, 0
+            sys.setrecursionlimit(limit)

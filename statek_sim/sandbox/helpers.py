@@ -1,0 +1,218 @@
+"""What compiled code refers to: its helpers, and the builtins it may use."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FunctionType, GeneratorType
+from typing import Any, Final
+
+from statek_sim.clock import Clock
+from statek_sim.errors import SandboxViolation
+from statek_sim.sandbox import numbers, transform
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.call_payments import CallGuard
+from statek_sim.sandbox.formatting import paid_format, paid_repr, paid_str
+from statek_sim.sandbox.lazy import GuardedGenerator, LazyTypes, spread
+from statek_sim.sandbox.llm_repr import llm_repr
+from statek_sim.sandbox.modules import SandboxModule
+from statek_sim.sandbox.operators import POINTER_BYTES, length, paying_operators, size_in_bytes
+from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet, stable_hash, stable_set
+from statek_sim.sandbox.paid_function import PaidFunction
+from statek_sim.sandbox.policy import SandboxPolicy, check_import
+from statek_sim.sandbox.weigh import is_container, pay_for_walk
+
+# Values are whatever model-written code holds.
+Value = Any
+
+ALLOWED_BUILTINS: Final = (
+    "abs", "all", "any", "bool", "bytes", "callable", "chr", "dict", "divmod", "enumerate", "filter", "float",
+    "format", "frozenset", "hash", "hex", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max",
+    "min", "next", "oct", "ord", "pow", "range", "repr", "reversed", "round", "set", "slice", "sorted", "str", "sum",
+    "tuple", "zip",
+    "BaseException", "Exception", "RuntimeError", "ValueError", "TypeError", "KeyError", "IndexError", "LookupError",
+    "NameError", "StopIteration",
+)  # fmt: skip
+"""What restricted code finds without importing. STATEK leaves out the rest, `hasattr` and `ZeroDivisionError` too."""
+
+_REPR_CONVERSION: Final = ord("r")
+_STR_CONVERSION: Final = ord("s")
+
+
+def build_helpers(
+    budget: ExecutionBudget,
+    *,
+    resolve: Callable[[Value], Value],
+    call: Callable[[Callable[..., Value], tuple[Value, ...], dict[str, Value]], Value],
+    clock: Clock | None = None,
+) -> dict[str, object]:
+    """Return the helpers of compiled code by name, to be put into its namespace.
+
+    `resolve` returns the value of a future and anything else as it is; `call(function, args, kwargs)` makes the
+    call. A runtime that replaces `_statek_call` must pass the arguments of anything that is not a plain function
+    through `CallGuard.prepare` first. `clock` is not read: no helper shows the time.
+    """
+    helpers: dict[str, object] = {
+        transform.VALUE: resolve,
+        transform.CALL: _calling(CallGuard(budget, resolve), call),
+        transform.TICK: budget.tick,
+        transform.CHECK: budget.check,
+        transform.ENTER: budget.enter,
+        transform.LEAVE: budget.leave,
+        transform.ITERATE: stable_set,
+        "_statek_syntax_error": SyntaxError,
+    }
+    helpers.update(_function_helpers(budget))
+    helpers.update(_data_helpers(budget))
+    helpers.update(_text_helpers(budget))
+    helpers.update({transform.OPERATOR + name: paid for name, paid in paying_operators(budget).items()})
+    return helpers
+
+
+def sandbox_builtins(
+    policy: SandboxPolicy, modules: Mapping[str, SandboxModule], budget: ExecutionBudget
+) -> dict[str, object]:
+    """Return `__builtins__` for code under `policy`.
+
+    Unrestricted code gets all of Python's, but those that can be endless or differ between processes are ours.
+    """
+    paid = _paid_builtins(budget)
+    if not policy.restricted:
+        return {**vars(builtins), **paid}
+    found = {name: paid.get(name, getattr(builtins, name)) for name in ALLOWED_BUILTINS}
+    found["__import__"] = _importing(policy, modules)
+    return found
+
+
+def _calling(guard: CallGuard, call: Callable[..., Value]) -> Callable[..., Value]:
+    prepare = guard.prepare
+
+    def call_helper(function: Value, /, *args: Value, **kwargs: Value) -> Value:
+        if type(function) is not FunctionType:
+            args = prepare(function, args, kwargs)
+        result = call(function, args, kwargs)
+        kind = type(result)
+        return stable_set(result) if kind is set or kind is frozenset else result
+
+    return call_helper
+
+
+def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
+    def run(body: Callable[[], Value]) -> Value:
+        budget.enter()
+        try:
+            result = body()
+        finally:
+            budget.leave()
+        return GuardedGenerator(budget, result) if type(result) is GeneratorType else result
+
+    def generator(function: Callable[..., Value]) -> Callable[..., Value]:
+        @functools.wraps(function)
+        def guarded(*args: Value, **kwargs: Value) -> GuardedGenerator:
+            return GuardedGenerator(budget, function(*args, **kwargs))
+
+        return guarded
+
+    return {
+        transform.RUN: run,
+        transform.GENERATOR: generator,
+        transform.GENERATED: functools.partial(GuardedGenerator, budget),
+    }
+
+
+def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
+    def rows(iterable: Iterable[Value]) -> Iterator[Value]:
+        return (spread(budget, row) for row in stable_set(iterable))
+
+    def copied(value: Value) -> Value:
+        if isinstance(value, str | bytes):
+            budget.copied(len(value))
+        else:
+            budget.allocate(size_in_bytes(value))
+        return value
+
+    def made(display: Value, size: int) -> Value:
+        budget.allocate(POINTER_BYTES * size)
+        return display
+
+    def operand(value: Value) -> Value:
+        if is_container(value):
+            pay_for_walk(budget, value, "in comparison")
+        elif isinstance(value, str | bytes):
+            budget.allocate(len(value))
+        return value
+
+    return {
+        transform.ROWS: rows,
+        transform.COPIED: copied,
+        transform.MADE: made,
+        transform.OPERAND: operand,
+        transform.SET: OrderedSet,
+        transform.SPREAD: functools.partial(spread, budget),
+    }
+
+
+def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
+    def text(value: Value) -> str:
+        shown = value if isinstance(value, str) else llm_repr(value, budget=budget)
+        budget.allocate(len(shown))
+        return shown
+
+    def formatted(value: Value, conversion: int, spec: str) -> str:
+        if conversion == _REPR_CONVERSION:
+            value = paid_repr(budget, value)
+        elif conversion == _STR_CONVERSION:
+            value = paid_str(budget, value)
+        elif conversion > 0:
+            value = ascii(paid_repr(budget, value))[1:-1] if not isinstance(value, str) else ascii(value)
+        return paid_format(budget, value, spec)
+
+    return {transform.TEXT: text, transform.FORMAT: formatted}
+
+
+def _paid_builtins(budget: ExecutionBudget) -> dict[str, object]:
+    lazy = LazyTypes(budget, CallGuard(budget).guarded).builtins()
+    functions: dict[str, Callable[..., Value]] = {
+        "sum": numbers.paid_sum(budget),
+        "pow": numbers.paid_pow(budget),
+        "divmod": numbers.paid_divmod(budget),
+        "round": numbers.paid_round(budget),
+        "repr": lambda value, /: paid_repr(budget, value),
+        "format": lambda value, spec="", /: paid_format(budget, value, spec),
+        "hash": lambda value, /: stable_hash(value),
+        "iter": lazy.pop("iter"),  # type: ignore[dict-item]  # the one that is a function
+        "all": _paying_to_walk(budget, all),
+        "any": _paying_to_walk(budget, any),
+        "max": _paying_to_walk(budget, max),
+        "min": _paying_to_walk(budget, min),
+        "sorted": _paying_to_walk(budget, sorted, copies=True),
+    }
+    paid: dict[str, object] = {name: PaidFunction(name, function) for name, function in functions.items()}
+    return {**paid, **lazy, "set": OrderedSet, "frozenset": OrderedFrozenSet}
+
+
+def _paying_to_walk(
+    budget: ExecutionBudget, function: Callable[..., Value], *, copies: bool = False
+) -> Callable[..., Value]:
+    def paid(*args: Value, **kwargs: Value) -> Value:
+        if len(args) == 1:
+            size = length(args[0])
+            budget.scan(4 * size if copies else size)
+            budget.allocate(POINTER_BYTES * size if copies else 0)
+            args = (stable_set(args[0]),)
+        return function(*args, **kwargs)
+
+    return paid
+
+
+def _importing(policy: SandboxPolicy, modules: Mapping[str, SandboxModule]) -> Callable[..., SandboxModule]:
+    def import_module(
+        name: str, _globals: Value = None, _locals: Value = None, _fromlist: Value = (), level: int = 0
+    ) -> SandboxModule:
+        check_import(name, policy.allowed_imports, level)
+        if name not in modules:
+            raise SandboxViolation(f"import '{name}' is not available in the sandbox")
+        return modules[name]
+
+    return import_module

@@ -1,0 +1,241 @@
+"""Lazy iterators of model-written code: every item is paid for, wherever it is consumed.
+
+`sum(itertools.count())` runs inside C, where no loop of the code ticks. So the iterators themselves do: `map`, `zip`,
+`filter`, `enumerate`, `reversed`, `iter`, everything from itertools, and generators.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.operators import POINTER_BYTES, length
+from statek_sim.sandbox.ordered_set import stable_set, without_addresses
+
+# Items are whatever model-written code puts there.
+Item = Any
+Guard = Callable[[Item], Item]
+"""Takes a callable from model code, returns one that pays before it does expensive work."""
+
+_SIZED: Final = (range, list, tuple, str, bytes, dict, set, frozenset)
+_WIDE: Final = 16
+
+
+class LazyIterator:
+    """An iterator that pays one iteration per item. `source` is the Python iterator that it stands for."""
+
+    __slots__ = ("_next", "_source", "_tick")
+
+    def __init__(self, budget: ExecutionBudget, source: Iterator[Item]) -> None:
+        self._source = source
+        self._next = source.__next__
+        self._tick = budget.tick
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        self._tick()
+        return self._next()
+
+    def __repr__(self) -> str:
+        return without_addresses(repr(self._source))
+
+
+class GuardedGenerator:
+    """A generator of model-written code that counts each resumption as a call."""
+
+    __slots__ = ("_budget", "_generator")
+
+    def __init__(self, budget: ExecutionBudget, generator: Any) -> None:
+        self._budget = budget
+        self._generator = generator
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        return self._resume(self._generator.__next__)
+
+    def send(self, value: Item) -> Item:
+        """Resume with `value` as the result of `yield`."""
+        return self._resume(self._generator.send, value)
+
+    def throw(self, *error: Item) -> Item:
+        """Resume by raising `error` at the `yield`."""
+        return self._resume(self._generator.throw, *error)
+
+    def close(self) -> None:
+        """End the generator."""
+        self._generator.close()
+
+    def __repr__(self) -> str:
+        return without_addresses(repr(self._generator))
+
+    def _resume(self, how: Callable[..., Item], *args: Item) -> Item:
+        self._budget.enter()
+        try:
+            return how(*args)
+        finally:
+            self._budget.leave()
+
+
+GuardedGenerator.__name__ = GuardedGenerator.__qualname__ = "generator"
+GuardedGenerator.__module__ = "builtins"
+
+
+def paying_items(budget: ExecutionBudget, iterable: Item) -> Item:
+    """Return an iterable that pays per item, if `iterable` does not do so already.
+
+    Values that cannot be iterated come back as they are, for the caller's own error.
+    """
+    if not isinstance(iterable, _SIZED):
+        return iterable
+    return _ticking(budget, stable_set(iterable))
+
+
+def spread(budget: ExecutionBudget, value: Item) -> Item:
+    """Pay for unpacking `value` into new references at once, as in `[*value]`; return it in a fixed order."""
+    size = length(value)
+    budget.scan(size)
+    budget.allocate(POINTER_BYTES * size)
+    return stable_set(value)
+
+
+def _ticking(budget: ExecutionBudget, iterable: Iterable[Item]) -> Iterator[Item]:
+    tick = budget.tick
+    for item in iterable:
+        tick()
+        yield item
+
+
+class LazyTypes:
+    """Makes the types that stand for Python's lazy iterator types, bound to one budget."""
+
+    def __init__(self, budget: ExecutionBudget, guard: Guard) -> None:
+        self._budget = budget
+        self._guard = guard
+
+    def builtins(self) -> dict[str, object]:
+        """Return `map`, `zip`, `filter`, `enumerate`, `reversed` and `iter`."""
+        made: dict[str, object] = {name: self._type(kind) for name, kind in _BUILTIN_KINDS.items()}
+        made["iter"] = self.iterator
+        return made
+
+    def itertools(self) -> dict[str, object]:
+        """Return every export of itertools."""
+        made: dict[str, Any] = {name: self._type(kind) for name, kind in _ITERTOOLS_KINDS.items()}
+        made["chain"].from_iterable = self._chain_from_iterable
+        made["tee"] = self._tee
+        return made
+
+    def iterator(self, *args: Item) -> Item:
+        """Return what `iter(iterable)` or `iter(function, sentinel)` returns."""
+        if len(args) == 2:
+            return LazyIterator(self._budget, builtins.iter(self._guard(args[0]), args[1]))
+        found = builtins.iter(*map(stable_set, args))
+        if found is args[0]:
+            return found
+        return LazyIterator(self._budget, found)
+
+    def _chain_from_iterable(self, iterables: Item, /) -> LazyIterator:
+        return LazyIterator(self._budget, itertools.chain.from_iterable(stable_set(iterables)))
+
+    def _tee(self, iterable: Item, n: Item = 2, /) -> tuple[LazyIterator, ...]:
+        self._budget.allocate(64 * n if isinstance(n, int) and n > 0 else 0)
+        return tuple(LazyIterator(self._budget, one) for one in itertools.tee(stable_set(iterable), n))
+
+    def _type(self, kind: _Kind) -> Any:
+        budget, make = self._budget, self._make
+
+        def initialize(self: LazyIterator, *args: Item, **kwargs: Item) -> None:
+            LazyIterator.__init__(self, budget, make(kind, args, kwargs))
+
+        name, module = kind.real.__name__, kind.real.__module__
+        return type(name, (LazyIterator,), {"__slots__": (), "__init__": initialize, "__module__": module})
+
+    def _make(self, kind: _Kind, args: tuple[Item, ...], kwargs: dict[str, Item]) -> Iterator[Item]:
+        width = kind.width(args, kwargs)
+        self._budget.allocate(POINTER_BYTES * width)
+        if kind.real is not itertools.repeat:
+            args = tuple(self._prepared(kind, value) for value in args)
+            kwargs = {name: self._prepared(kind, value) for name, value in kwargs.items()}
+        rows = kind.real(*args, **kwargs)
+        return rows if width < _WIDE else self._charged(rows, POINTER_BYTES * width)
+
+    def _prepared(self, kind: _Kind, value: Item) -> Item:
+        if callable(value):
+            return self._guard(value)
+        if kind.spreads and hasattr(value, "__iter__"):
+            return (spread(self._budget, row) for row in paying_items(self._budget, value))
+        return paying_items(self._budget, value) if kind.skips else stable_set(value)
+
+    def _charged(self, rows: Iterator[Item], size: int) -> Iterator[Item]:
+        """Charge long tuples by their length too, not only their number."""
+        for row in rows:
+            self._budget.allocate(size)
+            yield row
+
+
+Width = Callable[[tuple[Item, ...], dict[str, Item]], int]
+
+
+def _narrow(_args: tuple[Item, ...], _kwargs: dict[str, Item]) -> int:
+    return 0
+
+
+def _one_per_input(args: tuple[Item, ...], kwargs: dict[str, Item]) -> int:
+    repeat = kwargs.get("repeat", 1)
+    return len(args) * max(0, repeat) if isinstance(repeat, int) else 0
+
+
+def _chosen(args: tuple[Item, ...], kwargs: dict[str, Item]) -> int:
+    r = kwargs.get("r", args[1] if len(args) > 1 else None)
+    if isinstance(r, int):
+        return max(0, r)
+    return length(args[0]) if args else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One lazy type: `skips` when it may take many items and give none, `spreads` when it unpacks each item."""
+
+    real: Any
+    skips: bool = False
+    spreads: bool = False
+    width: Width = _narrow
+
+
+_BUILTIN_KINDS: Final = {
+    "map": _Kind(builtins.map),
+    "zip": _Kind(builtins.zip, width=_one_per_input),
+    "filter": _Kind(builtins.filter, skips=True),
+    "enumerate": _Kind(builtins.enumerate),
+    "reversed": _Kind(builtins.reversed),
+}
+_ITERTOOLS_KINDS: Final = {
+    "accumulate": _Kind(itertools.accumulate),
+    "chain": _Kind(itertools.chain),
+    "combinations": _Kind(itertools.combinations, skips=True, width=_chosen),
+    "combinations_with_replacement": _Kind(
+        itertools.combinations_with_replacement, skips=True, width=_chosen
+    ),
+    "compress": _Kind(itertools.compress, skips=True),
+    "count": _Kind(itertools.count),
+    "cycle": _Kind(itertools.cycle, skips=True),
+    "dropwhile": _Kind(itertools.dropwhile, skips=True),
+    "filterfalse": _Kind(itertools.filterfalse, skips=True),
+    "groupby": _Kind(itertools.groupby, skips=True),
+    "islice": _Kind(itertools.islice, skips=True),
+    "pairwise": _Kind(itertools.pairwise),
+    "permutations": _Kind(itertools.permutations, skips=True, width=_chosen),
+    "product": _Kind(itertools.product, skips=True, width=_one_per_input),
+    "repeat": _Kind(itertools.repeat),
+    "starmap": _Kind(itertools.starmap, spreads=True),
+    "takewhile": _Kind(itertools.takewhile),
+    "zip_longest": _Kind(itertools.zip_longest, width=_one_per_input),
+}

@@ -1,0 +1,260 @@
+"""Values as agents read them: REPL echoes, print arguments, tool results (STATEK_BEHAVIOUR 3).
+
+Text is shown raw, text inside something in double quotes, collections without spaces and at most 25 items long, other
+objects by `__llm_repr__`, then by a `__str__` of their own, then as `Class(member=value)`. Memory addresses are
+blanked out. Printing a value that never ends is bounded.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Final
+
+from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
+from statek_sim.sandbox.ordered_set import without_addresses
+
+# Values are whatever model-written code prints.
+Value = Any
+
+DEFAULT_MAX_LEN: Final = 25
+"""Items shown of each collection."""
+
+MAX_PARTS: Final = 50_000
+"""Items that one printed value may show, those of items within items included."""
+
+_MAX_NESTING: Final = 150
+_PAY_EVERY: Final = 1024
+_SIMPLE: Final = (bool, int, float, Decimal, str, datetime)
+_COLLECTIONS: Final = (list, tuple, set, frozenset, dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """Which members of the outermost object to show, and which of them in full."""
+
+    hide: tuple[str, ...] = ()
+    expand: tuple[str, ...] = ()
+    show_only: tuple[str, ...] | None = None
+
+    def shows(self, name: str) -> bool:
+        return (self.show_only is None or name in self.show_only) and name not in self.hide
+
+
+_ALL_MEMBERS: Final = _Members()
+
+
+def llm_repr(
+    value: Value,
+    *,
+    budget: ExecutionBudget | None = None,
+    hide: Iterable[str] | None = None,
+    expand: Iterable[str] | None = None,
+    show_only: Iterable[str] | None = None,
+    max_len: int = DEFAULT_MAX_LEN,
+    repeated: bool = False,
+    is_nested: bool = False,
+) -> str:
+    """Return `value` as an agent sees it.
+
+    `hide`, `expand` and `show_only` name members of an object; `max_len` is the number of items shown of each
+    collection; `repeated` leaves out members that are objects themselves; `is_nested` puts quotes around text.
+    Raises `RecursionError` for a value nested more than 150 levels deep, as one that contains itself is, and
+    `BudgetExceeded` for one of more than 50,000 parts.
+    """
+    if isinstance(value, _SIMPLE):
+        return _simple(value, quoted=is_nested)
+    printer = _Printer(budget, max_len)
+    if isinstance(value, _COLLECTIONS):
+        return printer.collection(value, repeated=repeated)
+    members = _Members(
+        tuple(hide or ()), tuple(expand or ()), None if show_only is None else tuple(show_only)
+    )
+    return printer.outermost(value, members, repeated=repeated, is_nested=is_nested)
+
+
+def format_print_arg(value: Value, budget: ExecutionBudget | None = None) -> str:
+    """Return what `print(value)` shows: text as it is, anything else as `llm_repr` shows it."""
+    return value if isinstance(value, str) else llm_repr(value, budget=budget)
+
+
+class _Printer:
+    """Prints one value and counts what it prints."""
+
+    __slots__ = ("_budget", "_depth", "_max_len", "_parts")
+
+    def __init__(self, budget: ExecutionBudget | None, max_len: int) -> None:
+        self._budget = budget
+        self._max_len = max_len
+        self._depth = 0
+        self._parts = 0
+
+    def outermost(self, value: Value, members: _Members, *, repeated: bool, is_nested: bool) -> str:
+        """Print the value itself: one that is being shown by its own `__llm_repr__` is shown by its members."""
+        if hasattr(value, "__llm_repr__"):
+            if _is_showing_itself(type(value)):
+                return self._by_members(value, members, repeated=repeated)
+            return _own_repr(
+                value.__llm_repr__, self._options(members, repeated=repeated, is_nested=is_nested)
+            )
+        return self._by_str(value, members, repeated=repeated)
+
+    def collection(self, value: Value, *, repeated: bool) -> str:
+        """Print a list, tuple, set or dict."""
+        self._depth += 1
+        if self._depth > _MAX_NESTING:
+            raise RecursionError("maximum recursion depth exceeded while printing a value")
+        try:
+            if isinstance(value, dict):
+                parts = self._entries(value, repeated=repeated)
+                brackets = "{}"
+            elif isinstance(value, set | frozenset):
+                ordered = sorted(value, key=lambda item: without_addresses(repr(item)))
+                parts = self._items(ordered, repeated=repeated)
+                brackets = "{}"
+            else:
+                parts = self._items(value, repeated=repeated)
+                brackets = "[]" if isinstance(value, list) else "()"
+        finally:
+            self._depth -= 1
+        more = f" ({len(value)} items total)" if len(value) > self._max_len else ""
+        return f"{brackets[0]}{','.join(parts)}{', ...' if more else ''}{brackets[1]}{more}"
+
+    def _items(self, values: Iterable[Value], *, repeated: bool) -> list[str]:
+        """Print the first items; those of a type that came before are `repeated`."""
+        seen: set[type] = set()
+        parts = []
+        for item in islice(values, self._max_len):
+            kind = type(item)
+            parts.append(self._element(item, repeated=repeated or kind in seen))
+            seen.add(kind)
+        return parts
+
+    def _entries(self, values: Mapping[Value, Value], *, repeated: bool) -> list[str]:
+        seen: set[type] = set()
+        parts = []
+        for key, item in islice(values.items(), self._max_len):
+            kind = type(item)
+            parts.append(f"{_short(key)}:{self._element(item, repeated=repeated or kind in seen)}")
+            seen.add(kind)
+        return parts
+
+    def _element(self, item: Value, *, repeated: bool) -> str:
+        self._count()
+        if isinstance(item, _SIMPLE):
+            return _simple(item, quoted=True)
+        if isinstance(item, _COLLECTIONS):
+            return self.collection(item, repeated=repeated)
+        if hasattr(item, "__llm_repr__"):
+            return _own_repr(item.__llm_repr__, {"repeated": repeated})
+        return self._by_str(item, _ALL_MEMBERS, repeated=repeated)
+
+    def _by_str(self, value: Value, members: _Members, *, repeated: bool) -> str:
+        if _has_own_str(type(value)):
+            return without_addresses(str(value))
+        return self._by_members(value, members, repeated=repeated)
+
+    def _by_members(self, value: Value, members: _Members, *, repeated: bool) -> str:
+        found = _members_of(value, members)
+        if found is None:
+            return _short(value)
+        shown = []
+        left_out = False
+        for name, member in found.items():
+            if name in members.expand:
+                text = llm_repr(member, budget=self._budget, repeated=repeated, is_nested=True)
+            else:
+                text = _short(member)
+                if repeated and text == "<Object>":
+                    left_out = True
+                    continue
+            shown.append(f"{name}={text}")
+        if left_out:
+            shown.append("...")
+        return f"{type(value).__name__}({','.join(shown)})"
+
+    def _options(self, members: _Members, *, repeated: bool, is_nested: bool) -> dict[str, Value]:
+        """Return the options to hand to an object's own `__llm_repr__`: those given, and `is_nested`."""
+        given: dict[str, Value] = {"is_nested": is_nested}
+        if members.hide:
+            given["hide"] = list(members.hide)
+        if members.expand:
+            given["expand"] = list(members.expand)
+        if members.show_only is not None:
+            given["show_only"] = list(members.show_only)
+        if self._max_len != DEFAULT_MAX_LEN:
+            given["max_len"] = self._max_len
+        if repeated:
+            given["repeated"] = True
+        return given
+
+    def _count(self) -> None:
+        self._parts += 1
+        if self._budget is not None and self._parts % _PAY_EVERY == 0:
+            self._budget.work(_PAY_EVERY)
+        if self._parts > MAX_PARTS:
+            reason = (
+                f"the code printed a value of more than {MAX_PARTS:,} parts; the likely cause is a collection that "
+                "holds itself many times over"
+            )
+            if self._budget is not None:
+                self._budget.stop(reason)
+            raise BudgetExceeded(reason)
+
+
+def _has_own_str(kind: Any) -> bool:
+    return kind.__str__ is not object.__str__
+
+
+def _simple(value: Value, *, quoted: bool) -> str:
+    if isinstance(value, str):
+        return f'"{value}"' if quoted else value
+    if isinstance(value, datetime):
+        return f'datetime("{value.strftime("%Y-%m-%d %H:%M")}")'
+    return str(value)
+
+
+def _short(value: Value) -> str:
+    """A member of an object or a key: simple values in full, collections by size."""
+    if value is None:
+        return "None"
+    if isinstance(value, _SIMPLE):
+        return _simple(value, quoted=True)
+    if isinstance(value, _COLLECTIONS):
+        return f"<{type(value).__name__.capitalize()} of {len(value)} items>"
+    return "<Object>"
+
+
+def _members_of(value: Value, wanted: _Members) -> dict[str, Value] | None:
+    """Return the members to show, or None for a value that has none. Hidden ones are not even read."""
+    if isinstance(value, type):
+        return None
+    if is_dataclass(value):
+        names = [field.name for field in fields(value)]
+        return {name: getattr(value, name) for name in names if wanted.shows(name)}
+    if not hasattr(value, "__dict__"):
+        return None
+    return {name: member for name, member in vars(value).items() if wanted.shows(name)}
+
+
+def _own_repr(method: Callable[..., Value], options: Mapping[str, Value]) -> str:
+    takes_options = any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in inspect.signature(method).parameters.values()
+    )
+    text = method(**options) if takes_options else method()
+    return without_addresses(text) if isinstance(text, str) else text
+
+
+def _is_showing_itself(kind: type) -> bool:
+    """Return whether an object of exactly this type is in its `__llm_repr__` right now, further up the stack."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "__llm_repr__" and type(frame.f_locals.get("self")) is kind:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+    return False

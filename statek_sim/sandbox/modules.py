@@ -1,0 +1,195 @@
+"""The modules that restricted code can import (STATEK_BEHAVIOUR 3).
+
+Same exports and same refusals as in STATEK 1.4.2; what reads the time reads the runtime's clock, and what can be
+endless or huge pays the budget.
+"""
+
+from __future__ import annotations
+
+import calendar
+import collections
+import datetime
+import decimal
+import fractions
+import functools
+import itertools
+import json
+import math
+import operator
+import re
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import FunctionType, ModuleType
+from typing import Any, Final, Never, final
+from weakref import WeakSet
+
+from statek_sim.clock import Clock
+from statek_sim.errors import SandboxViolation
+from statek_sim.sandbox import numbers, regex, virtual_time
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.call_payments import CallGuard
+from statek_sim.sandbox.exports import EXPORTED_NAMES
+from statek_sim.sandbox.jsontext import paid_dumps, paid_loads
+from statek_sim.sandbox.lazy import LazyTypes
+from statek_sim.sandbox.operators import length, paying_operators
+from statek_sim.sandbox.ordered_set import stable_set
+from statek_sim.sandbox.paid_function import PaidFunction
+
+# Exports are functions, types and constants.
+Export = Any
+
+_REAL: Final[Mapping[str, ModuleType]] = {
+    "datetime": datetime, "calendar": calendar, "time": time, "re": re, "math": math, "decimal": decimal,
+    "fractions": fractions, "statistics": statistics, "collections": collections, "itertools": itertools,
+    "functools": functools, "operator": operator, "json": json,
+}  # fmt: skip
+
+
+@final
+class SandboxModule:
+    """A module as restricted code sees it: its exports, read-only, and nothing else."""
+
+    __slots__ = ("_exports", "_name")
+
+    def __init__(self, name: str, exports: Mapping[str, Export]) -> None:
+        object.__setattr__(self, "_name", name)
+        object.__setattr__(self, "_exports", dict(exports))
+
+    def __getattribute__(self, name: str) -> Export:
+        if name == "__class__":
+            return SandboxModule
+        exports = object.__getattribute__(self, "_exports")
+        if name in exports and not name.startswith("_"):
+            return exports[name]
+        own_name = object.__getattribute__(self, "_name")
+        raise SandboxViolation(f"attribute '{own_name}.{name}' is not allowed")
+
+    def __setattr__(self, name: str, value: Export) -> Never:
+        raise SandboxViolation("sandbox module attributes are read-only")
+
+    def __delattr__(self, name: str) -> Never:
+        raise SandboxViolation("sandbox module attributes are read-only")
+
+    def __repr__(self) -> str:
+        return f"<sandbox module {object.__getattribute__(self, '_name')}>"
+
+
+@lru_cache(maxsize=16)
+def sandbox_modules(clock: Clock, budget: ExecutionBudget) -> Mapping[str, SandboxModule]:
+    """Return every importable module by name, reading `clock` and charging `budget`."""
+    replaced = _replacements(clock, budget)
+    modules = {}
+    for module, names in EXPORTED_NAMES.items():
+        exports = {name: getattr(_REAL[module], name) for name in names}
+        exports.update(replaced.get(module, {}))
+        modules[module] = SandboxModule(module, exports)
+    return modules
+
+
+def is_transient(value: object) -> bool:
+    """Return whether `value` is a sandbox module or one of its exports, which do not outlive the block."""
+    if id(value) in _CONSTANT_IDS:
+        return True
+    kind = type(value)
+    if kind is SandboxModule:
+        return True
+    return (kind is FunctionType or kind is PaidFunction or isinstance(value, type)) and value in _MADE
+
+
+_CONSTANT_IDS: Final = frozenset(
+    id(getattr(_REAL[module], name)) for module, names in EXPORTED_NAMES.items() for name in names
+)
+"""Identities of what the real modules export; those live as long as the process."""
+
+_MADE: Final[WeakSet[Export]] = WeakSet()
+"""Exports made for one clock and budget."""
+
+
+def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, Export]]:
+    guard = CallGuard(budget)
+    replaced: dict[str, dict[str, Export]] = {
+        "datetime": {
+            "datetime": virtual_time.virtual_datetime(clock),
+            "date": virtual_time.virtual_date(clock),
+        },
+        "time": _as_builtin({"strftime": virtual_time.virtual_strftime(clock)}),
+        "re": _as_written_in_python(regex.paid_functions(budget)),
+        "math": _as_builtin(numbers.paid_math(budget)),
+        "statistics": _as_written_in_python(_statistics(budget)),
+        "itertools": LazyTypes(budget, guard.guarded).itertools(),
+        "functools": _as_builtin({"reduce": _reduce(budget, guard)}),
+        "operator": _as_builtin(_operators(budget)),
+        "json": _as_written_in_python({"loads": paid_loads(budget), "dumps": paid_dumps(budget)}),
+    }
+    for exports in replaced.values():
+        _MADE.update(exports.values())
+    return replaced
+
+
+def _as_builtin(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Export]:
+    return {name: PaidFunction(name, function) for name, function in functions.items()}
+
+
+def _as_written_in_python(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Export]:
+    for name, function in functions.items():
+        if type(function) is FunctionType:
+            function.__name__ = function.__qualname__ = name
+    return dict(functions)
+
+
+def _reduce(budget: ExecutionBudget, guard: CallGuard) -> Callable[..., Any]:
+    def reduce(*args: Any) -> Any:
+        if len(args) < 2:
+            return functools.reduce(*args)
+        function, iterable, *initial = args
+        budget.scan(length(iterable))
+        return functools.reduce(guard.guarded(function), stable_set(iterable), *initial)
+
+    return reduce
+
+
+def _statistics(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
+    """Exact fractions make these slow: an item costs as much as sixteen elsewhere."""
+    return {
+        name: _paying_for_items(budget, getattr(statistics, name))
+        for name in EXPORTED_NAMES["statistics"]
+        if name != "StatisticsError"
+    }
+
+
+def _paying_for_items(budget: ExecutionBudget, function: Callable[..., Any]) -> Callable[..., Any]:
+    def paid(*args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            budget.scan(16 * (value if isinstance(value, int) else length(value)))
+        return function(*map(stable_set, args), **kwargs)
+
+    return paid
+
+
+def _operators(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
+    paid = paying_operators(budget)
+    named = {"and": "and_", "or": "or_"}
+    exported = {named.get(name, name): function for name, function in paid.items()}
+
+    def concat(left: Any, right: Any, /) -> Any:
+        return exported["add"](left, right) if length(left) else operator.concat(left, right)
+
+    def contains(container: Any, item: Any, /) -> bool:
+        return bool(paid["in"](item, container))
+
+    def searching(search: Callable[[Any, Any], int]) -> Callable[[Any, Any], int]:
+        def paid_search(container: Any, item: Any, /) -> int:
+            budget.scan(length(container))
+            return search(stable_set(container), item)
+
+        return paid_search
+
+    exported.update(
+        concat=concat,
+        contains=contains,
+        countOf=searching(operator.countOf),
+        indexOf=searching(operator.indexOf),
+    )
+    return {name: function for name, function in exported.items() if name in EXPORTED_NAMES["operator"]}

@@ -1,0 +1,164 @@
+"""Sets whose order does not depend on the process, and a `hash` that does not either.
+
+Python orders a set of strings by their hashes, which change with PYTHONHASHSEED: two runs of one scenario would print
+different consoles. These sets are real `set`s and `frozenset`s that come out in one order:
+
+- numbers only: Python's own order, which no seed changes (and which STATEK shows too);
+- anything else: by type name, then by `repr` without memory addresses.
+"""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import re
+import zlib
+from collections.abc import Hashable, Iterable, Iterator
+from copy import deepcopy
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+_NUMBERS: Final = frozenset({int, float, bool, complex, Decimal, Fraction})
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+
+# What a set holds is up to model-written code.
+Item = Any
+
+
+def without_addresses(text: str) -> str:
+    """Return `text` with memory addresses such as ` at 0x7f12` replaced by ` at 0x...`."""
+    return _ADDRESS.sub(" at 0x...", text) if " at 0x" in text else text
+
+
+def in_order(items: Iterable[Item]) -> list[Item]:
+    """Return the items of a plain set in the order that this module promises."""
+    found = list(items)
+    if all(type(item) in _NUMBERS for item in found):
+        return found
+    return sorted(found, key=_sort_key)
+
+
+def stable_set(value: Item) -> Item:
+    """Return `value`, as one of our sets if it is a plain `set` or `frozenset`."""
+    kind = type(value)
+    if kind is builtins.set:
+        return OrderedSet(value)
+    if kind is builtins.frozenset:
+        return OrderedFrozenSet(value)
+    return value
+
+
+def _sort_key(item: Item) -> tuple[str, str]:
+    return type(item).__name__, without_addresses(repr(item))
+
+
+class _SetType(type):
+    """Lets `isinstance(x, set)` in model-written code accept plain sets too, such as those that tools return."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        plain = builtins.set if issubclass(cls, builtins.set) else builtins.frozenset
+        return isinstance(instance, plain)
+
+
+class _Ordered(metaclass=_SetType):
+    """What the two kinds of set share: order, text, and results of the same kind."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(in_order(super().__iter__()))  # type: ignore[misc]  # the set is the next base
+
+    def __deepcopy__(self, memo: dict[int, Item]) -> Item:
+        return type(self)(deepcopy(item, memo) for item in self)  # type: ignore[call-arg]
+
+    def __reduce__(self) -> tuple[type, tuple[list[Item]]]:
+        # Our types carry the names of the plain ones, which is what pickle looks up.
+        plain = builtins.set if isinstance(self, builtins.set) else builtins.frozenset
+        return plain, (list(self),)
+
+
+class OrderedSet(_Ordered, builtins.set[Item]):
+    """A `set` in a fixed order. Its type shows itself as `set`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(map(repr, self)) + "}" if self else "set()"
+
+    def pop(self) -> Item:
+        """Remove and return the first item in order."""
+        if not self:
+            raise KeyError("pop from an empty set")
+        first = next(iter(self))
+        self.discard(first)
+        return first
+
+
+class OrderedFrozenSet(_Ordered, builtins.frozenset[Item]):
+    """A `frozenset` in a fixed order. Its type shows itself as `frozenset`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "frozenset({" + ", ".join(map(repr, self)) + "})" if self else "frozenset()"
+
+
+_RETURNING: Final = (
+    "__and__", "__or__", "__sub__", "__xor__", "__rand__", "__ror__", "__rsub__", "__rxor__",
+    "copy", "difference", "intersection", "symmetric_difference", "union",
+)  # fmt: skip
+
+
+def _keep_kind(kind: type, base: type) -> None:
+    """Let the methods of `kind` that return a plain `base` return a `kind`."""
+    for name in _RETURNING:
+        setattr(kind, name, _returning_kind(kind, getattr(base, name), name))
+
+
+def _returning_kind(kind: type, method: Any, name: str) -> Any:
+    def same_kind(self: Item, *args: Item) -> Item:
+        result = method(self, *args)
+        return result if result is NotImplemented else kind(result)
+
+    same_kind.__name__ = name
+    same_kind.__doc__ = method.__doc__
+    return same_kind
+
+
+for _kind, _base in ((OrderedSet, builtins.set), (OrderedFrozenSet, builtins.frozenset)):
+    _keep_kind(_kind, _base)
+    # Agents see type names in messages and reprs.
+    _kind.__name__ = _kind.__qualname__ = _base.__name__
+    _kind.__module__ = "builtins"
+
+
+def stable_hash(value: Hashable) -> int:
+    """Return a hash that is the same in every process; `hash` in model-written code.
+
+    Numbers keep Python's own value. Text, bytes, None, dates and times hash by content, tuples and frozen sets by
+    their items. Objects with a `__hash__` of their own keep it; others hash by the name of their type.
+    Unhashable values raise `TypeError` as usual.
+    """
+    kind = type(value)
+    if kind in _NUMBERS:
+        return hash(value)
+    if isinstance(value, str):
+        return _digest(b"s" + value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, bytes):
+        return _digest(b"b" + value)
+    if isinstance(value, tuple):
+        return hash((len(value), *map(stable_hash, value)))
+    if isinstance(value, frozenset):
+        return hash(tuple(sorted(map(stable_hash, value))))
+    if value is None or isinstance(value, datetime.date | datetime.time):
+        return _digest(b"r" + repr(value).encode())
+    if kind.__hash__ is object.__hash__ or isinstance(value, type):
+        return _digest(b"t" + kind.__qualname__.encode())
+    return hash(value)
+
+
+def _digest(content: bytes) -> int:
+    """61 bits, like Python's own hashes, in both signs."""
+    low = zlib.crc32(content)
+    return ((zlib.crc32(content, low) << 32) | low) - (1 << 63)

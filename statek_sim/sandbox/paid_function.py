@@ -1,0 +1,24 @@
+"""Functions written in Python that model code sees as built-in ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+
+@final
+class PaidFunction:
+    """Stands for the built-in function `name`: same calls, but they are paid for. Prints like the original."""
+
+    __slots__ = ("__weakref__", "_function", "_name")
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self._name = name
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Pay, then do what the original does."""
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<built-in function {self._name}>"

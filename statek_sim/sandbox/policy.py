@@ -1,0 +1,188 @@
+"""What model-written code may say.
+
+The rules and every message are those of STATEK 1.4.2's restricted mode (STATEK_BEHAVIOUR 3): its own list of names,
+imports and hidden tools first, then whatever RestrictedPython rejects.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from RestrictedPython import compile_restricted_exec
+
+from statek_sim.errors import SandboxViolation
+from statek_sim.sandbox.exports import EXPORTED_NAMES
+from statek_sim.sandbox.survey import Survey, survey
+
+DEFAULT_IMPORTS: Final = frozenset(EXPORTED_NAMES)
+"""Modules that restricted code may import unless the settings say otherwise."""
+
+DENIED_NAMES: Final = frozenset(
+    {
+        "__import__", "compile", "delattr", "dir", "eval", "exec", "getattr", "globals", "locals", "open", "setattr",
+        "type", "vars",
+    }
+)  # fmt: skip
+"""Names that restricted code may neither read nor call."""
+
+HELPER_PREFIX: Final = "_statek_"
+"""Names that the compiled code uses itself."""
+
+_MAX_NESTING: Final = 150
+_PRIVATE_NAME: Final = 'invalid variable name because it starts with "_"'
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxPolicy:
+    """Limits and names of one kind of execution.
+
+    `blocked_tools` are hidden tools, `allowed_tools` those of them that may be called all the same;
+    `restricted=False` lets everything pass that Python can parse.
+    """
+
+    max_source_bytes: int = 200_000
+    max_ast_nodes: int = 20_000
+    allowed_imports: frozenset[str] = DEFAULT_IMPORTS
+    allowed_tools: frozenset[str] = frozenset()
+    blocked_tools: frozenset[str] = frozenset()
+    restricted: bool = True
+
+    def allowing(self, tools: Iterable[str]) -> SandboxPolicy:
+        """Return this policy with `tools` allowed although they are hidden."""
+        return replace(self, allowed_tools=self.allowed_tools | frozenset(tools))
+
+
+def check(source: str, policy: SandboxPolicy) -> ast.Module:
+    """Return the syntax tree of `source` if `policy` allows it.
+
+    Raises `SandboxViolation`; `SyntaxError` where STATEK lets it through; `RecursionError` for code nested more than
+    150 levels deep (STATEK: as deep as its own stack happens to allow).
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _check_restricted(source, policy) if policy.restricted else _parse(source)[0]
+
+
+def check_import(name: str, allowed: frozenset[str], level: int) -> None:
+    """Raise `SandboxViolation` unless `name` is an allowed top-level module. `level` counts leading dots."""
+    if level:
+        raise SandboxViolation("relative imports are not allowed")
+    root = name.partition(".")[0]
+    if root not in allowed:
+        raise SandboxViolation(f"import '{root}' is not allowed")
+    if name != root:
+        raise SandboxViolation(f"import '{name}' is not available in the sandbox")
+
+
+def _check_restricted(source: str, policy: SandboxPolicy) -> ast.Module:
+    size = len(source.encode("utf-8"))
+    if size > policy.max_source_bytes:
+        raise SandboxViolation(f"source is {size} bytes; limit is {policy.max_source_bytes}")
+    try:
+        tree, found = _parse(source)
+    except SyntaxError as error:
+        raise SandboxViolation(f"invalid Python syntax: {error}") from error
+    if found.nodes > policy.max_ast_nodes:
+        raise SandboxViolation(f"source has {found.nodes} AST nodes; limit is {policy.max_ast_nodes}")
+    if not found.plain or found.has_import or found.names & (DENIED_NAMES | policy.blocked_tools):
+        _NameRules(policy).visit(tree)
+    if not found.plain:
+        # RestrictedPython rewrites the tree it is given, so it gets its own.
+        _check_restrictedpython(ast.parse(source))
+    return tree
+
+
+def _parse(source: str) -> tuple[ast.Module, Survey]:
+    """Parse, and refuse what the recursive visitors could only take on a shallow stack, and names that are ours."""
+    try:
+        tree = ast.parse(source)
+    except RecursionError:
+        raise _nested_too_deep() from None
+    found = survey(tree)
+    if found.depth > _MAX_NESTING:
+        raise _nested_too_deep()
+    for name in sorted(found.names):
+        if name.startswith(HELPER_PREFIX):
+            raise SandboxViolation(f"name '{name}' is reserved")
+    return tree, found
+
+
+def _nested_too_deep() -> RecursionError:
+    return RecursionError("maximum recursion depth exceeded")
+
+
+def _check_restrictedpython(tree: ast.Module) -> None:
+    try:
+        result = compile_restricted_exec(tree, "<sandbox>")
+    except SyntaxError as error:
+        raise SandboxViolation(_joined(error.args) or str(error)) from error
+    if not result.errors:
+        return
+    message = str(tuple(result.errors))
+    if _PRIVATE_NAME in message:
+        # One private name anywhere waves every other objection through, as in STATEK; only compiling can fail now.
+        compile(tree, "<sandbox>", "exec", dont_inherit=True)
+        return
+    raise SandboxViolation(message)
+
+
+def _joined(parts: Iterable[object]) -> str:
+    return "; ".join(str(part) for part in parts if part)
+
+
+class _NameRules(ast.NodeVisitor):
+    """STATEK's own rules, in the order in which it meets them."""
+
+    def __init__(self, policy: SandboxPolicy) -> None:
+        self._policy = policy
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load) and node.id in DENIED_NAMES:
+            raise SandboxViolation(f"name '{node.id}' is not allowed")
+        if _is_dunder(node.id):
+            raise SandboxViolation(f"dunder name '{node.id}' is not allowed")
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if _is_dunder(node.attr):
+            raise SandboxViolation(f"dunder attribute '{node.attr}' is not allowed")
+        self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            check_import(alias.name, self._policy.allowed_imports, level=0)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.module is None:
+            raise SandboxViolation("relative imports are not allowed")
+        check_import(node.module, self._policy.allowed_imports, node.level)
+        for alias in node.names:
+            self._check_imported_name(node.module, alias.name)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Name):
+            self._check_called_name(node.func.id)
+        self.generic_visit(node)
+
+    def _check_imported_name(self, module: str, name: str) -> None:
+        if name.startswith("_"):
+            raise SandboxViolation(f"import '{name}' is not allowed")
+        if module not in EXPORTED_NAMES:
+            raise SandboxViolation(f"import '{module}' is not available in the sandbox")
+        if name not in EXPORTED_NAMES[module]:
+            raise SandboxViolation(f"import '{name}' is not allowed")
+
+    def _check_called_name(self, name: str) -> None:
+        if name in DENIED_NAMES:
+            raise SandboxViolation(f"call to '{name}' is not allowed")
+        if name in self._policy.blocked_tools and name not in self._policy.allowed_tools:
+            raise SandboxViolation(f"tool '{name}' is not exposed to this job")
+
+
+@lru_cache(maxsize=4096)
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")

@@ -1,0 +1,138 @@
+"""`re` for model-written code: the same functions, paid for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.regex_cost import pay_for_search
+
+# Patterns and texts are whatever model-written code passes.
+Value = Any
+
+_MUCH_TEXT: Final = 65_536
+_ATTRIBUTES: Final = ("flags", "groupindex", "groups", "pattern")
+
+
+class PaidPattern:
+    """A compiled pattern whose searches are paid for. Shows itself as `re.Pattern`."""
+
+    __slots__ = ("_budget", "_pattern")
+
+    def __init__(self, budget: ExecutionBudget, pattern: re.Pattern[Any]) -> None:
+        self._budget = budget
+        self._pattern = pattern
+
+    def __getattr__(self, name: str) -> Value:
+        if name in _ATTRIBUTES:
+            return getattr(self._pattern, name)
+        raise AttributeError(f"'re.Pattern' object has no attribute '{name}'")
+
+    def __repr__(self) -> str:
+        return repr(self._pattern)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PaidPattern) and self._pattern == other._pattern
+
+    def __hash__(self) -> int:
+        return hash(self._pattern)
+
+    def match(self, string: Value, *bounds: int) -> Value:
+        """As `re.Pattern.match`."""
+        self._pay(string, anchored=True)
+        return self._pattern.match(string, *bounds)
+
+    def fullmatch(self, string: Value, *bounds: int) -> Value:
+        """As `re.Pattern.fullmatch`."""
+        self._pay(string, anchored=True)
+        return self._pattern.fullmatch(string, *bounds)
+
+    def search(self, string: Value, *bounds: int) -> Value:
+        """As `re.Pattern.search`."""
+        self._pay(string)
+        return self._pattern.search(string, *bounds)
+
+    def findall(self, string: Value, *bounds: int) -> list[Value]:
+        """As `re.Pattern.findall`."""
+        self._pay(string, every=True)
+        return self._pattern.findall(string, *bounds)
+
+    def finditer(self, string: Value, *bounds: int) -> Iterator[Value]:
+        """As `re.Pattern.finditer`."""
+        self._pay(string, every=True)
+        return self._pattern.finditer(string, *bounds)
+
+    def split(self, string: Value, maxsplit: int = 0) -> list[Value]:
+        """As `re.Pattern.split`."""
+        self._pay(string, every=True)
+        return self._pattern.split(string, maxsplit)
+
+    def sub(self, repl: Value, string: Value, count: int = 0) -> Value:
+        """As `re.Pattern.sub`."""
+        self._pay(string, every=True)
+        return self._pattern.sub(self._paid_replacement(repl, string), string, count)
+
+    def subn(self, repl: Value, string: Value, count: int = 0) -> Value:
+        """As `re.Pattern.subn`."""
+        self._pay(string, every=True)
+        return self._pattern.subn(self._paid_replacement(repl, string), string, count)
+
+    def _pay(self, string: Value, *, anchored: bool = False, every: bool = False) -> None:
+        pay_for_search(self._budget, self._pattern, string, anchored=anchored, every=every)
+
+    def _paid_replacement(self, repl: Value, string: Value) -> Value:
+        """Charge the text that replacing makes."""
+        if callable(repl):
+            return self._charging(repl)
+        if isinstance(repl, str | bytes) and isinstance(string, str | bytes):
+            references = str(repl).count("\\")
+            found = len(string) + 1
+            if found * len(repl) > _MUCH_TEXT:
+                found = sum(1 for _ in self._pattern.finditer(string))
+            self._budget.allocate(found * len(repl) + references * len(string))
+        return repl
+
+    def _charging(self, repl: Callable[[Value], Value]) -> Callable[[Value], Value]:
+        def replacement(match: Value) -> Value:
+            text = repl(match)
+            if isinstance(text, str | bytes):
+                self._budget.allocate(len(text))
+            return text
+
+        return replacement
+
+
+PaidPattern.__name__ = "Pattern"
+PaidPattern.__qualname__ = "Pattern"
+PaidPattern.__module__ = "re"
+
+
+def paid_functions(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
+    """Return the functions of `re` that restricted code may use."""
+
+    def compiled(pattern: Value, flags: int = 0) -> PaidPattern:
+        if isinstance(pattern, PaidPattern):
+            # `re` itself says what is wrong with flags for a compiled pattern.
+            return PaidPattern(budget, re.compile(pattern._pattern, flags))
+        return PaidPattern(budget, re.compile(pattern, flags))
+
+    return {
+        "compile": compiled,
+        "search": lambda pattern, string, flags=0: compiled(pattern, flags).search(string),
+        "match": lambda pattern, string, flags=0: compiled(pattern, flags).match(string),
+        "fullmatch": lambda pattern, string, flags=0: compiled(pattern, flags).fullmatch(string),
+        "findall": lambda pattern, string, flags=0: compiled(pattern, flags).findall(string),
+        "finditer": lambda pattern, string, flags=0: compiled(pattern, flags).finditer(string),
+        "split": lambda pattern, string, maxsplit=0, flags=0: compiled(pattern, flags).split(
+            string, maxsplit
+        ),
+        "sub": lambda pattern, repl, string, count=0, flags=0: compiled(pattern, flags).sub(
+            repl, string, count
+        ),
+        "subn": lambda pattern, repl, string, count=0, flags=0: compiled(pattern, flags).subn(
+            repl, string, count
+        ),
+        "escape": re.escape,
+    }

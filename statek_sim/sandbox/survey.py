@@ -1,0 +1,114 @@
+"""One quick look at a syntax tree: how large it is, and whether the slow checks can be skipped.
+
+Most replies are plain: no private names, no functions, nothing that STATEK or RestrictedPython could object to. For
+those this single walk replaces theirs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from RestrictedPython.transformer import FORBIDDEN_FUNC_NAMES, INSPECT_ATTRIBUTES
+
+_DEPTH_IN_DOUBT: Final = 18
+_ROLES: Final = "__roles__"
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """`nodes` counts as `ast.walk` does, `depth` is in levels, `names` are all names read or written.
+
+    `plain` means that RestrictedPython has no objection; False only means that it must be asked.
+    """
+
+    nodes: int
+    depth: int
+    names: frozenset[str]
+    has_import: bool
+    plain: bool
+
+
+def survey(tree: ast.Module) -> Survey:
+    """Look at every node once, level by level."""
+    nodes, depth, plain, has_import = 1, 0, True, False
+    names: set[str] = set()
+    level: list[ast.AST] = [tree]
+    while level:
+        depth += 1
+        below: list[ast.AST] = []
+        for node in level:
+            kind = type(node)
+            if kind is ast.Name:
+                names.add(node.id)  # type: ignore[attr-defined]  # the kind says so
+            elif kind in _IMPORTS:
+                has_import = True
+            if plain and kind not in _PLAIN:
+                check = _PLAIN_IF.get(kind)
+                plain = check is not None and check(node)
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if isinstance(value, list):
+                    for item in value:
+                        if isinstance(item, ast.AST):
+                            nodes += 1
+                            below.append(item)
+                elif isinstance(value, ast.AST):
+                    nodes += 1
+                    if value._fields:
+                        below.append(value)
+        level = below
+    plain = plain and depth <= _DEPTH_IN_DOUBT
+    return Survey(nodes, depth, frozenset(names), has_import, plain)
+
+
+def _is_plain_name(node: ast.Name) -> bool:
+    return _is_plain(node.id) and (isinstance(node.ctx, ast.Load) or node.id not in FORBIDDEN_FUNC_NAMES)
+
+
+def _is_plain_attribute(node: ast.Attribute) -> bool:
+    return _is_plain(node.attr) and node.attr not in INSPECT_ATTRIBUTES
+
+
+def _is_plain_call(node: ast.Call) -> bool:
+    keywords = [keyword.arg for keyword in node.keywords]
+    return len(set(keywords)) == len(keywords)
+
+
+def _is_plain_keyword(node: ast.keyword) -> bool:
+    return node.arg is None or _is_plain(node.arg)
+
+
+def _is_plain_alias(node: ast.alias) -> bool:
+    return all(
+        _is_plain(name) and "*" not in name and name not in FORBIDDEN_FUNC_NAMES
+        for name in (node.name, node.asname or node.name)
+    )
+
+
+def _is_plain(name: str) -> bool:
+    return not name.startswith("_") and not name.endswith(_ROLES)
+
+
+_IMPORTS: Final = frozenset({ast.Import, ast.ImportFrom})
+_PLAIN: Final[frozenset[type[ast.AST]]] = frozenset(
+    {
+        ast.Module, ast.Expr, ast.Assign, ast.If, ast.For, ast.While, ast.Pass, ast.Assert, ast.Import, ast.ImportFrom,
+        ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.JoinedStr, ast.FormattedValue,
+        ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Subscript, ast.Slice, ast.ListComp, ast.SetComp, ast.DictComp,
+        ast.GeneratorExp, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNot, ast.In, ast.NotIn,
+    }
+)  # fmt: skip
+"""Nodes that RestrictedPython takes in any form and that always compile."""
+
+_PLAIN_IF: Final[dict[type[ast.AST], Callable[..., bool]]] = {
+    ast.Name: _is_plain_name,
+    ast.Attribute: _is_plain_attribute,
+    ast.Call: _is_plain_call,
+    ast.keyword: _is_plain_keyword,
+    ast.alias: _is_plain_alias,
+    ast.comprehension: lambda node: not node.is_async,
+    ast.AugAssign: lambda node: isinstance(node.target, ast.Name) and not isinstance(node.op, ast.MatMult),
+}

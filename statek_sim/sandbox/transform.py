@@ -1,0 +1,317 @@
+"""From the syntax tree that the model wrote to the one that is executed.
+
+Two things are added. Names and arguments may hold futures, so name loads become `_statek_value(name)` and calls
+`_statek_call(function, ...)`, where bare names among the arguments stay as they are, because some functions want the
+future itself (STATEK_BEHAVIOUR 7.3). And whatever can run for long or make much pays first: loops, function calls,
+operators, displays, formatting.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+VALUE: Final = "_statek_value"
+CALL: Final = "_statek_call"
+TEXT: Final = "_statek_fmt"
+RESULT: Final = "_statek_result"
+FORMAT: Final = "_statek_format"
+TICK: Final = "_statek_tick"
+CHECK: Final = "_statek_check"
+ENTER: Final = "_statek_enter"
+LEAVE: Final = "_statek_leave"
+RUN: Final = "_statek_run"
+GENERATOR: Final = "_statek_generator"
+GENERATED: Final = "_statek_gen"
+ITERATE: Final = "_statek_iter"
+ROWS: Final = "_statek_rows"
+SPREAD: Final = "_statek_spread"
+COPIED: Final = "_statek_copied"
+MADE: Final = "_statek_made"
+SET: Final = "_statek_set"
+OPERAND: Final = "_statek_operand"
+OPERATOR: Final = "_statek_op_"
+
+OPERATORS: Final[dict[type[ast.AST], str]] = {
+    ast.Add: "add", ast.Mult: "mul", ast.Pow: "pow", ast.LShift: "lshift", ast.Mod: "mod", ast.FloorDiv: "floordiv",
+    ast.BitOr: "or", ast.BitAnd: "and", ast.BitXor: "xor", ast.Sub: "sub",
+}  # fmt: skip
+COMPARISONS: Final[dict[type[ast.AST], str]] = {
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+    ast.In: "in", ast.NotIn: "not_in",
+}  # fmt: skip
+
+_LOAD: Final = ast.Load()
+_NOT_FORMATTED: Final = -1
+_BIG_DISPLAY: Final = 8
+_CHEAP_WITH_NUMBER: Final = (ast.Add, ast.Sub, ast.BitOr, ast.BitAnd, ast.BitXor)
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+def transformed(statement: ast.stmt) -> ast.stmt:
+    """Return the statement to execute for one that the model wrote. An expression assigns `_statek_result`."""
+    changed: ast.stmt = _Transformer().visit(statement)
+    if not isinstance(changed, ast.Expr):
+        return changed
+    return _at(ast.Assign([_at(ast.Name(RESULT, ast.Store()), changed)], changed.value), changed)
+
+
+class _Transformer(ast.NodeTransformer):
+    """Rewrites one statement in place; quicker than its base, because it looks up its methods once."""
+
+    def __init__(self) -> None:
+        self._repeating = 0
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return what stands for `node`, of the same category."""
+        method = _METHODS.get(type(node))
+        return self.generic_visit(node) if method is None else method(self, node)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Visit what is inside `node`."""
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                value[:] = [self.visit(item) if isinstance(item, ast.AST) else item for item in value]
+            elif isinstance(value, ast.AST) and value._fields:
+                setattr(node, name, self.visit(value))
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return _helper(VALUE, node, node) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        args = [arg if isinstance(arg, ast.Name) else self.visit(arg) for arg in node.args]
+        for keyword in node.keywords:
+            if not isinstance(keyword.value, ast.Name):
+                keyword.value = self.visit(keyword.value)
+        call = _helper(CALL, node, self.visit(node.func), *args)
+        call.keywords = node.keywords
+        return call
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
+        value = self.visit(node.value)
+        if node.conversion == _NOT_FORMATTED and node.format_spec is None:
+            text = _helper(TEXT, node, value)
+        else:
+            spec = self.visit(node.format_spec) if node.format_spec else _constant("", node)
+            text = _helper(FORMAT, node, value, _constant(node.conversion, node), spec)
+        return _at(ast.FormattedValue(text, _NOT_FORMATTED, None), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        left, right = self.visit(node.left), self.visit(node.right)
+        name = OPERATORS.get(type(node.op))
+        if name is None or _is_cheap(node.op, node.left, node.right):
+            return _at(ast.BinOp(left, node.op, right), node)
+        return _helper(OPERATOR + name, node, left, right)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        value = self.visit(node.value)
+        name = OPERATORS.get(type(node.op))
+        target = node.target
+        if name is None or _is_cheap(node.op, node.value):
+            return _at(ast.AugAssign(self.visit(target), node.op, value), node)
+        if isinstance(target, ast.Name):
+            # The target itself is not waited for: adding to a future is a TypeError, as in STATEK.
+            old = _at(ast.Name(target.id, _LOAD), target)
+            return _at(ast.Assign([target], _helper(f"{OPERATOR}i{name}", node, old, value)), node)
+        return _at(ast.AugAssign(self.visit(target), node.op, _helper(OPERAND, value, value)), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        operands = [node.left, *node.comparators]
+        visited = [self.visit(operand) for operand in operands]
+        names = [COMPARISONS.get(type(op)) for op in node.ops]
+        if len(names) == 1 and names[0] is not None:
+            is_search = isinstance(node.ops[0], ast.In | ast.NotIn)
+            if not (_is_display(operands[1]) if is_search else any(map(_is_scalar, operands))):
+                return _helper(OPERATOR + names[0], node, *visited)
+        elif any(names):
+            visited = [
+                operand if _is_scalar(operand) else _helper(OPERAND, operand, operand) for operand in visited
+            ]
+        return _at(ast.Compare(visited[0], node.ops, visited[1:]), node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        is_copy = isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Slice)
+        return _helper(COPIED, node, node) if is_copy else node
+
+    def visit_Starred(self, node: ast.Starred) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = _helper(SPREAD, node, node.value)
+        return node
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        return self._visit_display(node, len(node.elts))
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return self._visit_display(node, len(node.elts))
+
+    def visit_Dict(self, node: ast.Dict) -> ast.expr:
+        node.values = [
+            value if key is not None else _helper(SPREAD, value, value)
+            for key, value in zip(node.keys, map(self.visit, node.values), strict=True)
+        ]
+        node.keys = [None if key is None else self.visit(key) for key in node.keys]
+        return self._charged(node, 2 * len(node.keys))
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        elements = _at(ast.List([self.visit(element) for element in node.elts], _LOAD), node)
+        return _helper(SET, node, elements)
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
+        return _helper(SET, node, self._visit_repeated(_at(ast.ListComp(node.elt, node.generators), node)))
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        return self._visit_repeated(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
+        return self._visit_repeated(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        return _helper(GENERATED, node, self._visit_repeated(node))
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        node.iter = _helper(ROWS if _has_star(node.target) else ITERATE, node.iter, self.visit(node.iter))
+        node.target = self.visit(node.target)
+        node.ifs = [_helper(TICK, node.iter), *map(self.visit, node.ifs)]
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        return self._visit_for(node)
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.stmt:
+        return self._visit_repeated(node)
+
+    def visit_While(self, node: ast.While) -> ast.stmt:
+        self._visit_repeated(node)
+        node.body.insert(0, _statement(TICK, node))
+        return node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        self.generic_visit(node)
+        node.body.insert(0, _statement(CHECK, node))
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        self.generic_visit(node)
+        if any(_has_star(target) or _is_slice(target) for target in node.targets):
+            node.value = _helper(SPREAD, node, node.value)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        self._visit_repeated(node)
+        if _is_generator(node):
+            node.decorator_list.append(_at(ast.Name(GENERATOR, _LOAD), node))
+            return node
+        docstring = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
+        body = node.body[len(docstring) :] or [_at(ast.Pass(), node)]
+        guarded = ast.Try(body=body, handlers=[], orelse=[], finalbody=[_statement(LEAVE, node)])
+        node.body = [*docstring, _statement(ENTER, node), _at(guarded, node)]
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        self._visit_repeated(node)
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        node.body = _helper(RUN, node, _at(ast.Lambda(nothing, node.body), node))
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.match_case:
+        # Patterns take no calls, so names in them stay.
+        node.guard = self.visit(node.guard) if node.guard else None
+        node.body = [self.visit(statement) for statement in node.body]
+        return node
+
+    def _visit_for(self, node: ast.For) -> ast.stmt:
+        node.iter = _helper(ROWS if _has_star(node.target) else ITERATE, node.iter, self.visit(node.iter))
+        node.target = self.visit(node.target)
+        self._repeating += 1
+        body = [self.visit(statement) for statement in node.body]
+        self._repeating -= 1
+        node.body = [_statement(TICK, node), *body]
+        node.orelse = [self.visit(statement) for statement in node.orelse]
+        return node
+
+    def _visit_repeated(self, node: _Node) -> _Node:
+        """Visit what may run more often than it is written."""
+        self._repeating += 1
+        self.generic_visit(node)
+        self._repeating -= 1
+        return node
+
+    def _visit_display(self, node: ast.List | ast.Tuple, size: int) -> ast.expr:
+        self.generic_visit(node)
+        return self._charged(node, size) if isinstance(node.ctx, ast.Load) else node
+
+    def _charged(self, node: ast.expr, size: int) -> ast.expr:
+        if not self._repeating or size < _BIG_DISPLAY:
+            return node
+        return _helper(MADE, node, node, _constant(size, node))
+
+
+_METHODS: Final[dict[type[ast.AST], Callable[[_Transformer, Any], Any]]] = {
+    getattr(ast, name.removeprefix("visit_")): method
+    for name, method in vars(_Transformer).items()
+    if name.startswith("visit_")
+}
+
+
+def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
+    """Return a call of the helper `name`, located at `place`."""
+    return _at(ast.Call(_at(ast.Name(name, _LOAD), place), list(args), []), place)
+
+
+def _statement(name: str, place: ast.AST) -> ast.stmt:
+    """Return a statement that calls the helper `name`."""
+    located: Any = place
+    return _at(ast.Expr(_helper(name, located)), place)
+
+
+def _constant(value: str | int, place: ast.AST) -> ast.Constant:
+    return _at(ast.Constant(value), place)
+
+
+def _at(node: _Node, place: Any) -> _Node:
+    """Return `node` with the location of `place`, so that nothing has to fill locations in later."""
+    located: Any = node
+    located.lineno, located.col_offset = place.lineno, place.col_offset
+    located.end_lineno, located.end_col_offset = place.end_lineno, place.end_col_offset
+    return node
+
+
+def _is_cheap(op: ast.operator, *operands: ast.expr) -> bool:
+    """With a number written out, some operators cannot make anything big."""
+    numbers = [operand.value for operand in operands if isinstance(operand, ast.Constant)]
+    if any(isinstance(number, float) for number in numbers):
+        return True
+    return isinstance(op, _CHEAP_WITH_NUMBER) and any(isinstance(number, int) for number in numbers)
+
+
+def _is_scalar(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant)
+
+
+def _is_display(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Set | ast.Dict)
+
+
+def _has_star(target: ast.expr) -> bool:
+    return any(isinstance(node, ast.Starred) for node in ast.walk(target))
+
+
+def _is_slice(target: ast.expr) -> bool:
+    return isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice)
+
+
+def _is_generator(function: ast.FunctionDef) -> bool:
+    """Return whether the function yields; what functions inside it do does not matter."""
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            pending.extend(ast.iter_child_nodes(node))
+    return False

@@ -1,0 +1,97 @@
+"""What it costs to walk a value, including everything inside it.
+
+`x = [x, x]` forty times is a small value whose `repr` has a million million items. Whatever walks a value inside C
+(`repr`, `str`, `json.dumps`, comparing) is preceded by this walk, which pays as it goes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from statek_sim.sandbox.budget import ExecutionBudget
+
+SCALARS: Final = frozenset({int, float, bool, complex, type(None)})
+"""Types whose values are walked in no time."""
+
+_CONTAINERS: Final = (list, tuple, dict, set, frozenset, deque)
+_MAX_NESTING: Final = 400
+_PAY_EVERY: Final = 1024
+
+# What a container holds is up to model-written code.
+Value = Any
+
+
+def is_container(value: Value) -> bool:
+    """Return whether walking `value` means walking what is inside it."""
+    return type(value) not in SCALARS and isinstance(value, _CONTAINERS)
+
+
+def pay_for_walk(budget: ExecutionBudget, value: Value, doing: str) -> int:
+    """Charge a walk through `value` and return how many items and characters were met, repeats counted each time.
+
+    A container met inside itself counts once. Raises `RecursionError` ("... while `doing`") for more than 400
+    levels, where Python's own limit would depend on the stack.
+    """
+    if not is_container(value):
+        return len(value) if isinstance(value, str | bytes) else 1
+    return _Walk(budget, doing).weight(value)
+
+
+class _Walk:
+    """One walk, depth first, with a stack of its own."""
+
+    __slots__ = ("_budget", "_doing", "_met", "_open", "_path", "_unpaid")
+
+    def __init__(self, budget: ExecutionBudget, doing: str) -> None:
+        self._budget = budget
+        self._doing = doing
+        self._met = 0
+        self._unpaid = 0
+        self._path: list[Iterator[Value]] = []
+        self._open: dict[int, None] = {}
+
+    def weight(self, value: Value) -> int:
+        """Walk through the container `value`."""
+        self._enter(value)
+        while self._path:
+            for item in self._path[-1]:
+                self._meet(1)
+                if isinstance(item, str | bytes):
+                    self._met += len(item)
+                elif is_container(item) and id(item) not in self._open and self._enter(item):
+                    break
+            else:
+                self._path.pop()
+                self._open.popitem()
+        self._budget.work(self._unpaid)
+        return self._met
+
+    def _enter(self, container: Value) -> bool:
+        """Go into a container, or count it at once if it holds nothing but numbers."""
+        inside = _inside(container)
+        if set(map(type, inside)) <= SCALARS:
+            self._met += len(container)
+            self._budget.scan(2 * len(container))
+            if self._path:
+                return False
+            inside = []
+        if len(self._path) >= _MAX_NESTING:
+            raise RecursionError(f"maximum recursion depth exceeded {self._doing}")
+        self._open[id(container)] = None
+        self._path.append(iter(inside))
+        return True
+
+    def _meet(self, items: int) -> None:
+        self._met += items
+        self._unpaid += items
+        if self._unpaid >= _PAY_EVERY:
+            self._budget.work(self._unpaid)
+            self._unpaid = 0
+
+
+def _inside(container: Value) -> list[Value]:
+    if isinstance(container, dict):
+        return [part for item in container.items() for part in item]
+    return list(container)

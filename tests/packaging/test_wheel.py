@@ -1,0 +1,120 @@
+"""The distribution as users get it: in an empty environment, and beside the real STATEK."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.packaging.environment import ROOT, Environment
+
+pytestmark = pytest.mark.slow
+
+
+def files_in(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def report_of(environment: Environment) -> dict[str, Any]:
+    """Return the report of all built-in suites, run there."""
+    file = environment.folder / "report.json"
+    environment.run("statek-sim", "run", "--quiet", "--json", file)
+    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return loaded
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "pytest_statek/plugin.py",
+        "pytest_statek/py.typed",
+        "statek_sim/harness/presets/batch.env",
+        "statek_sim/metering/vocab/cl100k_base.xz",
+        "statek_sim/metering/vocab/o200k_base.xz",
+        "statek_sim/py.typed",
+        "statek_sim/reporting/report_schema.json",
+        "statek_sim/runtime/system_tools_1_4.json",
+        "statek_sim/suites_data/statements.yaml",
+    ],
+)
+def test_the_wheel_carries(file: str, wheel: Path) -> None:
+    assert file in files_in(wheel)
+
+
+def test_the_wheel_carries_every_file_of_the_packages_and_suites_and_no_other(wheel: Path) -> None:
+    homes = {
+        "pytest_statek": "pytest_statek",
+        "statek_sim": "statek_sim",
+        "scenarios": "statek_sim/suites_data",
+    }
+    expected = {
+        f"{home}/{path.relative_to(ROOT / folder).as_posix()}"
+        for folder, home in homes.items()
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {name for name in files_in(wheel) if ".dist-info/" not in name} == expected
+
+
+def test_the_wheel_carries_the_licence_and_notices(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = message_from_bytes(archive.read(name))
+        folder = name.removesuffix("METADATA") + "licenses"
+        assert archive.read(f"{folder}/LICENSE") == (ROOT / "LICENSE").read_bytes()
+        assert archive.read(f"{folder}/NOTICE") == (ROOT / "NOTICE").read_bytes()
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+
+
+def test_in_an_empty_environment_the_built_in_suites_pass(empty: Environment) -> None:
+    summary = report_of(empty)["summary"]
+    assert summary["total"] >= 60
+    assert summary["passed"] == summary["total"]
+
+
+def test_in_an_empty_environment_one_scenario_runs_under_pytest(empty: Environment) -> None:
+    one = report_of(empty)["scenarios"][0]
+    name = f"{one['suite']}/{one['id']}"
+    printed = empty.run("pytest", "--statek-scenarios", "--statek-profile", one["profile"], "-q", "-k", name)
+    assert re.search(r"^[1-9]\d* passed(, \d+ deselected)? in ", printed, re.MULTILINE), printed
+
+
+def test_type_checkers_see_the_types(empty: Environment) -> None:
+    empty.run("python", "-c", "import statek_sim, pytest_statek; statek_sim.Runtime, statek_sim.Job")
+    empty.install("mypy")
+    (empty.folder / "empty" / "uses.py").write_text(
+        "import statek_sim\nreveal_type(statek_sim.JobStatus.DONE)\n", encoding="utf-8"
+    )
+    printed = empty.run("mypy", "--strict", "uses.py")
+    assert "Any" not in printed
+    assert "JobStatus.DONE" in printed
+
+
+def test_what_it_needs_fits_together(empty: Environment) -> None:
+    assert "No broken requirements found." in empty.run("python", "-m", "pip", "check")
+
+
+def test_beside_the_real_statek_nothing_changes_for_it(beside_statek: Environment) -> None:
+    assert "No broken requirements found." in beside_statek.run("python", "-m", "pip", "check")
+    versions = "import importlib.metadata as m; print(m.version('statek'), m.version('pydantic'))"
+    assert beside_statek.run("python", "-c", versions).split() == ["1.4.2", "2.12.5"]
+    beside_statek.run("python", "-c", "import statek, statek_sim; assert statek.tool is not statek_sim.tool")
+
+
+def test_beside_the_real_statek_the_built_in_suites_give_the_same_traces(
+    beside_statek: Environment, empty: Environment
+) -> None:
+    assert report_of(beside_statek) == report_of(empty)
+
+
+def test_beside_the_real_statek_one_scenario_runs_under_pytest(beside_statek: Environment) -> None:
+    one = report_of(beside_statek)["scenarios"][0]
+    printed = beside_statek.run("pytest", "--statek-scenarios", "-q", "-k", f"{one['suite']}/{one['id']}")
+    assert re.search(r"^[1-9]\d* passed(, \d+ deselected)? in ", printed, re.MULTILINE), printed

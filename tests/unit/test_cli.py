@@ -1,0 +1,281 @@
+"""The command line: what it prints, what it writes, how it exits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from statek_sim.cli import main
+from tests.unit.suite_samples import CLAIMS
+
+PASSING = """\
+scenarios:
+  - {id: passes, title: Passes, agents: {worker: {}}, script: {worker: [{code: exit(1)}]}, expect: {llm_calls: 1}}
+"""
+FAILING = """\
+scenarios:
+  - {id: fails, title: Fails, agents: {worker: {}}, script: {worker: [{code: exit(1)}]}, expect: {llm_calls: 3}}
+"""
+BAD = """\
+scenarios:
+  - {id: bad, title: Bad, agnets: {}}
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command printed and how it exited."""
+
+    code: object
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs commands in a folder of its own."""
+
+    folder: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *arguments: str) -> Ran:
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as exit_:
+            main(arguments)
+        captured = self.capsys.readouterr()
+        return Ran(exit_.value.code or 0, captured.out, captured.err)
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return Shell(tmp_path, capsys)
+
+
+def test_a_run_exits_0_when_all_pass(shell: Shell) -> None:
+    shell.write("suite/a.yaml", PASSING)
+    ran = shell("run", "suite")
+    assert (ran.code, ran.err) == (0, "")
+    assert "3 passed" in ran.out
+
+
+def test_a_run_exits_1_when_one_fails_and_tells_how_to_repeat_it(shell: Shell) -> None:
+    shell.write("suite/a.yaml", PASSING)
+    shell.write("suite/b.yaml", FAILING)
+    ran = shell("run", "suite", "--profile", "1.4")
+    assert ran.code == 1
+    assert "suite/fails[1.4]: Fails" in ran.out
+    assert "llm_calls: expected 3, got 1" in ran.out
+    assert "    statek-sim run suite/b.yaml --select fails --profile 1.4\n" in ran.out
+    assert "1 passed, 1 failed" in ran.out
+
+
+def test_a_quiet_run_prints_failures_and_the_verdict_only(shell: Shell) -> None:
+    shell.write("suite/a.yaml", PASSING)
+    assert shell("run", "suite", "--quiet").out == "3 passed\n"
+    shell.write("suite/b.yaml", FAILING)
+    ran = shell("run", "suite", "-q", "--select", "fails", "--profile", "docs")
+    assert ran.out.startswith("suite/fails[docs]: Fails\n")
+    assert ran.out.endswith("\n0 passed, 1 failed\n")
+
+
+def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
+    shell.write("suite/b.yaml", FAILING + FAILING.partition("\n")[2].replace("id: fails", "id: fails-too"))
+    ran = shell("run", "suite/b.yaml", "--select", "fails", "--profile", "1.4", "-q")
+    assert ran.out.endswith("0 passed, 1 failed\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "none"], "none: no such file or folder"),
+        (["run", "suite", "--profile", "1.3"], "profile '1.3' is unknown; expected one of: docs, 1.2, 1.4"),
+        (["run", "suite", "--preset", "bath"], "preset 'bath': no such file, and the built-in presets are"),
+        (["run", "suite", "--select", "zzz"], "no scenario to run: none of 1 fits what was asked for"),
+        (["run", "suite", "--tag", "zzz"], "no scenario to run: none of 1 fits what was asked for"),
+        (["run", "bad"], "bad/a.yaml:2: scenario 'bad': unknown key 'agnets'. Did you mean 'agents'?"),
+        (["run", "suite", "--accept", "--seed", "1"], "--accept: name the files to rewrite"),
+        (["run", "--accept"], "--accept: name the files to rewrite"),
+        (["run", "suite", "--json", "suite/a.yaml/x"], "suite/a.yaml/x: cannot write the report"),
+        (["run", "suite", "--seed", "one"], "Invalid value for '--seed'"),
+        (["trace", "pases", "suite"], "no scenario has the id 'pases'. Did you mean 'passes'?"),
+        (["suites", "bad"], "bad/a.yaml:2: scenario 'bad': unknown key 'agnets'"),
+        (["explode"], "No such command 'explode'"),
+    ],
+)
+def test_bad_input_is_told_on_stderr_and_exits_2(shell: Shell, arguments: list[str], message: str) -> None:
+    shell.write("suite/a.yaml", PASSING)
+    shell.write("bad/a.yaml", BAD)
+    ran = shell(*arguments)
+    assert ran.code == 2
+    # Usage errors are framed and wrapped.
+    assert message in " ".join(ran.err.split())
+    assert "Traceback" not in ran.err
+
+
+def test_a_tool_that_cannot_be_imported_exits_2(shell: Shell) -> None:
+    shell.write(
+        "a.yaml", "scenarios:\n  - {id: a, title: A, agents: {w: {tools: ['nowhere_to_be_found:tool']}}}\n"
+    )
+    ran = shell("run", "a.yaml")
+    assert ran.code == 2
+    assert "a.yaml:2: scenario 'a': 'nowhere_to_be_found:tool' cannot be imported" in ran.err
+
+
+def test_tools_are_imported_from_where_the_command_runs(shell: Shell) -> None:
+    shell.write(
+        "tools_beside_the_suite.py",
+        "from statek_sim.runtime.tools import tool\n\n\n"
+        "@tool\ndef double(n, **kwargs):\n    '''Double it.'''\n    return 2 * n\n",
+    )
+    shell.write(
+        "a.yaml",
+        "scenarios:\n  - id: a\n    title: A\n    agents: {w: {tools: ['tools_beside_the_suite:double']}}\n"
+        "    script: {w: [{code: exit(double(4))}]}\n    expect: {jobs: {main: {exit: 8}}}\n",
+    )
+    assert shell("run", "a.yaml", "-q").out == "3 passed\n"
+
+
+def test_reports_are_written(shell: Shell) -> None:
+    shell.write("suite/a.yaml", PASSING)
+    shell.write("suite/b.yaml", FAILING)
+    ran = shell(
+        "run",
+        "suite",
+        "--profile",
+        "docs",
+        "--json",
+        "out/r.json",
+        "--report",
+        "reports",
+        "--seed",
+        "3",
+        "-q",
+    )
+    assert ran.code == 1
+    report = json.loads((shell.folder / "out/r.json").read_text())
+    assert report["schema"] == "statek-sim/report@1"
+    assert (report["profile"], report["preset"], report["seed"]) == ("docs", "default", 3)
+    assert report["summary"] == {"total": 2, "passed": 1, "failed": 1}
+    assert [entry["outcome"] for entry in report["scenarios"]] == ["failed", "passed"]
+    assert json.loads((shell.folder / "reports/report.json").read_text()) == report
+    assert "suite/fails[docs]" in (shell.folder / "reports/report.md").read_text()
+
+
+def test_accept_rewrites_shows_the_diff_and_exits_0(shell: Shell) -> None:
+    shell.write("suite/b.yaml", FAILING)
+    ran = shell("run", "suite", "--accept", "-q")
+    assert ran.code == 0
+    assert "+++ suite/b.yaml (after)" in ran.out
+    assert ran.out.endswith("1 expectation rewritten\n")
+    assert shell("run", "suite", "-q").out == "3 passed\n"
+
+
+def test_accept_exits_1_when_something_is_left(shell: Shell) -> None:
+    shell.write("b.yaml", FAILING.replace("llm_calls: 3", "jobs: {main: {console: {contains: [zzz]}}}"))
+    ran = shell("run", "b.yaml", "--accept", "-q", "--profile", "docs")
+    assert ran.code == 1
+    assert ran.err == f"left to you: {shell.folder.name}/fails[docs] jobs.main.console.contains[0]\n"
+
+
+def test_validate_tells_every_problem_and_runs_nothing(shell: Shell) -> None:
+    shell.write("good.yaml", PASSING)
+    assert shell("validate", "good.yaml") == Ran(0, "1 valid\n", "")
+    shell.write("bad.yaml", BAD + "  - {id: Bad Id, title: Bad, agents: {w: {}}}\n")
+    ran = shell("validate", ".")
+    assert (ran.code, ran.out) == (2, "")
+    assert [line.split(" ")[0] for line in ran.err.splitlines()] == ["bad.yaml:2:", "bad.yaml:3:"]
+
+
+def test_validate_answers_in_json(shell: Shell) -> None:
+    shell.write("good.yaml", PASSING)
+    good = json.loads(shell("validate", "--json", "good.yaml").out)
+    assert good == {"schema": "statek-sim/validation@1", "valid": True, "scenarios": 1, "problems": []}
+    shell.write("bad.yaml", BAD)
+    ran = shell("validate", "--json", "bad.yaml", "good.yaml")
+    said = json.loads(ran.out)
+    assert (ran.code, ran.err, said["valid"], said["scenarios"]) == (2, "", False, 1)
+    (problem,) = said["problems"]
+    assert (problem["path"], problem["line"]) == ("bad.yaml", 2)
+    assert problem["message"] == "scenario 'bad': unknown key 'agnets'. Did you mean 'agents'?"
+
+
+def test_the_schema_is_valid_and_accepts_what_runs(shell: Shell) -> None:
+    schema = json.loads(shell("schema").out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate({"scenarios": [{"id": "a", "title": "A", "agents": {"w": {}}}]}, schema)
+
+
+def test_suites_are_listed_with_counts(shell: Shell) -> None:
+    shell.write("one/a.yaml", PASSING)
+    shell.write("two/b.yaml", FAILING.replace("title: Fails", "title: Fails, profiles: [docs]"))
+    ran = shell("suites", "one", "two")
+    assert ran.out.splitlines() == [
+        "suite  scenarios  runs",
+        "one            1     3",
+        "two            1     1",
+        "total          2     4",
+    ]
+
+
+def test_coverage_exits_1_when_a_statement_is_not_proven(shell: Shell) -> None:
+    shell.write("a.yaml", PASSING.replace("title: Passes", "title: Passes, proves: [H-01, Z-99]"))
+    ran = shell("suites", "--coverage", "a.yaml")
+    assert ran.code == 1
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("H-01  000 Configure the Harness: ")
+    assert lines[1] == "      passes"
+    assert lines[3] == "      NOT PROVEN"
+    assert lines[-1].startswith("1 of ")
+    assert ran.err.startswith("passes: proves Z-99, which is no statement\nno scenario proves H-02, ")
+
+
+def test_a_trace_is_json_lines_that_give_the_digest(shell: Shell) -> None:
+    shell.write("a.yaml", f"scenarios:\n{CLAIMS}")
+    ran = shell("trace", "claims", "a.yaml", "--profile", "1.4")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert (ran.code, ran.err) == (0, "")
+    assert lines[0] == {"trace": 1, "profile": "1.4", "seed": 0}
+    assert lines[1]["event"] == "JobCreated"
+    assert lines[-1]["event"] == "HandlerRan"
+
+
+def test_a_trace_of_a_run_that_fails_says_so(shell: Shell) -> None:
+    shell.write("a.yaml", PASSING.replace("exit(1)", "pass"))
+    ran = shell("trace", "passes", "a.yaml")
+    assert json.loads(ran.out.splitlines()[0])["profile"] == "docs"
+    assert ran.err.startswith("the run failed: ScriptExhausted: ")
+
+
+def test_presets_and_profiles_are_listed(shell: Shell) -> None:
+    assert "batch\n  STATEK_MAX_TURNS=15\n" in shell("presets").out
+    lines = shell("profiles").out.splitlines()
+    assert lines[0].split() == ["rule", "docs", "1.2", "1.4"]
+    assert lines[1].split() == ["limit_extension", "additive", "additive", "multiplicative"]
+
+
+def test_the_version_is_printed(shell: Shell) -> None:
+    assert shell("--version").out.startswith("pytest-statek ")
+
+
+def test_help_waits_for_no_tokenizer() -> None:
+    code = (
+        "import sys\nfrom statek_sim.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as done:\n"
+        "    print('code', done.code, sorted({'tiktoken', 'pydantic', 'freezegun'} & set(sys.modules)))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.endswith("code 0 []\n")
+    assert "Run scenarios and compare what happens with what they expect." in ran.stdout

@@ -1,0 +1,114 @@
+"""`report.md` shows what it is given, whatever that holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from statek_sim.reporting.markdown import render, write_markdown
+from statek_sim.reporting.model import Failure, Report, build_report
+from statek_sim.scenario.statements import Coverage
+from statek_sim.suite.result import Mismatch, ScenarioResult
+from tests.unit.reporting_samples import Talk, digits, english, result, said
+
+WRONG = Mismatch(("jobs", "main", "turns"), 2, 3)
+
+
+def _report(*results: ScenarioResult, statements: Coverage | None = None) -> Report:
+    return build_report(results, preset="default", seed=3, statements=statements)
+
+
+def _failed(texts: Sequence[str]) -> Report:
+    failures = tuple(Failure(f"a/x-{number}[docs]", text) for number, text in enumerate(texts))
+    return replace(_report(result("a/x", mismatches=[WRONG])), failures=failures)
+
+
+def test_the_head_and_the_summary_tell_how_it_ended() -> None:
+    text = render(_report(result("claims/x", mismatches=[WRONG]), result("usage/y"), result("usage/z")))
+    assert text.startswith("# STATEK scenarios: 2 passed, 1 failed\n\nProfile docs; preset default; seed 3.")
+    assert "| claims | 1 | 0 | 1 |\n| usage | 2 | 2 | 0 |\n| **all** | **3** | **2** | **1** |" in text
+
+
+def test_a_failure_is_shown_with_its_text() -> None:
+    text = render(_report(result("claims/x", english(), mismatches=[WRONG])))
+    assert "## Failures\n\n### `claims/x[docs]`\n\n```text\nclaims/x[docs]: What it shows." in text
+    assert "jobs.main.turns" in text
+
+
+def test_a_failure_cannot_leave_its_block() -> None:
+    text = render(_failed(["said:\n````\n# not a heading"]))
+    assert "\n`````text\nsaid:\n````\n# not a heading\n`````\n" in text
+
+
+def test_a_failure_shows_characters_that_nobody_can_see() -> None:
+    assert "\\x1b[31mred \\ud800 zażółć 😀\n" in render(_failed(["\x1b[31mred \ud800 zażółć 😀"]))
+
+
+def test_a_long_failure_is_cut() -> None:
+    text = render(_failed(["x" * 20_000]))
+    assert "\n... 4,000 more characters\n" in text
+
+
+def test_many_failures_are_named_only() -> None:
+    text = render(_failed(["wrong"] * 45))
+    assert text.count("```text") == 40
+    assert "And 5 more failures:\n\n- `a/x-40[docs]`" in text
+
+
+def test_the_usage_table_has_the_ratio_and_the_tokenizer() -> None:
+    talk = Talk(model="claude-sonnet-4").turn(said("user", "go on"))
+    totals = talk.totals
+    text = render(_report(result("usage/a", talk)))
+    columns = f"{totals.approx_tokens} | {totals.measured_tokens} | {totals.reported_tokens}"
+    ratio = totals.approx_tokens / totals.measured_tokens
+    assert f"| `usage/a[docs]` | {columns} | x{ratio:.2f} over | o200k_base (proxy) |" in text
+    assert "Proxy: measured with a stand-in" in text
+
+
+def test_offenders_come_with_the_reason() -> None:
+    text = render(_report(result("usage/digits", digits())))
+    assert (
+        "- **x0.60 under** `usage/digits[docs]`: the harness thinks 727 tokens, the model saw 1,209, counted with "
+        "o200k_base: -541 from texts of 2.2 bytes per token, 100% digits and punctuation.\n" in text
+    )
+
+
+def test_only_the_largest_differences_are_in_the_open() -> None:
+    text = render(_report(*(result(f"usage/s-{number}", english(number)) for number in range(1, 15))))
+    shown, folded = text.split("<details><summary>All 14 runs</summary>\n")
+    assert len(re.findall(r"^\| `usage/s-", shown, re.MULTILINE)) == 12
+    assert len(re.findall(r"^\| `usage/s-", folded, re.MULTILINE)) == 14
+    assert "The worst 12 of 14 scenarios" in shown
+
+
+def test_without_usage_there_is_no_usage_section() -> None:
+    assert "## Usage" not in render(_report(result("a/x")))
+
+
+def test_a_users_own_label_cannot_break_the_table() -> None:
+    sample = result("usage/a", english())
+    usage = replace(sample.record.usage, tokenizer="a|b <*>")
+    text = render(_report(replace(sample, record=replace(sample.record, usage=usage))))
+    assert "| a\\|b \\<\\*\\> |" in text
+
+
+def test_statements_without_a_scenario_are_named() -> None:
+    coverage = Coverage(proven={"H-01": ("x",)}, missing=("H-02", "H-03"), unknown=(("x", "Q-99"),))
+    text = render(_report(result("a/x"), statements=coverage))
+    assert text.endswith(
+        "## Statements\n\n- 1 of 3 statements proven.\n- No scenario proves H-02, H-03.\n"
+        "- No such statement: Q-99 (in x).\n"
+    )
+
+
+def test_an_empty_run_says_so() -> None:
+    assert render(_report()).startswith("# STATEK scenarios: no scenarios ran\n")
+
+
+def test_equal_reports_write_equal_files(tmp_path: Path) -> None:
+    results = [result("usage/a", english()), result("usage/b", digits())]
+    for name, order in (("one.md", results), ("two.md", results[::-1])):
+        write_markdown(_report(*order), tmp_path / name)
+    assert (tmp_path / "one.md").read_bytes() == (tmp_path / "two.md").read_bytes()

@@ -1,0 +1,146 @@
+"""A report is a pure function of results, whatever order they come in."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from statek_sim.backends.record import UsageRecord
+from statek_sim.reporting.model import Report, Usage, build_report, worst_rows
+from statek_sim.suite.result import Mismatch, ScenarioResult
+from tests.unit.reporting_samples import Talk, chinese, digits, english, result, tooled, with_usage
+
+WRONG = Mismatch(("jobs", "main", "turns"), 2, 3)
+
+
+def _report(*results: ScenarioResult) -> Report:
+    return build_report(results, preset="default", seed=None, statements=None)
+
+
+def _usage(
+    approx: int, measured: int, *, reported: int | None = None, tokenizer: str = "o200k_base"
+) -> Usage:
+    return Usage(
+        bytes_sent=approx * 4,
+        bytes_received=0,
+        approx_tokens=approx,
+        measured_tokens=measured,
+        reported_tokens=reported,
+        tokenizer=tokenizer,
+    )
+
+
+def test_rows_come_by_suite_scenario_and_profile_in_any_order_of_results() -> None:
+    results = [
+        result("usage/b", english()),
+        *(result("usage/a", english(), profile=profile) for profile in ("1.4", "docs", "1.2")),
+        result("claims/z", english(), mismatches=[WRONG]),
+    ]
+    report = _report(*results)
+    assert [row.name for row in report.rows] == [
+        "claims/z[docs]",
+        "usage/a[docs]",
+        "usage/a[1.2]",
+        "usage/a[1.4]",
+        "usage/b[docs]",
+    ]
+    assert report.profile == "docs,1.2,1.4"
+    assert report == _report(*reversed(results))
+
+
+def test_suites_count_what_passed_and_what_failed() -> None:
+    report = _report(result("b/x"), result("a/x", mismatches=[WRONG]), result("a/y"))
+    counted = [(suite.name, suite.total, suite.passed, suite.failed) for suite in report.suites]
+    assert counted == [("a", 2, 1, 1), ("b", 1, 1, 0)]
+    assert (report.overall.total, report.overall.passed, report.overall.failed) == (3, 2, 1)
+
+
+def test_failures_carry_the_text_that_explains_them() -> None:
+    report = _report(result("a/x", english(), mismatches=[WRONG]), result("a/y"))
+    (failure,) = report.failures
+    assert failure.name == "a/x[docs]"
+    assert "jobs.main.turns" in failure.text
+
+
+def test_the_digest_covers_names_and_digests_in_order() -> None:
+    first, second = result("a/x"), result("a/y")
+    lines = f"a/x[docs] {first.record.digest}\na/y[docs] {second.record.digest}\n"
+    assert _report(second, first).digest == hashlib.sha256(lines.encode()).hexdigest()
+    changed = replace(first, record=replace(first.record, digest="0" * 64))
+    assert _report(changed, second).digest != _report(first, second).digest
+
+
+def test_real_time_is_not_in_a_report() -> None:
+    assert _report(result("a/x", english(), seconds=1.0)) == _report(result("a/x", english(), seconds=2.0))
+
+
+def test_totals_add_columns_and_join_tokenizers() -> None:
+    nothing = replace(_usage(0, 0), tokenizer="none")
+    total = Usage.total([_usage(3, 2, reported=5), _usage(4, 4, tokenizer="mine + o200k_base"), nothing])
+    assert (total.approx_tokens, total.measured_tokens, total.reported_tokens) == (7, 6, 5)
+    assert total.tokenizer == "mine + o200k_base"
+
+
+def test_totals_of_nothing_are_measured_with_nothing() -> None:
+    total = Usage.total([])
+    assert (total.tokenizer, total.ratio, total.reported_tokens) == ("none", None, None)
+
+
+@pytest.mark.parametrize(("approx", "measured"), [(0, 5), (5, 0), (0, 0)])
+def test_there_is_no_ratio_when_either_number_is_missing(approx: int, measured: int) -> None:
+    assert (_usage(approx, measured).ratio, _usage(approx, measured).error) == (None, 0.0)
+
+
+def test_twice_too_much_is_as_wrong_as_half_too_little() -> None:
+    assert _usage(200, 100).error == pytest.approx(_usage(50, 100).error)
+
+
+def _with_ratio(name: str, approx: int, profile: str = "docs") -> ScenarioResult:
+    usage = UsageRecord(bytes_sent=approx * 4, approx_tokens=approx, measured_tokens=100, measured_prompt=100)
+    return with_usage(result(name, english(), profile=profile), usage)
+
+
+def test_the_worst_rows_name_each_scenario_once_under_its_worst_profile() -> None:
+    report = _report(
+        _with_ratio("a/x", 150),
+        _with_ratio("a/x", 300, "1.4"),
+        _with_ratio("a/y", 20),
+        _with_ratio("a/even", 100),
+        result("a/silent"),
+    )
+    assert [row.name for row in worst_rows(report.rows)] == ["a/y[docs]", "a/x[1.4]", "a/even[docs]"]
+
+
+def test_equally_wrong_scenarios_come_by_name() -> None:
+    report = _report(_with_ratio("a/y", 200), _with_ratio("b/x", 50), _with_ratio("a/x", 200))
+    assert [row.name for row in worst_rows(report.rows)] == ["a/x[docs]", "a/y[docs]", "b/x[docs]"]
+
+
+def test_offenders_are_the_worst_of_each_main_cause() -> None:
+    long_talk = chinese()
+    report = _report(
+        result("usage/chinese", long_talk),
+        result("usage/tools", tooled()),
+        result("usage/digits", digits()),
+        result("usage/small", english(1)),
+        result("usage/larger", english(2)),
+    )
+    assert [offender.row.id for offender in report.over] == ["small", "chinese", "tools"]
+    assert [offender.row.id for offender in report.under] == ["digits"]
+
+
+def test_an_even_estimate_offends_nobody() -> None:
+    report = _report(_with_ratio("a/even", 100))
+    assert (report.over, report.under) == ((), ())
+
+
+def test_a_report_of_nothing_is_empty() -> None:
+    report = _report()
+    assert (report.rows, report.suites, report.overall.total, report.profile) == ((), (), 0, "none")
+
+
+def test_turns_are_those_of_all_jobs() -> None:
+    talks = english(2), Talk("second").turn()
+    assert _report(result("a/x", *talks)).rows[0].turns == 3
