@@ -12,8 +12,7 @@ import io
 import json
 import os
 import sys
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from statek_sim.suite.result import ScenarioResult
 
 _DISTRIBUTION: Final = "pytest-statek"
-_WIDTH: Final = 100
 
 app = typer.Typer(
     name="statek-sim",
@@ -187,8 +185,7 @@ def validate(
         }
         typer.echo(json.dumps(said, indent=2))
     else:
-        for problem in loaded.problems:
-            typer.echo(str(problem), err=True)
+        _print(map(str, loaded.problems), err=True)
         if not loaded.problems:
             typer.echo(f"{len(loaded.scenarios)} valid")
     if loaded.problems:
@@ -216,16 +213,17 @@ def suites(
     ] = False,
 ) -> None:
     """List suites with their numbers of scenarios and runs."""
+    from statek_sim.suite.listing import coverage_problems, statement_lines, suite_lines
+
     scenarios = _loaded(paths)
-    if coverage:
-        _print_coverage(*_coverage(scenarios))
+    if not coverage:
+        _print(suite_lines(scenarios))
         return
-    names = dict.fromkeys(scenario.suite for scenario in scenarios)
-    width = max(len(name) for name in (*names, "suite", "total"))
-    typer.echo(f"{'suite':<{width}}  scenarios  runs")
-    for name in names:
-        _print_count(name, width, [scenario for scenario in scenarios if scenario.suite == name])
-    _print_count("total", width, scenarios)
+    statements, covered = _coverage(scenarios)
+    _print(statement_lines(statements, covered))
+    _print(coverage_problems(covered), err=True)
+    if not covered.complete:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -256,8 +254,7 @@ def trace(
     whole = Trace(profile=record.profile, seed=record.seed)
     for event in record.events:
         whole.add(event)
-    for line in whole.lines():
-        typer.echo(line)
+    _print(whole.lines())
     if record.error is not None:
         typer.echo(f"the run failed: {record.error.type}: {record.error.message}", err=True)
 
@@ -265,28 +262,22 @@ def trace(
 @app.command()
 def presets() -> None:
     """List the built-in presets with their settings."""
-    from statek_sim.harness.preset import BUILT_IN, load_preset
+    from statek_sim.suite.listing import preset_lines
 
-    for name in BUILT_IN:
-        typer.echo(name)
-        for variable, value in load_preset(name).values.items():
-            typer.echo(f"  {variable}={value}")
+    _print(preset_lines())
 
 
 @app.command()
 def profiles() -> None:
     """List the rules on which the behaviour profiles differ, each with its value in every profile."""
-    from statek_sim.semantics import PROFILES
-    from statek_sim.suite.profile_rules import profile_rules
+    from statek_sim.suite.listing import profile_lines
 
-    rules = profile_rules()
-    rows = [("rule", *PROFILES), *((rule.name, *rule.values) for rule in rules)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for place, row in enumerate(rows):
-        typer.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
-        if place:
-            doc = textwrap.fill(rules[place - 1].doc, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-            typer.echo(doc)
+    _print(profile_lines())
+
+
+def _print(lines: Iterable[str], *, err: bool = False) -> None:
+    for line in lines:
+        typer.echo(line, err=err)
 
 
 def _loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:
@@ -366,26 +357,6 @@ def _coverage(scenarios: Sequence[Scenario]) -> tuple[tuple[Statement, ...], Cov
 
     statements = load_statements(_builtin_suites() / STATEMENTS)
     return statements, coverage(statements, scenarios)
-
-
-def _print_coverage(statements: Sequence[Statement], coverage: Coverage) -> None:
-    """Print every statement with its proofs; exits 1 when the coverage is not complete."""
-    for statement in statements:
-        proofs = coverage.proven.get(statement.id)
-        typer.echo(f"{statement.id}  {statement.document} {statement.section}: {statement.text}")
-        typer.echo(f"      {', '.join(proofs) if proofs else 'NOT PROVEN'}")
-    for scenario_id, statement_id in coverage.unknown:
-        typer.echo(f"{scenario_id}: proves {statement_id}, which is no statement", err=True)
-    typer.echo(f"{len(coverage.proven)} of {len(statements)} statements proven")
-    if coverage.missing:
-        typer.echo(f"no scenario proves {', '.join(coverage.missing)}", err=True)
-    if not coverage.complete:
-        raise typer.Exit(1)
-
-
-def _print_count(name: str, width: int, scenarios: Sequence[Scenario]) -> None:
-    runs = sum(len(scenario.profiles) for scenario in scenarios)
-    typer.echo(f"{name:<{width}}  {len(scenarios):>9}  {runs:>4}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Final, TypeVar
+from typing import Final, TypeVar, get_args
 
 from statek_sim.values import Message
 
@@ -296,12 +296,15 @@ Event = (
 )
 """Every kind of event. All have `at` and `job` (empty when the fact concerns no job)."""
 
+_FIELD_NAMES: Final = {kind: tuple(spec.name for spec in fields(kind)) for kind in get_args(Event)}
+
 
 def as_dict(event: Event) -> dict[str, object]:
     """Return the event as a JSON-ready mapping, `event` first."""
-    record: dict[str, object] = {"event": type(event).__name__}
-    for spec in fields(event):
-        record[spec.name] = getattr(event, spec.name)
+    kind = type(event)
+    record: dict[str, object] = {"event": kind.__name__}
+    for name in _FIELD_NAMES[kind]:
+        record[name] = getattr(event, name)
     return record
 
 

@@ -9,8 +9,8 @@ from statek_sim.metering.usage import UsageTotals
 from statek_sim.runtime.chat_log import LLM_LogItem, ToolError
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.runtime import RunOutcome, Runtime
+from statek_sim.runtime.shown import shown
 from statek_sim.runtime.subtasks import SubTaskHandler
-from statek_sim.sandbox.llm_repr import llm_repr
 from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON
 from statek_sim.world.world import World
@@ -62,7 +62,7 @@ def job_record(job: Job) -> JobRecord:
         agent=job.agent.role,
         status=str(job.status),
         stop=job.stop_reason,
-        exit=plain(job.py_env.exit_status, llm_repr),
+        exit=plain(job.py_env.exit_status, shown),
         error=None if job.error is None else job.error.error_message,
         definition_errors=tuple(error.error_message for error in job.job_def.get_errors()),
         llm_calls=sum(isinstance(event, events.LLMRequested) for event in trace),
@@ -72,7 +72,7 @@ def job_record(job: Job) -> JobRecord:
         completions=job.num_completions,
         steps=job.steps,
         console=tuple(job.py_env.console),
-        locals={name: plain(value, llm_repr) for name, value in sorted(job.py_env.local_state.items())},
+        locals={name: plain(value, shown) for name, value in sorted(job.py_env.local_state.items())},
         history=tuple(job.history.current.view()),
         tool_log=tuple(_tool_log(item) for item in job.chat_log if isinstance(item, LLM_LogItem) and item.tool_log),
         tool_calls=_tool_calls(trace),

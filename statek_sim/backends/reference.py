@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, assert_never
 
 from statek_sim import trace as events
@@ -37,7 +38,7 @@ from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.semantics import profile_named
 from statek_sim.values import JSON
 from statek_sim.wall_clock import frozen_wall_clock
-from statek_sim.world.tools import ToolApi, ready_items, world_tools
+from statek_sim.world.tools import ToolApi, WorldTools, ready_items
 
 
 def run_scenario(
@@ -50,6 +51,14 @@ def run_scenario(
     """
     run = _Run(scenario, profile, preset=preset, seed=scenario.seed if seed is None else seed)
     return run.finish()
+
+
+class _Refused(Exception):  # carries another error
+    """The runtime refused what the scenario's application did."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 class _Run:
@@ -76,7 +85,6 @@ class _Run:
         self.agents: dict[str, Agent] = {}
         self.handles: dict[str, SubTaskHandler] = {}
         self._add_agents()
-        self._schedule()
 
     def _world_changed(self, subject: str, what: str) -> None:
         job = get_current_job()
@@ -86,7 +94,7 @@ class _Run:
     # -- agents ------------------------------------------------------------------------------------------------
 
     def _add_agents(self) -> None:
-        builtin = {"get_any": get_any, "get_all": get_all, **world_tools(self.world, self._api())}
+        builtin = WorldTools(self.world, self._api(), extra=(get_any, get_all))
         for role, text in self.scenario.agents.items():
             self.agents[role] = self._agent(role, text, builtin)
 
@@ -158,14 +166,18 @@ class _Run:
     def _start(self, name: str, text: JobText) -> None:
         agent = self.agents[text.agent or next(iter(self.agents))]
         parent = self.runtime.job(text.parent) if text.parent is not None else None
-        job = self.runtime.create_job(
-            agent,
-            name=name,
-            parent_job=parent,
-            warmup_code=text.warmup,
-            message=text.message,
-            shared_vars={key: self._value(value) for key, value in text.locals.items()},
-        )
+        try:
+            job = self.runtime.create_job(
+                agent,
+                name=name,
+                parent_job=parent,
+                warmup_code=text.warmup,
+                message=text.message,
+                shared_vars={key: self._value(value) for key, value in text.locals.items()},
+            )
+        except (SyntaxError, ValueError) as reason:
+            # Warmup that cannot be read: no job exists (behaviour 7.1).
+            raise _Refused(reason) from reason
         if text.subtask is not None:
             self.handles[text.subtask] = create_sub_task(job, id=text.subtask)
 
@@ -201,6 +213,13 @@ class _Run:
             )
 
     def _act(self, event: Event) -> None:
+        try:
+            self._do(event)
+        except (AttributeError, RuntimeError, ValueError) as reason:
+            # What the application that causes the event would see: a second completion, a missing method.
+            raise _Refused(reason) from reason
+
+    def _do(self, event: Event) -> None:
         match event.action:
             case "resolve":
                 self.world.events.resolve(event.resolve, event.value)
@@ -243,10 +262,13 @@ class _Run:
         outcome: RunOutcome | None = None
         with forbid_network() as guard, frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()):
             try:
+                self._schedule()
                 outcome = self.runtime.run(self.scenario.until)
                 self.llm.check_finished()
             except BadInput:
                 raise
+            except _Refused as refusal:
+                error = RunError(type=type(refusal.reason).__name__, message=str(refusal.reason))
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
         if guard.attempts and error is None:
@@ -262,8 +284,13 @@ class _Run:
 
 
 def _budget(scenario: Scenario) -> ExecutionBudget:
-    said = {key: getattr(scenario.budget, key) for key in scenario.budget.model_fields_set}
-    return ExecutionBudget(**said)
+    return _shared_budget(**{key: getattr(scenario.budget, key) for key in sorted(scenario.budget.model_fields_set)})
+
+
+@cache
+def _shared_budget(**limits: int) -> ExecutionBudget:
+    """Return one budget per set of limits: it starts anew with every block, and its helpers are costly to make."""
+    return ExecutionBudget(**limits)
 
 
 def measured(request: ChatRequest, content: str) -> tuple[int, int]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from statek_sim.errors import BadScenario
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule
-from statek_sim.harness.preset import load_preset
+from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.condition import Condition, TextMatch
 from statek_sim.providers.script import (
@@ -40,14 +41,21 @@ def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSetti
     """
     chosen = preset or scenario.preset
     place = scenario.path.parent / chosen
-    environ = dict(load_preset(str(place) if place.is_file() else chosen).values)
-    settings = StatekSettings.from_env(environ)
+    if chosen in BUILT_IN and not place.is_file():
+        settings = _built_in_settings(chosen)
+    else:
+        settings = StatekSettings.from_env(load_preset(str(place) if place.is_file() else chosen).values)
     if not scenario.settings:
         return settings
     try:
         return StatekSettings(**{**settings.model_dump(exclude_unset=True), **scenario.settings})
     except Exception as error:
         raise BadScenario(f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {error}") from error
+
+
+@cache
+def _built_in_settings(name: str) -> StatekSettings:
+    return StatekSettings.from_env(load_preset(name).values)
 
 
 def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> LLM_Harness:
@@ -82,8 +90,8 @@ def load_attribute(scenario: Scenario, name: str) -> Any:
     where = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}"
     try:
         found: Any = importlib.import_module(module_name)
-    except ImportError as error:
-        raise BadScenario(f"{where}: {name!r} cannot be imported: {error}") from error
+    except Exception as error:  # importing runs the user's code
+        raise BadScenario(f"{where}: {name!r} cannot be imported: {type(error).__name__}: {error}") from error
     for part in path.split("."):
         try:
             found = getattr(found, part)

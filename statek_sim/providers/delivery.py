@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, Literal, assert_never
+from typing import Final, assert_never
 
 from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout
 from statek_sim.providers.http_status import http_error_text

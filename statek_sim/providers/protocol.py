@@ -8,7 +8,6 @@ from typing import Literal, Protocol
 
 from statek_sim.values import JSON, Message, ToolSpec
 
-
 ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
 """STATEK's chat styles by name."""
 

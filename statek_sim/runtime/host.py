@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from statek_sim.clock import Clock
+from statek_sim.runtime.chat_style import ChatStyle
 from statek_sim.semantics import Profile
 from statek_sim.trace import Trace
 
@@ -16,7 +17,7 @@ class Host(Protocol):
 
     trace: Trace
     profile: Profile
-    default_chat_style: str | None
+    default_chat_style: ChatStyle | None
     console_tag: str | None
     default_difficulty: str
 

@@ -23,10 +23,10 @@ from statek_sim.runtime.host import Host
 from statek_sim.runtime.llm_usage import LLM_Usage
 from statek_sim.runtime.notifications import Inbox
 from statek_sim.runtime.pyenv import ConsoleError, ErrorKind, PyEnv
+from statek_sim.runtime.shown import shown
 from statek_sim.runtime.signals import Signal
 from statek_sim.runtime.status import JobStatus, advance
 from statek_sim.runtime.warmup_code import WarmupBlock
-from statek_sim.sandbox.llm_repr import llm_repr
 
 if TYPE_CHECKING:
     from statek_sim.runtime.agents import Agent
@@ -86,6 +86,7 @@ class Job:
         "__weakref__",
         "awaited_result",
         "chat_log",
+        "chat_style",
         "counters",
         "created_at",
         "done_signal",
@@ -119,6 +120,7 @@ class Job:
         self.id = job_id
         self.job_def = job_def
         self.parent_job = parent_job
+        self.chat_style = job_def.chat_style if job_def.chat_style is not None else host.default_chat_style
         self.status = JobStatus.READY
         self.py_env = PyEnv()
         self.chat_log: list[ChatItem] = []
@@ -159,14 +161,6 @@ class Job:
     def trace(self) -> events.JobTrace:
         """The events of this job."""
         return self.host.trace.of_job(self.id)
-
-    @property
-    def chat_style(self) -> ChatStyle | None:
-        """The job's chat style, else the default of the settings."""
-        if self.job_def.chat_style is not None:
-            return self.job_def.chat_style
-        default = self.host.default_chat_style
-        return None if default is None else ChatStyle(default)
 
     # -- lifecycle ---------------------------------------------------------------------------------------------
 
@@ -368,7 +362,7 @@ class Job:
         handler = ErrorHandler(error_handler, context)
         self.error_handlers.append(handler)
         self.host.trace.add(
-            events.HandlerRegistered(self.host.clock.now(), self.id, handler.name, llm_repr(context))
+            events.HandlerRegistered(self.host.clock.now(), self.id, handler.name, shown(context))
         )
 
     def add_error_handlers_from(self, parent_job: Job) -> None:
@@ -379,7 +373,7 @@ class Job:
         """Run every registered handler once, oldest first, after clearing the list (003)."""
         handlers, self.error_handlers = self.error_handlers, []
         for handler in handlers:
-            context = llm_repr(handler.context)
+            context = shown(handler.context)
             failure = handler(error)
             failed = None if failure is None else f"{type(failure).__name__}: {failure}"
             self.host.trace.add(
@@ -407,16 +401,16 @@ class Job:
 
     def trace_tool_call(self, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         """Record that a tool begins to run."""
-        shown = [_argument(value) for value in args]
-        shown += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
+        told = [_argument(value) for value in args]
+        told += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
         via, self.tool_via = self.tool_via, "code"
-        self.host.trace.add(events.ToolCalled(self.host.clock.now(), self.id, name, ", ".join(shown), via))
+        self.host.trace.add(events.ToolCalled(self.host.clock.now(), self.id, name, ", ".join(told), via))
 
     def trace_tool_end(self, name: str, *, result: object = None, error: Exception | None = None) -> None:
         """Record that a tool ended, with its result or its error."""
-        shown = None if error is not None else llm_repr(result)
+        told = None if error is not None else shown(result)
         text = None if error is None else f"{type(error).__name__}: {error}"
-        self.host.trace.add(events.ToolReturned(self.host.clock.now(), self.id, name, shown, text))
+        self.host.trace.add(events.ToolReturned(self.host.clock.now(), self.id, name, told, text))
         self.host.tool_returned(self, name)
 
     def trace_delivery(self, body: str, media: str | None) -> None:
@@ -446,7 +440,7 @@ class _LatestInput:
 
 
 def _argument(value: object) -> str:
-    return repr(value) if isinstance(value, str) else llm_repr(value)
+    return repr(value) if isinstance(value, str) else shown(value)
 
 
 def _without_addresses(text: str) -> str:

@@ -79,7 +79,7 @@ class Runtime:
         self.settings = settings or StatekSettings()
         self.clock = clock or VirtualClock()
         self.trace = Trace(profile=self.profile.name, seed=seed)
-        self.default_chat_style = _style_name(self.settings.chat_style)
+        self.default_chat_style = _default_style(self.settings.chat_style)
         self.console_tag = self.settings.xml_box_console or None
         self.default_difficulty = str(self.settings.statek_default_difficulty)
         self._ids = IdSource()
@@ -304,8 +304,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(word.strip() for word in text.split(",") if word.strip())
 
 
-def _style_name(style: object) -> str | None:
-    return None if style is None else parse_chat_style(str(style)).value
+def _default_style(style: object) -> ChatStyle | None:
+    return None if style is None else parse_chat_style(str(style))
 
 
 def _chat_style(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:

@@ -81,8 +81,8 @@ class SubTaskHandler:
 
     def _trace(self, result: object, error: str | None) -> None:
         host = self.job.host
-        shown = None if error is not None else str(self)
-        host.trace.add(events.SubtaskCompleted(host.clock.now(), self.job.id, self.id or "", shown, error))
+        told = None if error is not None else str(self)
+        host.trace.add(events.SubtaskCompleted(host.clock.now(), self.job.id, self.id or "", told, error))
 
     def _label(self) -> str:
         return "" if self.id is None else f" id={self.id}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from statek_sim.runtime.tools import injected
 from statek_sim.runtime.workspace import print_function
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.helpers import build_helpers, sandbox_builtins
-from statek_sim.sandbox.modules import sandbox_modules
+from statek_sim.sandbox.modules import SandboxModule, sandbox_modules
 from statek_sim.sandbox.policy import SandboxPolicy
 
 if TYPE_CHECKING:
@@ -39,12 +39,11 @@ class Toolbox:
         self.tools: dict[str, Callable[..., Any]] = {}
         for function in (*tools, *system_tools):
             self.tools.setdefault(function.__name__, injected(function))
-        modules = sandbox_modules(clock, budget)
         self._base: dict[str, object] = {
             **context,
             **self.tools,
-            **build_helpers(budget, resolve=resolve, call=smart_call, clock=clock),
-            "__builtins__": sandbox_builtins(policy, modules, budget),
+            **_helpers(budget),
+            "__builtins__": sandbox_builtins(policy, _ModulesOnDemand(clock, budget), budget),
         }
 
     def namespace(self, job: Job, execution: Execution) -> dict[str, object]:
@@ -69,6 +68,35 @@ class Toolbox:
         function = self.tools.get(name)
         hidden = bool(getattr(function, "tool_hidden", False)) if function else name in self._policy.blocked_tools
         return self._policy.restricted and hidden and name not in self._policy.allowed_tools
+
+
+@lru_cache(maxsize=8)
+def _helpers(budget: ExecutionBudget) -> Mapping[str, object]:
+    """Return what compiled code refers to; it depends on the budget it charges and on nothing else."""
+    return build_helpers(budget, resolve=resolve, call=smart_call)
+
+
+class _ModulesOnDemand(Mapping[str, SandboxModule]):
+    """The importable modules, made when code first imports one; most code imports none."""
+
+    def __init__(self, clock: Clock, budget: ExecutionBudget) -> None:
+        self._clock = clock
+        self._budget = budget
+        self._made: Mapping[str, SandboxModule] | None = None
+
+    def _modules(self) -> Mapping[str, SandboxModule]:
+        if self._made is None:
+            self._made = sandbox_modules(self._clock, self._budget)
+        return self._made
+
+    def __getitem__(self, name: str) -> SandboxModule:
+        return self._modules()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules())
+
+    def __len__(self) -> int:
+        return len(self._modules())
 
 
 @lru_cache(maxsize=256)

@@ -76,14 +76,21 @@ def _mark(wrapper: Any, *, system: bool, target: object, hidden: bool) -> Any:
     return wrapper
 
 
-def _require_kwargs(function: Callable[..., object], kind: str) -> inspect.Signature:
-    signature = inspect.signature(function)
-    if not any(p.kind == inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values()):
+def _require_kwargs(function: Callable[..., object], kind: str) -> None:
+    if not _takes_any_keyword(function):
         raise BadTool(
             f"Function '{function.__name__}' must accept **kwargs to be used as a {kind}. "
-            f"Current signature: {signature}"
+            f"Current signature: {inspect.signature(function)}"
         )
-    return signature
+
+
+def _takes_any_keyword(function: Callable[..., object]) -> bool:
+    """Return whether a function has `**kwargs`; what it wraps decides, as for `inspect.signature`."""
+    code = getattr(function, "__code__", None)
+    if code is not None and not hasattr(function, "__wrapped__"):
+        # Reading a signature takes 30 times as long.
+        return bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return any(p.kind == inspect.Parameter.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
 
 
 def _run_tool(
@@ -176,6 +183,9 @@ def _plain_types(hint: object) -> tuple[type, ...]:
 
 def accepts_local_context(function: Callable[..., object]) -> bool:
     """Return whether a callable takes STATEK's injected `_local_context`."""
+    if hasattr(function, "tool_hidden"):
+        # A tool: `@tool` has made sure.
+        return True
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -203,7 +213,8 @@ def subtask_wrapper(
     function: F, finish: Callable[[Any, object], Any], *, system: bool, target: object, return_type: type
 ) -> F:
     """Wrap a subtask factory: `finish(result, id)` turns what it returned into a handler (behaviour 9)."""
-    signature = _require_kwargs(function, "subtask")
+    _require_kwargs(function, "subtask")
+    signature = inspect.signature(function)
     if "id" in signature.parameters:
         raise BadTool(
             f"Function '{function.__name__}' cannot define parameter 'id'; "

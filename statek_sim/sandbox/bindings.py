@@ -9,22 +9,25 @@ _SCOPES: Final = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, a
 _COMPREHENSIONS: Final = frozenset({ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
 
 
-def bound_names(statement: ast.stmt) -> tuple[str, ...]:
-    """Return the names that `statement` may bind or delete in its own scope, in the order they first appear.
+def bound_names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names that `statement` may bind or delete in its own scope, and those it binds as globals.
 
-    Names that functions defined in it declare `global` are included. No name is left out; some may stay unbound.
+    Global are names that functions in it declare so, and those that `:=` binds inside a comprehension. Both tuples
+    are in order of first appearance; no name is left out, some may stay unbound.
     """
     found: dict[str, None] = {}
+    as_global: dict[str, None] = {}
     # What is still to be visited, last first, and whether it stands in the statement's own scope.
     pending: list[tuple[Any, bool]] = [(statement, True)]
     while pending:
         node, own_scope = pending.pop()
         kind = type(node)
-        if kind is ast.Global or own_scope:
-            for name in _bound_by(kind, node):
-                found[name] = None
+        if kind is ast.Global:
+            as_global.update(dict.fromkeys(node.names))
+        elif own_scope:
+            found.update(dict.fromkeys(_bound_by(kind, node)))
         if kind in _COMPREHENSIONS:
-            pending.extend(_outer_bindings(node, own_scope=own_scope))
+            as_global.update(dict.fromkeys(_outer_bindings(node) if own_scope else ()))
             continue
         for field in reversed(node._fields):
             value = getattr(node, field, None)
@@ -33,14 +36,12 @@ def bound_names(statement: ast.stmt) -> tuple[str, ...]:
                 pending.extend((item, inside) for item in reversed(value) if isinstance(item, ast.AST))
             elif isinstance(value, ast.AST) and value._fields:
                 pending.append((value, inside))
-    return tuple(found)
+    return tuple(found), tuple(as_global)
 
 
 def _bound_by(kind: type[ast.AST], node: Any) -> list[str]:
     if kind is ast.Name:
         return [] if type(node.ctx) is ast.Load else [node.id]
-    if kind is ast.Global:
-        return list(node.names)
     if kind is ast.alias:
         return [node.asname or node.name.partition(".")[0]]
     if kind in _NAMED:
@@ -55,7 +56,6 @@ _NAMED: Final = frozenset(
 )
 
 
-def _outer_bindings(comprehension: ast.AST, *, own_scope: bool) -> list[tuple[Any, bool]]:
+def _outer_bindings(comprehension: ast.AST) -> list[str]:
     """Loop variables stay inside a comprehension; `:=` binds outside."""
-    named = (node for node in ast.walk(comprehension) if isinstance(node, ast.NamedExpr))
-    return [(node.target, own_scope) for node in named][::-1]
+    return [node.target.id for node in ast.walk(comprehension) if isinstance(node, ast.NamedExpr)]

@@ -166,9 +166,13 @@ def _tabs(text: Value) -> int:
     return sum(char in ("\t", 9) for char in text)
 
 
+def _occurrences(text: Value, part: Value) -> int:
+    return int(text.count(part))
+
+
 def _replacing(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
     if len(args) >= 2 and isinstance(owner, str | bytes) and type(args[0]) is type(args[1]) is type(owner):
-        found = owner.count(args[0])
+        found = _occurrences(owner, args[0])
         limit = args[2] if len(args) > 2 else kwargs.get("count", -1)
         if isinstance(limit, int) and limit >= 0:
             found = min(found, limit)

@@ -21,13 +21,16 @@ class Statement:
     """One top-level statement.
 
     Executing `code` in a namespace with the helpers runs it; an expression leaves its value under `_statek_result`.
-    `is_print` marks a bare `print(...)`, whose None is not shown. `binds` are the names that it may bind or delete.
+    `is_print` marks a bare `print(...)`, whose None is not shown. `binds` are the names that it may bind or delete
+    as its own. `global_binds` are those it may bind as globals, from inside functions and comprehensions: STATEK does
+    not keep them, and a name that was its own before gets its old value back after the statement.
     """
 
     code: CodeType
     is_expression: bool
     is_print: bool
     binds: tuple[str, ...]
+    global_binds: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +54,14 @@ def compile_block(source: str, policy: SandboxPolicy) -> CompiledBlock:
 
 
 def _compiled(statement: ast.stmt) -> Statement:
-    binds = bound_names(statement)
+    binds, global_binds = bound_names(statement)
     is_print = (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Call)
         and isinstance(statement.value.func, ast.Name)
         and statement.value.func.id == "print"
     )
-    return Statement(_code_of(statement), isinstance(statement, ast.Expr), is_print, binds)
+    return Statement(_code_of(statement), isinstance(statement, ast.Expr), is_print, binds, global_binds)
 
 
 def _code_of(statement: ast.stmt) -> CodeType:

@@ -88,13 +88,15 @@ def sandbox_builtins(
 def _calling(guard: CallGuard, call: Callable[..., Value]) -> Callable[..., Value]:
     prepare = guard.prepare
 
-    def call_helper(function: Value, /, *args: Value, **kwargs: Value) -> Value:
-        if type(function) is not FunctionType:
-            args = prepare(function, args, kwargs)
-        result = call(function, args, kwargs)
+    def call_helper(func: Value, *args: Value, **kwargs: Value) -> Value:
+        if type(func) is not FunctionType:
+            args = prepare(func, args, kwargs)
+        result = call(func, args, kwargs)
         kind = type(result)
         return stable_set(result) if kind is set or kind is frozenset else result
 
+    # Agents meet the name when they spread a non-mapping, or pass an argument named `func`.
+    call_helper.__module__, call_helper.__qualname__ = "statek.executors.utils", "_smart_call"
     return call_helper
 
 
@@ -171,6 +173,7 @@ def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
     return {transform.TEXT: text, transform.FORMAT: formatted}
 
 
+@functools.lru_cache(maxsize=8)
 def _paid_builtins(budget: ExecutionBudget) -> dict[str, object]:
     lazy = LazyTypes(budget, CallGuard(budget).guarded).builtins()
     functions: dict[str, Callable[..., Value]] = {
@@ -178,9 +181,9 @@ def _paid_builtins(budget: ExecutionBudget) -> dict[str, object]:
         "pow": numbers.paid_pow(budget),
         "divmod": numbers.paid_divmod(budget),
         "round": numbers.paid_round(budget),
-        "repr": lambda value, /: paid_repr(budget, value),
-        "format": lambda value, spec="", /: paid_format(budget, value, spec),
-        "hash": lambda value, /: stable_hash(value),
+        "repr": lambda *args: paid_repr(budget, *args) if len(args) == 1 else repr(*args),
+        "format": lambda *args: paid_format(budget, *args) if len(args) in (1, 2) else format(*args),
+        "hash": lambda *args: stable_hash(*args) if len(args) == 1 else hash(*args),
         "iter": lazy.pop("iter"),  # type: ignore[dict-item]  # the one that is a function
         "all": _paying_to_walk(budget, all),
         "any": _paying_to_walk(budget, any),

@@ -20,7 +20,6 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any, Final, Never, final
 from weakref import WeakSet
@@ -76,7 +75,7 @@ class SandboxModule:
         return f"<sandbox module {object.__getattribute__(self, '_name')}>"
 
 
-@lru_cache(maxsize=16)
+
 def sandbox_modules(clock: Clock, budget: ExecutionBudget) -> Mapping[str, SandboxModule]:
     """Return every importable module by name, reading `clock` and charging `budget`."""
     replaced = _replacements(clock, budget)
@@ -192,4 +191,13 @@ def _operators(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
         countOf=searching(operator.countOf),
         indexOf=searching(operator.indexOf),
     )
-    return {name: function for name, function in exported.items() if name in EXPORTED_NAMES["operator"]}
+    return {
+        name: _for_two(function, getattr(operator, name))
+        for name, function in exported.items()
+        if name in EXPORTED_NAMES["operator"]
+    }
+
+
+def _for_two(paid: Callable[[Any, Any], Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave calls with too few or too many arguments to the real function, which says what is wrong."""
+    return lambda *args, **kwargs: real(*args, **kwargs) if kwargs or len(args) != 2 else paid(*args)

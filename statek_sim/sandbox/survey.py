@@ -65,7 +65,9 @@ def survey(tree: ast.Module) -> Survey:
 
 
 def _is_plain_name(node: ast.Name) -> bool:
-    return _is_plain(node.id) and (isinstance(node.ctx, ast.Load) or node.id not in FORBIDDEN_FUNC_NAMES)
+    if node.id in FORBIDDEN_FUNC_NAMES:
+        return node.id == "print" and isinstance(node.ctx, ast.Load)
+    return _is_plain(node.id)
 
 
 def _is_plain_attribute(node: ast.Attribute) -> bool:

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
 from statek_sim.clock import Clock
+from statek_sim.sandbox.paid_function import PaidFunction
 
 
 class _StandsFor(type):
@@ -30,52 +31,27 @@ class _StandsFor(type):
 def virtual_datetime(clock: Clock) -> Any:
     """Return a `datetime` class whose present is `clock.wall()`."""
 
-    class VirtualDatetime(datetime, metaclass=_StandsFor):
-        _plain = datetime
+    def now(tz: tzinfo | None = None) -> datetime:
+        wall = clock.wall()
+        return wall if tz is None else wall.replace(tzinfo=UTC).astimezone(tz)
 
-        # Its constructor gives the plain class, so nothing else needs to.
-        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            return datetime(*args, **kwargs)
+    def fromtimestamp(timestamp: float, tz: tzinfo | None = None) -> datetime:
+        found = datetime.fromtimestamp(timestamp, UTC)
+        return found.replace(tzinfo=None) if tz is None else found.astimezone(tz)
 
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> Any:
-            wall = clock.wall()
-            return wall if tz is None else wall.replace(tzinfo=UTC).astimezone(tz)
-
-        @classmethod
-        def utcnow(cls) -> Any:
-            return clock.wall()
-
-        @classmethod
-        def today(cls) -> Any:
-            return clock.wall()
-
-        @classmethod
-        def fromtimestamp(cls, timestamp: float, tz: tzinfo | None = None) -> Any:
-            found = datetime.fromtimestamp(timestamp, UTC)
-            return found.replace(tzinfo=None) if tz is None else found.astimezone(tz)
-
-    return _named(VirtualDatetime, "datetime")
+    return _standing_for(datetime, now=now, utcnow=clock.wall, today=clock.wall, fromtimestamp=fromtimestamp)
 
 
 def virtual_date(clock: Clock) -> Any:
     """Return a `date` class whose today is that of `clock.wall()`."""
 
-    class VirtualDate(date, metaclass=_StandsFor):
-        _plain = date
+    def today() -> date:
+        return clock.wall().date()
 
-        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            return date(*args, **kwargs)
+    def fromtimestamp(timestamp: float) -> date:
+        return datetime.fromtimestamp(timestamp, UTC).date()
 
-        @classmethod
-        def today(cls) -> Any:
-            return clock.wall().date()
-
-        @classmethod
-        def fromtimestamp(cls, timestamp: float) -> Any:
-            return datetime.fromtimestamp(timestamp, UTC).date()
-
-    return _named(VirtualDate, "date")
+    return _standing_for(date, today=today, fromtimestamp=fromtimestamp)
 
 
 def virtual_strftime(clock: Clock) -> Callable[..., str]:
@@ -89,7 +65,12 @@ def virtual_strftime(clock: Clock) -> Callable[..., str]:
     return strftime
 
 
-def _named(kind: Any, name: str) -> Any:
-    kind.__name__ = kind.__qualname__ = name
-    kind.__module__ = "datetime"
-    return kind
+def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
+    """Return a class named like `plain` that makes instances of `plain`, with some of its class methods replaced."""
+
+    def make(_: type, *args: Any, **kwargs: Any) -> Any:
+        return plain(*args, **kwargs)
+
+    replaced = {name: PaidFunction(name, method) for name, method in methods.items()}
+    body = {"__new__": make, "__module__": "datetime", "_plain": plain, **replaced}
+    return _StandsFor(plain.__name__, (plain,), body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +97,9 @@ def _acceptable(mismatch: Mismatch) -> bool:
     for key in reversed(mismatch.keypath):
         written = {str(key): written}
     try:
+        # The format must know the value, and a file must be able to hold it.
         Expect.model_validate(written)
+        json.dumps(written, ensure_ascii=False).encode("utf-8")
     except ValueError:
         return False
     return True

@@ -3,13 +3,13 @@
 They are written against a `ToolApi`, so that the same tools run on this runtime and on the real package.
 """
 
-from __future__ import annotations
-
+# No postponed annotations here: STATEK reads the hints of tools as objects, not as text, when it decides whether
+# a string argument names a variable.
 import asyncio
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Final, Protocol, TypeVar, overload
 
 from statek_sim.world.events import ExternalEvent
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem
@@ -69,16 +69,29 @@ class ToolApi:
     agents: Mapping[str, Any]
 
 
-def world_tools(world: World, api: ToolApi) -> dict[str, Callable[..., Any]]:
-    """Return every built-in tool by name."""
-    tools = [
-        *_claiming_tools(world, api),
-        *_item_tools(world, api),
-        *_waiting_tools(world, api),
-        *_plain_tools(world, api),
-        *_delegation_tools(api),
-    ]
-    return {function.__name__: function for function in tools}
+class WorldTools(Mapping[str, Callable[..., Any]]):
+    """Every built-in tool by name, and the runtime's own `extra` ones.
+
+    A group of tools is made when one of them is first asked for.
+    """
+
+    def __init__(self, world: World, api: ToolApi, *, extra: Iterable[Callable[..., Any]] = ()) -> None:
+        self._world = world
+        self._api = api
+        self._made: dict[str, Callable[..., Any]] = {function.__name__: function for function in extra}
+        self._names = (*self._made, *_GROUP_OF)
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name not in self._made:
+            made = _GROUP_OF[name](self._world, self._api)
+            self._made.update({function.__name__: function for function in made})
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def _claiming_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
@@ -249,8 +262,6 @@ def _waiting_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
         """Tell whether a future is not ready yet, without waiting for it."""
         return not future.check_condition()
 
-    # STATEK compares the annotation's name; the class itself is what a user would write.
-    is_waiting.__annotations__["future"] = api.future
     return [wait_for, wait_for_pair, wait_for_any, wait_for_all, is_waiting]
 
 
@@ -308,7 +319,7 @@ def _plain_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
     return [note, echo, say, fail, note_and_refuse, slow_echo, read_clock, reset_everything, read_records]
 
 
-def _delegation_tools(api: ToolApi) -> list[Callable[..., Any]]:
+def _delegation_tools(_: World, api: ToolApi) -> list[Callable[..., Any]]:
     @api.subtask
     def start_subtask(role: str, **kwargs: Any) -> Any:
         """Hand a task to another agent."""
@@ -325,6 +336,34 @@ def _delegation_tools(api: ToolApi) -> list[Callable[..., Any]]:
         return api.delegate_task(api.agents[role], parent_job=api.get_current_job())
 
     return [start_subtask, finish_subtask, delegate]
+
+
+_GROUPS: Final = {
+    _claiming_tools: (
+        "fetch_next_item",
+        "claim_or_release",
+        "claim_unguarded",
+        "claim_with_failing_cleanup",
+        "claim_without_cleanup",
+        "fetch_status",
+        "wait_for_next_item",
+    ),
+    _item_tools: ("process_item", "add_item", "item_status"),
+    _waiting_tools: ("wait_for", "wait_for_pair", "wait_for_any", "wait_for_all", "is_waiting"),
+    _plain_tools: (
+        "note",
+        "echo",
+        "say",
+        "fail",
+        "note_and_refuse",
+        "slow_echo",
+        "read_clock",
+        "reset_everything",
+        "read_records",
+    ),
+    _delegation_tools: ("start_subtask", "finish_subtask", "delegate"),
+}
+_GROUP_OF: Final = {name: group for group, names in _GROUPS.items() for name in names}
 
 
 def ready_items(world: World) -> int:

@@ -137,6 +137,7 @@ def test_a_value_is_written_where_it_belongs(
         Mismatch(("jobs", "main", "locals", "m"), 1, ABSENT),
         Mismatch(("jobs", "main", "stop"), "exit", "a reason the format does not know"),
         Mismatch(("jobs", "main", "locals", "m"), 1.0, float("nan")),
+        Mismatch(("jobs", "main", "console"), [], ["half a \ud83d"]),
     ],
 )
 def test_what_has_no_value_to_take_over_is_left(tmp_path: Path, mismatch: Mismatch) -> None:

@@ -1,0 +1,63 @@
+"""What there is, as lines of text: suites, statements and their proofs, profiles, presets."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from statek_sim.harness.preset import BUILT_IN, load_preset
+from statek_sim.scenario.schema import Scenario
+from statek_sim.scenario.statements import Coverage, Statement
+from statek_sim.semantics import PROFILES
+from statek_sim.suite.profile_rules import profile_rules
+
+_WIDTH: Final = 100
+"""Columns to which sentences are wrapped."""
+
+
+def suite_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
+    """Yield a table of suites with their numbers of scenarios and of runs (scenarios times profiles)."""
+    suites: dict[str, list[Scenario]] = {}
+    for scenario in scenarios:
+        suites.setdefault(scenario.suite, []).append(scenario)
+    width = max(map(len, (*suites, "suite", "total")))
+    yield f"{'suite':<{width}}  scenarios  runs"
+    for name, members in (*suites.items(), ("total", scenarios)):
+        runs = sum(len(scenario.profiles) for scenario in members)
+        yield f"{name:<{width}}  {len(members):>9}  {runs:>4}"
+
+
+def statement_lines(statements: Iterable[Statement], coverage: Coverage) -> Iterator[str]:
+    """Yield every normative statement and below it the scenarios that prove it."""
+    for statement in statements:
+        yield f"{statement.id}  {statement.document} {statement.section}: {statement.text}"
+        yield f"      {', '.join(coverage.proven.get(statement.id, ())) or 'NOT PROVEN'}"
+    proven = len(coverage.proven)
+    yield f"{proven} of {proven + len(coverage.missing)} statements proven"
+
+
+def coverage_problems(coverage: Coverage) -> Iterator[str]:
+    """Yield what is wrong with a coverage that is not complete."""
+    for scenario_id, statement_id in coverage.unknown:
+        yield f"{scenario_id}: proves {statement_id}, which is no statement"
+    if coverage.missing:
+        yield f"no scenario proves {', '.join(coverage.missing)}"
+
+
+def profile_lines() -> Iterator[str]:
+    """Yield a table of the rules on which the behaviour profiles differ, each with its sentence below."""
+    rules = profile_rules()
+    rows = [("rule", *PROFILES), *((rule.name, *rule.values) for rule in rules)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row, doc in zip(rows, ("", *(rule.doc for rule in rules)), strict=True):
+        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        yield from textwrap.wrap(doc, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+
+
+def preset_lines() -> Iterator[str]:
+    """Yield the built-in presets with the variables that each sets."""
+    for name in BUILT_IN:
+        yield name
+        for variable, value in load_preset(name).values.items():
+            yield f"  {variable}={value}"
