@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -31,14 +33,14 @@ def main() -> int:
     """Run the chosen benchmarks; return 0, 1 when `--check` finds a goal missed, or 2 when one could not run."""
     arguments = _parse()
     console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
-    try:
-        entries = _measure(arguments.only, arguments.runs, Console(stderr=True))
-    except BenchError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 2
+    entries, problems = _measure(arguments.only, arguments.runs, Console(stderr=True))
     console.print(_table(entries, arguments.runs))
     records = [entry.record() for entry in entries]
     arguments.output.write_text(json.dumps(records, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    for problem in problems:
+        print(f"bench: {problem}", file=sys.stderr)
+    if problems:
+        return 2
     return int(arguments.check and any(entry.reached is False for entry in entries))
 
 
@@ -56,19 +58,28 @@ def _parse() -> argparse.Namespace:
     return arguments
 
 
-def _measure(names: list[str], runs: int, progress: Console) -> list[Entry]:
+def _measure(names: list[str], runs: int, progress: Console) -> tuple[list[Entry], list[BenchError]]:
+    """Return what could be measured, and why the rest could not."""
     entries: list[Entry] = []
+    problems: list[BenchError] = []
+    for title, measure in _plan(names, runs):
+        progress.print(title)
+        try:
+            entries += measure()
+        except BenchError as problem:
+            problems.append(problem)
+    return entries, problems
+
+
+def _plan(names: list[str], runs: int) -> Iterator[tuple[str, Callable[[], Iterable[Entry]]]]:
     contests = [contest for contest in CONTESTS if contest.workload in names]
-    if contests:
-        peer = theirs(ensure_peer())
-        for contest in contests:
-            progress.print(f"{contest.workload} {contest.size:,}: {runs} runs on each side")
-            entries += run_contest(contest, ours(), peer, runs)
+    peer = theirs(ensure_peer()) if contests else None
+    for contest in contests:
+        title = f"{contest.workload} {contest.size:,}: {runs} runs on each side"
+        yield title, partial(run_contest, contest, ours(), peer, runs)
     for solo in SOLOS:
         if solo.name in names:
-            progress.print(f"{solo.name}: {runs} runs")
-            entries += solo.entries(ours(), runs)
-    return entries
+            yield f"{solo.name}: {runs} runs", partial(solo.entries, ours(), runs)
 
 
 def _table(entries: list[Entry], runs: int) -> Table:

@@ -32,9 +32,9 @@ class Side:
     python: Path
     module: str
 
-    def measure(self, workload: str, size: int) -> Measurement:
-        """Run one workload in a fresh process, in an empty directory, and return what it measured."""
-        command = [str(self.python), "-W", "ignore", "-m", self.module, workload, str(size)]
+    def measure(self, *arguments: str | int) -> Measurement:
+        """Run the module in a fresh process, in an empty directory, and return what it measured."""
+        command = [str(self.python), "-W", "ignore", "-m", self.module, *map(str, arguments)]
         with tempfile.TemporaryDirectory(prefix="bench-") as directory:
             finished = run_clean(command, Path(directory))
         if finished.returncode:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,6 @@ from pytest_statek.item import ScenarioItem
 from pytest_statek.options import SCENARIO_SUFFIXES
 from pytest_statek.plan import Plan
 from statek_sim.scenario.load import LoadResult, load_paths
-from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites, chosen
 
 _BUILT_IN: Final = "statek_suites"
@@ -34,11 +34,25 @@ class ScenarioFile(pytest.Collector):
         problems = [problem for problem in self._loaded.problems if _same(problem.path, self.path)]
         if problems:
             raise self.CollectError("\n".join(map(str, problems)))
-        for scenario, profile in chosen(self._scenarios(), profiles=self._plan.profiles or None):
+        own = [scenario for scenario in self._loaded.scenarios if _same(scenario.path, self.path)]
+        for scenario, profile in chosen(own, profiles=self._plan.profiles or None):
             yield ScenarioItem.from_parent(self, scenario=scenario, profile=profile, plan=self._plan)
 
-    def _scenarios(self) -> list[Scenario]:
-        return [scenario for scenario in self._loaded.scenarios if _same(scenario.path, self.path)]
+
+class ScenarioFolder(pytest.Directory):
+    """Scenario files of one folder. A node of its own so that pytest loads the folder's conftest."""
+
+    def __init__(self, *, files: Sequence[Path], loaded: LoadResult, plan: Plan, **node: Any) -> None:
+        # Any: as above.
+        super().__init__(**node)
+        self._files = files
+        self._loaded = loaded
+        self._plan = plan
+
+    def collect(self) -> Iterable[ScenarioFile]:
+        """Yield the files in their given order."""
+        for path in self._files:
+            yield _file_node(self, path, self._loaded, self._plan)
 
 
 class ScenarioCollection:
@@ -46,7 +60,6 @@ class ScenarioCollection:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._loaded: LoadResult | None = None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
@@ -65,25 +78,34 @@ class ScenarioCollection:
             return None
         here = parent.config.invocation_params.dir
         shown = file_path.relative_to(here) if file_path.is_relative_to(here) else file_path
-        return self._node(parent, file_path, load_paths([shown]))
+        return _file_node(parent, file_path, load_paths([shown]), self._plan)
 
-    def _planned(self, session: pytest.Session) -> list[ScenarioFile]:
-        if self._loaded is None:
-            # All at once: an id is unique over everything that is loaded.
-            self._loaded = load_paths(self._plan.files)
+    def _planned(self, session: pytest.Session) -> Iterator[ScenarioFolder]:
+        # All at once: an id is unique over everything that is loaded.
+        loaded = load_paths(self._plan.files)
         here = session.config.invocation_params.dir
         paths = [Path(os.path.normpath(here / file)) for file in self._plan.files]
-        return [self._node(session, path, self._loaded) for path in paths if not session.isinitpath(path)]
+        named = [path for path in paths if not session.isinitpath(path)]
+        for folder, files in groupby(named, lambda path: path.parent):
+            yield ScenarioFolder.from_parent(
+                session,
+                path=folder,
+                nodeid=node_id(folder, session.config.rootpath),
+                files=list(files),
+                loaded=loaded,
+                plan=self._plan,
+            )
 
-    def _node(self, parent: pytest.Collector, path: Path, loaded: LoadResult) -> ScenarioFile:
-        nodeid = node_id(path, parent.config.rootpath)
-        return ScenarioFile.from_parent(
-            parent, name=path.name, path=path, nodeid=nodeid, loaded=loaded, plan=self._plan
-        )
+
+def _file_node(parent: pytest.Collector, path: Path, loaded: LoadResult, plan: Plan) -> ScenarioFile:
+    nodeid = node_id(path, parent.config.rootpath)
+    return ScenarioFile.from_parent(
+        parent, name=path.name, path=path, nodeid=nodeid, loaded=loaded, plan=plan
+    )
 
 
 def node_id(path: Path, rootpath: Path) -> str:
-    """Return the id of a file: relative to the project, or of a built-in suite to the folder of suites."""
+    """Return a path as node ids say it: relative to the project, or for a built-in suite to all suites."""
     if path.is_relative_to(rootpath):
         return path.relative_to(rootpath).as_posix()
     suites = builtin_suites()

@@ -45,7 +45,7 @@ def statek_runtime(_statek_lab: Lab) -> Runtime:
 
 @pytest.fixture
 def statek_clock(_statek_lab: Lab) -> VirtualClock:
-    """The virtual clock. `datetime.now()` and `time.time()` follow it unless the marker says otherwise."""
+    """The virtual clock. `datetime.now()` and `date.today()` follow it unless the marker says otherwise."""
     return _statek_lab.clock
 
 

@@ -63,7 +63,8 @@ class ScenarioItem(pytest.Item):
     def runtest(self) -> None:
         """Run and compare."""
         self.result = run_one(self.scenario, self.profile, preset=self._plan.preset, seed=self._plan.seed)
-        self.ihook.pytest_statek_scenario_result(result=self.result)
+        # Not `ihook`: the built-in suites lie outside every conftest's folder.
+        self.config.hook.pytest_statek_scenario_result(result=self.result)
         if self.result.outcome is Outcome.FAILED:
             raise ScenarioFailed(self.result)
 

@@ -53,15 +53,27 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _check(lab: Lab, guard: NetworkGuard | None) -> None:
-    if guard is not None and guard.attempts:
-        first = guard.attempts[0]
-        place = first.host if first.port is None else f"{first.host} port {first.port}"
-        pytest.fail(
-            f"a real network connection to {place} was tried and refused, though nothing told this test so; answer it "
-            "with a scripted tool, or allow it with @pytest.mark.statek(allow_network=True)",
-            pytrace=False,
-        )
+    problem = _connection(guard) or _left_over(lab)
+    if problem is not None:
+        pytest.fail(problem, pytrace=False)
+
+
+def _connection(guard: NetworkGuard | None) -> str | None:
+    """Say which connection was tried, if any was."""
+    if guard is None or not guard.attempts:
+        return None
+    first = guard.attempts[0]
+    place = first.host if first.port is None else f"{first.host} port {first.port}"
+    return (
+        f"a real network connection to {place} was tried and refused; answer it with a scripted tool, "
+        "or allow it with @pytest.mark.statek(allow_network=True)"
+    )
+
+
+def _left_over(lab: Lab) -> str | None:
+    """Say which replies nobody asked for, if any are left."""
     try:
         lab.llm.check_finished()
     except UnusedReplies as error:
-        pytest.fail(str(error), pytrace=False)
+        return str(error)
+    return None

@@ -129,8 +129,8 @@ class _OnCommandLine:
 
     def __init__(self, config: pytest.Config) -> None:
         here = config.invocation_params.dir
-        # Absent when pytest only prints its help.
-        self.paths: list[str] = config.getoption("file_or_dir", [])
+        # Absent or None, by version, when pytest only prints its help.
+        self.paths: list[str] = config.getoption("file_or_dir", None) or []
         self.scenarios = [_absolute(path, here) for path in config.getoption("--statek-scenarios")]
         self.preset = _preset(config.getoption("--statek-preset"), here)
         self.profiles: tuple[str, ...] = tuple(config.getoption("--statek-profile"))

@@ -39,6 +39,10 @@ class Profile:
     """Whether queued notifications also reach the history before each LLM request (from 1.4.0), or only when
     the job would become DONE. Behaviour 9."""
 
+    notification_takes_console_position: Literal["queued", "delivered"]
+    """Which console output is shown before a notification: up to where it was queued (before 1.4.0; what the turn
+    printed after that is never shown), or up to where it is delivered. Behaviour 9, checked with 1.2.7."""
+
     internal_tools_offered: bool
     """Whether tools whose name starts with `_` are offered to the provider (before 1.3.0). Behaviour 0.1."""
 
@@ -63,6 +67,7 @@ V1_2: Final = Profile(
     waiting_job_is_dormant=False,
     plain_notifications=False,
     notifications_before_request=False,
+    notification_takes_console_position="queued",
     internal_tools_offered=True,
     difficulty_extends_tokens=False,
     latest_input_is_bound=False,
@@ -78,6 +83,7 @@ V1_4: Final = Profile(
     waiting_job_is_dormant=True,
     plain_notifications=True,
     notifications_before_request=True,
+    notification_takes_console_position="delivered",
     internal_tools_offered=False,
     difficulty_extends_tokens=True,
     latest_input_is_bound=True,
@@ -93,6 +99,7 @@ DOCS: Final = Profile(
     waiting_job_is_dormant=True,
     plain_notifications=True,
     notifications_before_request=True,
+    notification_takes_console_position="delivered",
     internal_tools_offered=False,
     difficulty_extends_tokens=True,
     latest_input_is_bound=True,

@@ -45,7 +45,8 @@ class Inbox:
         moved, self.pending = self.pending, []
         job = self._job
         for item in moved:
-            item.console_pos = job.console_pos
+            if job.host.profile.notification_takes_console_position == "delivered":
+                item.console_pos = job.console_pos
             job.log(item)
             kind, text = _describe(item)
             job.host.trace.add(events.Notified(job.host.clock.now(), job.id, kind, text, False))

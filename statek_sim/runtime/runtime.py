@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -155,11 +156,14 @@ class Runtime:
         job_params: Mapping[str, object],
     ) -> JobDef:
         # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
-        parsed = tuple(
-            block
+        own, agents = (
+            parse_warmup(source, bind_assignments=self.profile.as_tool_binds_assignment)
             for source in (warmup_code, agent.warmup)
-            for block in parse_warmup(source, bind_assignments=self.profile.as_tool_binds_assignment)
         )
+        for block in own:
+            # STATEK reads the names in it, to copy the caller's variables; the agent's warmup fails when it runs.
+            ast.parse(block.code)
+        parsed = (*own, *agents)
         return self._definitions.get(agent, parsed, _chat_style(agent, chat_style), locale, job_params)
 
     @property

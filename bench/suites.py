@@ -1,0 +1,43 @@
+"""The built-in suites, every scenario under every one of its profiles: `python -m bench.suites`.
+
+Prints one line of JSON, a `Measurement`; the clock starts after the imports and stops with the last comparison.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from bench.workload import Measurement
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.result import Outcome, ScenarioResult
+from statek_sim.suite.run import builtin_suites, run_suite
+
+
+def main() -> None:
+    """Load and run the suites and print the measurement; a scenario that fails ends it with its name."""
+    started = perf_counter()
+    results = list(run_suite(load_or_fail([builtin_suites()])))
+    seconds = perf_counter() - started
+    failed = [_name(result) for result in results if result.outcome is not Outcome.PASSED]
+    if failed:
+        raise SystemExit(f"{len(failed)} of {len(results)} scenario runs failed: {', '.join(failed)}")
+    measured = Measurement(
+        workload="suites",
+        size=len({result.scenario.id for result in results}),
+        seconds=seconds,
+        jobs=0,
+        steps=0,
+        bytes_sent=0,
+        bytes_received=0,
+        transcript=(),
+        extra={"runs": float(len(results))},
+    )
+    print(measured.to_line())
+
+
+def _name(result: ScenarioResult) -> str:
+    return f"{result.scenario.suite}/{result.scenario.id}[{result.profile}]"
+
+
+if __name__ == "__main__":
+    main()

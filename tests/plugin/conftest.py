@@ -1,0 +1,56 @@
+"""A small suite of scenarios, and runs of pytest on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# Loaded here once: every run in this process would otherwise import them anew.
+import statek_sim.reporting.markdown
+import statek_sim.reporting.terminal
+import statek_sim.suite.run
+import statek_sim.testing
+import statek_sim.wall_clock  # noqa: F401
+
+TURNS = """\
+suite: limits
+defaults:
+  agents: {worker: {}}
+scenarios:
+  - id: one-turn
+    title: a job that exits at once takes one turn
+    source: "000 What the Limits Mean"
+    proves: [H-01, H-02]
+    tags: [quick]
+    script: {worker: [{code: "exit('ok')"}]}
+    expect: {jobs: {main: {exit: ok, llm_calls: 1}}}
+  - id: one-turn-more
+    title: a job that exits at once takes two turns
+    profiles: [docs]
+    script: {worker: [{code: "exit('ok')"}]}
+    expect: {jobs: {main: {exit: ok, llm_calls: 2}}}
+"""
+
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def write(pytester: pytest.Pytester) -> Write:
+    """Writes a file of the project under test, folders included."""
+
+    def write_file(name: str, text: str) -> Path:
+        path = pytester.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    return write_file
+
+
+@pytest.fixture
+def suite(write: Write) -> Path:
+    """A file with two scenarios: one passes under three profiles, the other fails under `docs`."""
+    return write("scenarios/turns.yaml", TURNS)

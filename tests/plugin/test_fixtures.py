@@ -1,0 +1,332 @@
+"""The `statek_` fixtures and the marker, in tests of a user's own tools."""
+
+from __future__ import annotations
+
+import pytest
+
+IMPORTS = """\
+import datetime, socket, time
+import pytest
+from statek_sim import Agent, error_handler, tool
+from statek_sim.providers.function import FunctionLLM
+from statek_sim.providers.script import code, text
+from statek_sim.world.queue import QueueOwner, WorkItem
+
+"""
+
+CLAIM = '''\
+@pytest.fixture
+def claim(statek_queue):
+    @error_handler
+    def _release(context, error=None):
+        owner, item = context
+        if item.held_by(owner):
+            statek_queue.release(item)
+
+    @tool(error_handler=_release)
+    def claim(owner: QueueOwner, **kwargs):
+        """Claim the next item."""
+        return owner, statek_queue.claim_next(owner)
+
+    return claim
+
+'''
+
+
+def run(pytester: pytest.Pytester, source: str, *args: str, setup: str = "") -> pytest.RunResult:
+    """Run a test module of the project under test."""
+    pytester.makepyfile(test_it=IMPORTS + setup + source)
+    return pytester.runpytest("test_it.py", *args)
+
+
+def test_a_tool_test_reads_like_what_it_says(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+@pytest.mark.statek(items=["invoice-1"])
+def test_claim_is_released_when_the_harness_stops_the_job(statek_runtime, statek_llm, statek_queue, claim):
+    statek_llm.script(worker=[code("owner, item = claim(me)"), code("1/0"), code("1/0"), code("exit()")])
+    job = statek_runtime.create_job(Agent("worker", tools=[claim]), shared_vars={"me": QueueOwner("w-1")})
+    statek_runtime.run()
+    assert job.stop_reason == "max_consecutive_exceptions"
+    assert job.trace.tool_calls("claim")
+    assert [handler.name for handler in job.trace.handlers()] == ["_release"]
+    assert statek_queue.ready() == 1
+""",
+        setup=CLAIM,
+    )
+    result.assert_outcomes(passed=1)
+
+
+LEFT_OVER = """\
+def test_it(statek_runtime, statek_llm):
+    statek_llm.script(worker=[code("exit(1)"), code("exit(2)")])
+    statek_runtime.create_job(Agent("worker"))
+    statek_runtime.run()
+"""
+
+
+def test_replies_that_nobody_asked_for_fail_the_test(pytester: pytest.Pytester) -> None:
+    result = run(pytester, LEFT_OVER)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*reply 2 of 'worker'*"])
+    result.stdout.no_fnmatch_line("test_it.py:[0-9]*")
+
+
+def test_replies_left_over_by_a_test_that_failed_are_not_mentioned(pytester: pytest.Pytester) -> None:
+    result = run(pytester, LEFT_OVER + "    assert 1 == 2\n")
+    result.assert_outcomes(failed=1)
+    result.stdout.no_fnmatch_line("*reply 2*")
+
+
+def test_a_script_that_runs_out_points_at_the_test(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+def test_it(statek_runtime, statek_llm):
+    statek_llm.script(worker=[code("x = 1")])
+    statek_runtime.create_job(Agent("worker"))
+    statek_runtime.run()
+""",
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [">*statek_runtime.run()", "E *ScriptExhausted: job 'job-1'*", "test_it.py:11: *"]
+    )
+    result.stdout.no_fnmatch_line("*statek_sim/*.py*")
+
+
+def test_a_bug_in_a_test_double_keeps_its_traceback(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+def broken(request):
+    raise KeyError("oops")
+
+def test_it(statek_runtime, statek_llm):
+    statek_llm.use(FunctionLLM(broken))
+    statek_runtime.create_job(Agent("worker"))
+    statek_runtime.run()
+    assert statek_runtime.jobs[0].stop_reason == "exit"
+""",
+    )
+    result.assert_outcomes(failed=1)
+
+
+def test_a_run_without_script_says_how_to_give_one(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+def test_it(statek_runtime):
+    statek_runtime.create_job(Agent("worker"))
+    statek_runtime.run()
+""",
+    )
+    result.stdout.fnmatch_lines(["*the LLM has no script*statek_llm.script(worker=[[]...[]])*"])
+
+
+def test_a_second_script_goes_on_where_the_first_ended(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+def test_it(statek_runtime, statek_llm):
+    statek_llm.script(worker=[code("exit(1)")])
+    job = statek_runtime.create_job(Agent("worker"))
+    statek_runtime.run()
+    statek_llm.script([code("exit(2)")])
+    job.push_user_message("again")
+    statek_runtime.run()
+    assert (job.py_env.exit_status, len(statek_llm.requests)) == (2, 2)
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_the_marker_sets_profile_preset_limits_and_seed(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+@pytest.mark.statek(profile="1.2", preset="batch", limits={"max_turns": 2, "max_exceptions": None}, seed=7)
+def test_it(statek_runtime, statek_llm):
+    assert statek_runtime.profile.name == "1.2"
+    assert statek_runtime.trace.header["seed"] == 7
+    statek_llm.script([code("x = 1"), code("x = 2"), code("x = 3")])
+    job = statek_runtime.create_job(Agent("worker"))
+    statek_runtime.run()
+    assert (job.stop_reason, job.llm_calls) == ("max_turns", 3)
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_the_nearest_marker_wins_argument_by_argument(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+pytestmark = pytest.mark.statek(profile="1.4", seed=5)
+
+@pytest.mark.statek(profile="1.2")
+def test_it(statek_runtime):
+    assert (statek_runtime.profile.name, statek_runtime.trace.header["seed"]) == ("1.2", 5)
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_options_are_the_defaults_of_what_no_marker_says(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+def test_it(statek_runtime):
+    assert (statek_runtime.profile.name, statek_runtime.trace.header["seed"]) == ("1.4", 9)
+    assert statek_runtime.settings.max_turns == 3
+""",
+        "--statek-profile=1.4",
+        "--statek-seed=9",
+        f"--statek-preset={pytester.makefile('.env', three='STATEK_MAX_TURNS=3').name}",
+    )
+    result.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("profil='docs'", "there is no argument 'profil'; *Did you mean 'profile'?"),
+        ("'docs'", "takes arguments by name, such as profile=..., not 'docs'"),
+        ("profile='doc'", "profile 'doc' is unknown; *Did you mean 'docs'?"),
+        ("preset='locl'", "preset 'locl': no such file*Did you mean 'local'?"),
+        ("limits={'max_turn': 1}", "there is no limit 'max_turn'; *Did you mean 'max_turns'?"),
+        ("limits={'max_turns': -1}", "max_turns=-1: expected a whole number*"),
+        ("limits=3", "limits: expected a mapping, not 3"),
+        ("seed='x'", "seed='x': expected a whole number"),
+        ("items='abc'", "items='abc': expected a list of ids*"),
+        (
+            "items=[{'id': 'a', 'state': 'DONE'}]",
+            "there is no key of an item 'state'; *Did you mean 'status'?",
+        ),
+        ("items=[{'status': 'DONE'}]", "id of an item=None: expected a text"),
+        ("items=['a', 'a']", "work item 'a' exists already"),
+        ("items=[{'id': 'a', 'status': 'LOST'}]", "status of an item='LOST': expected 'READY' or *"),
+        ("wall_clock='frozen'", "wall_clock='frozen': expected 'virtual' or 'real'"),
+        ("allow_network=1", "allow_network=1: expected True or False"),
+    ],
+)
+def test_a_wrong_marker_is_told_in_one_line(pytester: pytest.Pytester, arguments: str, error: str) -> None:
+    result = run(pytester, f"@pytest.mark.statek({arguments})\ndef test_it(statek_runtime):\n    pass\n")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"test_it.py::test_it: @pytest.mark.statek: {error}"])
+    result.stdout.no_fnmatch_line("*pytest_statek*.py*")
+
+
+def test_the_queue_holds_the_marked_items_and_its_changes_are_traced(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+@pytest.mark.statek(items=["a", {"id": "b", "status": "CLAIMED", "owner": "w-2"}])
+def test_it(statek_queue, statek_runtime):
+    assert [item.id for item in statek_queue.claimed()] == ["b"]
+    statek_queue.add(WorkItem("c"))
+    statek_queue.claim_next(QueueOwner("w-1"))
+    assert [(e.subject, e.change) for e in statek_runtime.trace.events] == [("a", "CLAIMED by w-1")]
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+CONNECTS = """\
+def test_it(statek_runtime):
+    with pytest.raises({error}):
+        socket.create_connection(("192.0.2.1", 9), timeout=0.01)
+"""
+
+HIDES = """\
+def test_it(statek_llm):
+    try:
+        socket.create_connection(("192.0.2.1", 9), timeout=0.01)
+    except Exception:
+        pass
+"""
+
+
+def test_a_connection_that_the_code_hides_fails_the_test(pytester: pytest.Pytester) -> None:
+    result = run(pytester, HIDES)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["a real network connection to 192.0.2.1 port 9 was tried and refused*"])
+
+
+@pytest.mark.parametrize(
+    ("marker", "args"),
+    [("allow_network=True", ()), ("", ("--statek-allow-network",))],
+    ids=["marker", "option"],
+)
+def test_the_network_can_be_allowed(pytester: pytest.Pytester, marker: str, args: tuple[str, ...]) -> None:
+    result = run(pytester, f"@pytest.mark.statek({marker})\n" + CONNECTS.format(error="OSError"), *args)
+    result.assert_outcomes(passed=1)
+
+
+def test_the_network_is_open_again_after_a_test(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester, HIDES + CONNECTS.format(error="OSError").replace("test_it(statek_runtime)", "test_2()")
+    )
+    result.assert_outcomes(passed=1, failed=1)
+
+
+def test_wall_clocks_follow_the_virtual_clock(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+def test_it(statek_clock):
+    assert datetime.datetime.now() == statek_clock.wall()
+    statek_clock.advance(3600)
+    assert datetime.datetime.now() == statek_clock.wall()
+    assert datetime.date.today() == statek_clock.wall().date()
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_the_wall_clock_stays_real_where_the_marker_says_so(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """\
+BEFORE = time.time()
+
+@pytest.mark.statek(wall_clock="real")
+def test_it(statek_clock):
+    assert time.time() >= BEFORE
+
+def test_after(statek_clock):
+    pass
+
+def test_without():
+    assert time.time() >= BEFORE
+""",
+    )
+    result.assert_outcomes(passed=3)
+
+
+def test_a_conftest_brings_its_own_tokenizer(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("""\
+class OnePerCharacter:
+    def count(self, text):
+        return len(text)
+
+def pytest_statek_tokenizers(registry):
+    registry.register_tokenizer("house-model", "characters", OnePerCharacter())
+""")
+    result = run(
+        pytester,
+        """\
+@pytest.mark.parametrize("number", [1, 2])
+def test_it(statek_runtime, statek_llm, number):
+    statek_llm.script([code("exit(1)")])
+    statek_runtime.create_job(Agent("worker", model="house-model"))
+    statek_runtime.run()
+    assert statek_runtime.usage().tokenizer == "characters"
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_fixtures_work_under_xdist(pytester: pytest.Pytester) -> None:
+    run(pytester, LEFT_OVER, "-n", "2").assert_outcomes(failed=1)

@@ -1,0 +1,143 @@
+"""Options and ini keys that change how scenarios run, and what is reported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Write = Callable[[str, str], Path]
+
+SIX_TURNS = """\
+suite: presets
+scenarios:
+  - id: six-turns
+    title: the default preset stops a job before its seventh request
+    profiles: [docs]
+    agents: {worker: {}}
+    script: {worker: [{code: "x = 1", repeat: forever}]}
+    expect: {jobs: {main: {llm_calls: 6, stop: max_turns}}}
+"""
+
+ONE = "limits/one-turn[docs]"
+
+
+def report(pytester: pytest.Pytester, folder: str = "out") -> Any:
+    """Return the `report.json` in `folder`."""
+    return json.loads((pytester.path / folder / "report.json").read_text("utf-8"))
+
+
+def test_the_preset_replaces_the_scenarios_own(pytester: pytest.Pytester, write: Write) -> None:
+    write("six.yaml", SIX_TURNS)
+    preset = write("strict.env", "STATEK_MAX_TURNS=2\n")
+    pytester.runpytest("--statek-scenarios=six.yaml").assert_outcomes(passed=1)
+    result = pytester.runpytest("--statek-scenarios=six.yaml", f"--statek-preset={preset.name}")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*llm_calls: expected 6, got 3", "*--statek-preset=*strict.env*"])
+
+
+@pytest.mark.usefixtures("suite")
+def test_the_report_is_written_as_json_and_markdown(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest("--statek-scenarios=scenarios", "--statek-report=out", "--statek-seed=7")
+    found = report(pytester)
+    assert found["summary"] == {"total": 4, "passed": 3, "failed": 1}
+    assert found["seed"] == 7
+    assert "one-turn-more" in (pytester.path / "out" / "report.md").read_text("utf-8")
+    result.stdout.fnmatch_lines(["report: *report.json, *report.md"])
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_run_on_two_workers_makes_the_same_report(pytester: pytest.Pytester) -> None:
+    pytester.runpytest("--statek-scenarios=scenarios", "--statek-report=one")
+    pytester.runpytest("--statek-scenarios=scenarios", "--statek-report=two", "-n", "2")
+    assert report(pytester, "one") == report(pytester, "two")
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_report_that_cannot_be_written_fails_the_run(pytester: pytest.Pytester) -> None:
+    (pytester.path / "out" / "report.json").mkdir(parents=True)
+    result = pytester.runpytest("--statek-scenarios=scenarios", "--statek-report=out", "-k", ONE)
+    result.assert_outcomes(passed=1, deselected=3)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(["statek: *report.json: cannot write the report*"])
+
+
+def test_a_report_folder_that_is_a_file_is_refused(pytester: pytest.Pytester, suite: Path) -> None:
+    result = pytester.runpytest("--statek-scenarios=scenarios", f"--statek-report={suite}")
+    result.stderr.fnmatch_lines(["*--statek-report=*turns.yaml: expected a folder*"])
+
+
+@pytest.mark.usefixtures("suite")
+def test_the_summary_counts_suites_and_compares_usage(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest("--statek-scenarios=scenarios")
+    result.stdout.fnmatch_lines(
+        [
+            "*= STATEK scenarios =*",
+            "suite *estimate *measured*",
+            "limits *",
+            "3 passed, 1 failed*",
+            "digest *",
+        ]
+    )
+
+
+@pytest.mark.usefixtures("suite")
+def test_there_is_no_summary_when_nothing_ran(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest("--statek-scenarios=scenarios", "--collect-only")
+    result.stdout.no_fnmatch_line("*STATEK scenarios*")
+
+
+@pytest.mark.usefixtures("suite")
+def test_ini_scenarios_join_the_tests_of_a_run_without_paths(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nstatek_scenarios = scenarios")
+    pytester.makepyfile(test_own="def test_own(): pass")
+    pytester.runpytest().assert_outcomes(passed=4, failed=1)
+
+
+@pytest.mark.usefixtures("suite")
+def test_ini_scenarios_stay_out_of_a_run_with_paths(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nstatek_scenarios = scenarios")
+    pytester.makepyfile(test_own="def test_own(): pass")
+    pytester.runpytest("test_own.py").assert_outcomes(passed=1)
+
+
+@pytest.mark.usefixtures("suite")
+def test_ini_keys_mean_what_the_options_mean(pytester: pytest.Pytester) -> None:
+    pytester.makeini(
+        "[pytest]\nstatek_scenarios = scenarios\nstatek_profile =\n  1.2\n  1.4\n"
+        "statek_seed = 3\nstatek_report = out\nstatek_preset = local"
+    )
+    pytester.runpytest().assert_outcomes(passed=2)
+    assert report(pytester)["profile"] == "1.2,1.4"
+    assert report(pytester)["seed"] == 3
+
+
+@pytest.mark.usefixtures("suite")
+def test_the_command_line_wins_over_the_configuration_file(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nstatek_profile = 1.2\nstatek_seed = 3")
+    args = ("--statek-profile=docs", "--statek-seed=4", "--statek-report=out")
+    pytester.runpytest("--statek-scenarios=scenarios", *args)
+    assert report(pytester)["profile"] == "docs"
+    assert report(pytester)["seed"] == 4
+
+
+def test_ini_paths_start_at_the_configuration_file(pytester: pytest.Pytester, suite: Path) -> None:
+    pytester.makeini("[pytest]\nstatek_scenarios = scenarios\nstatek_report = out")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(suite.parent)
+        pytester.runpytest().assert_outcomes(passed=3, failed=1)
+    assert report(pytester)["summary"]["total"] == 4
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_hook_hears_of_every_result(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        "def pytest_statek_scenario_result(result):\n    print('heard:', result.id, result.outcome)"
+    )
+    result = pytester.runpytest("--statek-scenarios=scenarios", "-s", "-k", "docs")
+    result.stdout.fnmatch_lines(
+        ["*heard: limits/one-turn[[]docs] passed*", "*heard: limits/one-turn-more[[]docs] failed*"]
+    )
