@@ -73,10 +73,11 @@ def _measure(names: list[str], runs: int, progress: Console) -> tuple[list[Entry
 
 def _plan(names: list[str], runs: int) -> Iterator[tuple[str, Callable[[], Iterable[Entry]]]]:
     contests = [contest for contest in CONTESTS if contest.workload in names]
-    peer = theirs(ensure_peer()) if contests else None
-    for contest in contests:
-        title = f"{contest.workload} {contest.size:,}: {runs} runs on each side"
-        yield title, partial(run_contest, contest, ours(), peer, runs)
+    if contests:
+        peer = theirs(ensure_peer())
+        for contest in contests:
+            title = f"{contest.workload} {contest.size:,}: {runs} runs on each side"
+            yield title, partial(run_contest, contest, ours(), peer, runs)
     for solo in SOLOS:
         if solo.name in names:
             yield f"{solo.name}: {runs} runs", partial(solo.entries, ours(), runs)

@@ -17,8 +17,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 TIME_LIMIT: Final = 900
 """Seconds after which a measured process counts as hung."""
 
-_SETTING_NAMES: Final = ("STATEK_", "FULL_AGENT_TRACE", "MAX_", "LOG_", "DEFAULT_", "PYTEST_")
-"""Starts of environment variables that would change what either side does."""
+_SETTING_NAMES: Final = ("STATEK_", "FULL_AGENT_TRACE", "MAX_", "LOG_", "DEFAULT_", "PYTEST_", "PYTHON")
+"""Starts of environment variables that would change what either side does or costs."""
 
 
 class BenchError(Exception):

@@ -20,5 +20,5 @@ def pytest_statek_scenario_result(result: ScenarioResult) -> None:
 def pytest_statek_tokenizers(registry: TokenizerRegistry) -> None:
     """Register tokenizers of your own: `registry.register_tokenizer("my-model", "my-tokenizer", tokenizer)`.
 
-    Called once per run, before the first scenario or the first test that uses a `statek_` fixture.
+    Called once per run and process, before the first test that uses a `statek_` fixture.
     """

@@ -93,7 +93,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--statek-allow-network",
         action="store_true",
         default=False,
-        help="do not forbid real network connections in scenarios and in tests that use statek_ fixtures",
+        help="do not forbid real network connections in tests that use statek_ fixtures",
     )
     parser.addini(
         "statek_scenarios",

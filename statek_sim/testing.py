@@ -71,7 +71,7 @@ class ScriptableLLM:
         if self._provider is None:
             raise UnmatchedRequest(
                 f"job {request.job_id!r} of agent {request.role!r} asked for a reply, but the LLM has no script; "
-                f"give it one before the run: statek_llm.script({_keyword(request.role)}=[...])"
+                f"give it one before the run: statek_llm.script({_key(request.role)})"
             )
         return self._provider.complete(request)
 
@@ -81,8 +81,8 @@ class ScriptableLLM:
             self._provider.check_finished()
 
 
-def _keyword(role: str) -> str:
-    return role if role.isidentifier() else "role"
+def _key(role: str) -> str:
+    return f"{role}=[...]" if role.isidentifier() else f"{{{role!r}: [...]}}"
 
 
 class LabRuntime(Runtime):
@@ -139,7 +139,7 @@ class Lab:
             seed=settings.seed,
             tokenizers=tokenizers,
         )
-        self.queue = WorkQueue(settings.items, changed=self._queue_changed)
+        self.queue = WorkQueue([replace(item) for item in settings.items], changed=self._queue_changed)
 
     def _queue_changed(self, item: str, change: str) -> None:
         job = get_current_job()

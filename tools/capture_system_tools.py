@@ -27,7 +27,7 @@ NOTE = (
 
 def entry(tool: Callable[..., object]) -> dict[str, object]:
     """Return one tool: the chat styles it is meant for (null for all) and its wire spec."""
-    target = tool.tool_target
+    target = getattr(tool, "tool_target", None)
     return {
         "target": None if target is None else sorted(str(style) for style in target),
         "spec": format_tool_spec(tool),

@@ -33,7 +33,9 @@ def record_of(
         seed=seed,
         backend="reference",
         jobs=jobs,
-        handlers=tuple(_handler(event) for event in runtime.trace.events if isinstance(event, events.HandlerRan)),
+        handlers=tuple(
+            _handler(event) for event in runtime.trace.events if isinstance(event, events.HandlerRan)
+        ),
         items={
             item.id: {"status": str(item.status), "owner": item.owner_id, "error": item.error_message}
             for item in world.queue.items.values()
@@ -74,11 +76,15 @@ def job_record(job: Job) -> JobRecord:
         console=tuple(job.py_env.console),
         locals={name: plain(value, shown) for name, value in sorted(job.py_env.local_state.items())},
         history=tuple(job.history.current.view()),
-        tool_log=tuple(_tool_log(item) for item in job.chat_log if isinstance(item, LLM_LogItem) and item.tool_log),
+        tool_log=tuple(
+            _tool_log(item) for item in job.chat_log if isinstance(item, LLM_LogItem) and item.tool_log
+        ),
         tool_calls=_tool_calls(trace),
         handlers=tuple(_handler(event) for event in trace if isinstance(event, events.HandlerRan)),
         delivered=tuple(
-            {"body": event.body, "media": event.media} for event in trace if isinstance(event, events.Delivered)
+            {"body": event.body, "media": event.media}
+            for event in trace
+            if isinstance(event, events.Delivered)
         ),
         subtasks=_subtasks(job),
         usage=usage_record(totals),
@@ -107,7 +113,8 @@ def _handler(event: events.HandlerRan) -> HandlerCall:
 
 def _tool_log(item: LLM_LogItem) -> tuple[JSON, ...]:
     return tuple(
-        {"error": result.err_message} if isinstance(result, ToolError) else result for result in item.tool_log or ()
+        {"error": result.err_message} if isinstance(result, ToolError) else result
+        for result in item.tool_log or ()
     )
 
 

@@ -187,7 +187,9 @@ class _Run:
         if reference is None:
             if isinstance(value, list):
                 return [self._value(item) for item in value]
-            return {key: self._value(item) for key, item in value.items()} if isinstance(value, dict) else value
+            return (
+                {key: self._value(item) for key, item in value.items()} if isinstance(value, dict) else value
+            )
         if isinstance(reference, JobReference):
             return self.runtime.job(reference.name)
         match reference.kind:
@@ -260,7 +262,10 @@ class _Run:
         """Run to the end and collect the facts."""
         error: RunError | None = None
         outcome: RunOutcome | None = None
-        with forbid_network() as guard, frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()):
+        with (
+            forbid_network() as guard,
+            frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()),
+        ):
             try:
                 self._schedule()
                 outcome = self.runtime.run(self.scenario.until)
@@ -279,12 +284,16 @@ class _Run:
     def _reads_wall_clock(self) -> bool:
         """Freezing the wall clock costs milliseconds: only tools that may read it pay for it."""
         return any(
-            ":" in name or name == "read_clock" for text in self.scenario.agents.values() for name in text.tools
+            ":" in name or name == "read_clock"
+            for text in self.scenario.agents.values()
+            for name in text.tools
         )
 
 
 def _budget(scenario: Scenario) -> ExecutionBudget:
-    return _shared_budget(**{key: getattr(scenario.budget, key) for key in sorted(scenario.budget.model_fields_set)})
+    return _shared_budget(
+        **{key: getattr(scenario.budget, key) for key in sorted(scenario.budget.model_fields_set)}
+    )
 
 
 @cache

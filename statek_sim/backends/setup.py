@@ -78,7 +78,8 @@ def world_for(written_world: WrittenWorld, changed: Callable[[str, str], None]) 
     """Return the world as it is at the start."""
     queue = written_world.queue
     items = [
-        WorkItem(item.id, ItemStatus(item.status), item.owner) for item in (queue.items if queue is not None else ())
+        WorkItem(item.id, ItemStatus(item.status), item.owner)
+        for item in (queue.items if queue is not None else ())
     ]
     owner = queue.owner if queue is not None else "worker-1"
     return World(owner=owner, items=items, futures=written_world.futures, changed=changed)
@@ -100,7 +101,9 @@ def load_attribute(scenario: Scenario, name: str) -> Any:
     return found
 
 
-def tool_named(scenario: Scenario, name: str, builtin: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+def tool_named(
+    scenario: Scenario, name: str, builtin: Mapping[str, Callable[..., Any]]
+) -> Callable[..., Any]:
     """Return a tool by built-in name or `module:attribute`."""
     from_user = ":" in name
     if from_user:

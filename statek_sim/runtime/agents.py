@@ -107,7 +107,13 @@ class DialogAgent(Agent):
         if add_answer_tool:
             own.append(_answer(self.send_message))
         super().__init__(
-            role, system_prompt, tools=(*tools, *own), model=model, metadata=metadata, context=context, warmup=warmup
+            role,
+            system_prompt,
+            tools=(*tools, *own),
+            model=model,
+            metadata=metadata,
+            context=context,
+            warmup=warmup,
         )
 
 

@@ -73,7 +73,9 @@ def _send(
             chat_style=None if job.chat_style is None else job.chat_style.value,
         )
         services.trace.add(
-            events.LLMRequested(now, job.id, turn, attempt, envelope.model, size, kept, tuple(messages[kept:]))
+            events.LLMRequested(
+                now, job.id, turn, attempt, envelope.model, size, kept, tuple(messages[kept:])
+            )
         )
         try:
             return request, ask(services.provider, request)
@@ -140,7 +142,8 @@ def _check_reported(usage: ReportedUsage) -> None:
 def _wire_calls(reply: ParsedReply) -> list[JSON]:
     """Return the reply's tool calls in the shape that the tokenizer measures."""
     return [
-        {"function": {"name": call.name, "arguments": json.dumps(call.arguments)}} for call in reply.tool_calls
+        {"function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
+        for call in reply.tool_calls
     ]
 
 

@@ -115,7 +115,9 @@ def _wrapped(name: str, function: Callable[..., Any] | None) -> Any:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if function is None:
-            raise NotImplementedError(f"system tool {name!r} is offered, but this runtime does not reproduce it")
+            raise NotImplementedError(
+                f"system tool {name!r} is offered, but this runtime does not reproduce it"
+            )
         return function(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = name

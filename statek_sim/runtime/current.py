@@ -31,5 +31,7 @@ def current_runtime() -> Runtime:
     job = get_current_job()
     runtime = _RUNTIME.get() if job is None else job.host
     if runtime is None:
-        raise BadInput("no runtime is active; create jobs with Runtime.create_job, or inside `with active(runtime)`")
+        raise BadInput(
+            "no runtime is active; create jobs with Runtime.create_job, or inside `with active(runtime)`"
+        )
     return cast("Runtime", runtime)  # a job's host is a Runtime wherever jobs are created

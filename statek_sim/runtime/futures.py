@@ -62,7 +62,9 @@ class FutureResult:
     def value(self) -> object:
         """The value, or `FutureError` when it is not there yet."""
         if self._complement is None:
-            raise TypeError(f"{type(self).__name__} did not come from a @temporal function; it has no complement")
+            raise TypeError(
+                f"{type(self).__name__} did not come from a @temporal function; it has no complement"
+            )
         result = self._complement(self)
         if self._pending is not None:
             (handler, job), self._pending = self._pending, None
@@ -72,7 +74,9 @@ class FutureResult:
     def check_condition(self) -> bool:
         """Return whether the value is there."""
         if self._condition is None:
-            raise TypeError(f"{type(self).__name__} did not come from a @temporal function; it has no condition")
+            raise TypeError(
+                f"{type(self).__name__} did not come from a @temporal function; it has no condition"
+            )
         return self._condition(self)
 
     def signals(self) -> tuple[Signal, ...] | None:

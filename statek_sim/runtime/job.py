@@ -114,7 +114,12 @@ class Job:
     )
 
     def __init__(
-        self, host: Host, job_id: str, job_def: JobDef, history: HistoryProjection, parent_job: Job | None = None
+        self,
+        host: Host,
+        job_id: str,
+        job_def: JobDef,
+        history: HistoryProjection,
+        parent_job: Job | None = None,
     ) -> None:
         self.host = host
         self.id = job_id
@@ -250,7 +255,9 @@ class Job:
             if error is ErrorKind.EXECUTION:
                 self.counters.record_error()
         self.host.trace.add(
-            events.ConsoleLine(self.host.clock.now(), self.id, index, text, None if error is None else error.value)
+            events.ConsoleLine(
+                self.host.clock.now(), self.id, index, text, None if error is None else error.value
+            )
         )
 
     def get_chat_history(self) -> list[Mapping[str, Any]]:
@@ -325,7 +332,9 @@ class Job:
     def send_notification(self, message: str) -> None:
         """Deliver plain text at the next safe boundary; does not exist before 1.4.0."""
         if not self.host.profile.plain_notifications:
-            raise AttributeError(f"'Job' object has no attribute 'send_notification' in {self.host.profile.name}")
+            raise AttributeError(
+                f"'Job' object has no attribute 'send_notification' in {self.host.profile.name}"
+            )
         self.inbox.deliver_text(message)
 
     # -- workspace ---------------------------------------------------------------------------------------------
@@ -378,7 +387,12 @@ class Job:
             failed = None if failure is None else f"{type(failure).__name__}: {failure}"
             self.host.trace.add(
                 events.HandlerRan(
-                    self.host.clock.now(), self.id, handler.name, context, None if error is None else str(error), failed
+                    self.host.clock.now(),
+                    self.id,
+                    handler.name,
+                    context,
+                    None if error is None else str(error),
+                    failed,
                 )
             )
 

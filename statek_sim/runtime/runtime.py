@@ -198,7 +198,9 @@ class Runtime:
         """Do `action` at virtual second `when`: an external event."""
         self._scheduler.at(when, lambda: _ignore(action()))
 
-    def add_loop(self, agent: Agent, queue_size: Callable[[], int], *, warmup_code: WarmupSource = None) -> None:
+    def add_loop(
+        self, agent: Agent, queue_size: Callable[[], int], *, warmup_code: WarmupSource = None
+    ) -> None:
         """Keep as many jobs of `agent` waiting to start as the queue has items (behaviour 10).
 
         The loop dies, and the worker with it, once the job definition has errors: STATEK's circuit breaker.
@@ -238,7 +240,9 @@ class Runtime:
 
         self._tool_hooks[name, call, job] = kill
 
-    def after_tool(self, name: str, call: int, action: Callable[[], object], *, job: str | None = None) -> None:
+    def after_tool(
+        self, name: str, call: int, action: Callable[[], object], *, job: str | None = None
+    ) -> None:
         """Do `action` as soon as the `call`-th call of tool `name` has ended; counted like `crash_worker_in_tool`."""
         self._tool_hooks[name, call, job] = lambda: self.at(self.clock.now(), action)
 
@@ -323,8 +327,6 @@ def _chat_style(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | Non
 
 def _inherited(locale: str | None, parent: Job | None) -> str | None:
     return locale if locale is not None or parent is None else parent.job_def.locale
-
-
 
 
 def _ignore(_: object) -> None:

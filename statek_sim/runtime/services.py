@@ -140,11 +140,14 @@ class Services:
 
     def _offered_tools(self, job: Job) -> tuple[ToolSpec, ...]:
         agent = job.agent
-        own: tuple[Callable[..., Any], ...] = agent.all_tools if self.profile.internal_tools_offered else agent.tools
+        own: tuple[Callable[..., Any], ...] = (
+            agent.all_tools if self.profile.internal_tools_offered else agent.tools
+        )
         scope = job.job_def.metadata.get("LLM_TOOLS_SCOPE")
         offered = select_tools(scope, own, system_tools(self.profile.system_tools), job.chat_style)
         return tuple(
-            getattr(function, "wire_spec", None) or tool_spec(function, union_hints=self.profile.union_hints_in_schema)
+            getattr(function, "wire_spec", None)
+            or tool_spec(function, union_hints=self.profile.union_hints_in_schema)
             for function in offered
         )
 

@@ -37,5 +37,7 @@ def advance(current: JobStatus, target: JobStatus, *, job_id: str) -> JobStatus:
     """Return `target` if the table allows it after `current`; otherwise raise `TransitionError`."""
     if target not in TRANSITIONS[current]:
         options = ", ".join(sorted(TRANSITIONS[current])) or "nothing"
-        raise TransitionError(f"job {job_id!r}: {current} -> {target} is not allowed (from {current}: {options})")
+        raise TransitionError(
+            f"job {job_id!r}: {current} -> {target} is not allowed (from {current}: {options})"
+        )
     return target

@@ -50,7 +50,10 @@ def start_dialog(
 
 
 def submit_new_job(
-    agent: Agent, shared_vars: Mapping[str, object] | None = None, locale: str | None = None, **job_params: Any
+    agent: Agent,
+    shared_vars: Mapping[str, object] | None = None,
+    locale: str | None = None,
+    **job_params: Any,
 ) -> Job:
     """Create a job from application code."""
     return create_new_job(agent, shared_vars, locale=locale, **job_params)

@@ -66,7 +66,9 @@ class Toolbox:
     def is_blocked(self, name: str) -> bool:
         """Return whether `name` is hidden from the model and not allowed by the settings."""
         function = self.tools.get(name)
-        hidden = bool(getattr(function, "tool_hidden", False)) if function else name in self._policy.blocked_tools
+        hidden = (
+            bool(getattr(function, "tool_hidden", False)) if function else name in self._policy.blocked_tools
+        )
         return self._policy.restricted and hidden and name not in self._policy.allowed_tools
 
 

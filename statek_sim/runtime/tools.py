@@ -90,7 +90,9 @@ def _takes_any_keyword(function: Callable[..., object]) -> bool:
     if code is not None and not hasattr(function, "__wrapped__"):
         # Reading a signature takes 30 times as long.
         return bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    return any(p.kind == inspect.Parameter.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+    return any(
+        p.kind == inspect.Parameter.VAR_KEYWORD for p in inspect.signature(function).parameters.values()
+    )
 
 
 def _run_tool(
@@ -230,7 +232,9 @@ def subtask_wrapper(
     shown.__annotations__ = {**function.__annotations__, "id": str, "return": return_type}
     shown.__signature__ = _with_id(signature, return_type)
     shown.__is_subtask__ = True
-    return cast("F", _mark(shown, system=system, target=target, hidden=False))  # functools.wraps keeps the shape
+    return cast(
+        "F", _mark(shown, system=system, target=target, hidden=False)
+    )  # functools.wraps keeps the shape
 
 
 def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signature:
@@ -243,6 +247,8 @@ def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signatu
         shown.append(parameter)
         keyword_only |= parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
     kind = inspect.Parameter.KEYWORD_ONLY if keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
-    first_keyword = next((i for i, p in enumerate(shown) if p.kind == inspect.Parameter.KEYWORD_ONLY), len(shown))
+    first_keyword = next(
+        (i for i, p in enumerate(shown) if p.kind == inspect.Parameter.KEYWORD_ONLY), len(shown)
+    )
     shown.insert(first_keyword, inspect.Parameter("id", kind, default=None, annotation=str))
     return signature.replace(parameters=shown, return_annotation=return_type)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 RESULT: Final = "_statek_result"
 """Where a compiled expression statement leaves its value."""
 
+
 class Output:
     """Where a block's prints, echoes and errors go."""
 
@@ -41,7 +42,13 @@ class Output:
 
 
 def run_block(
-    job: Job, toolbox: Toolbox, source: str, output: Output, *, start: object = None, hidden_allowed: bool = False
+    job: Job,
+    toolbox: Toolbox,
+    source: str,
+    output: Output,
+    *,
+    start: object = None,
+    hidden_allowed: bool = False,
 ) -> None:
     """Run `source` from statement `start` (None: the first) in the job's workspace.
 
@@ -123,7 +130,10 @@ def _run_statements(
 
 
 def _persist(
-    local_state: dict[str, object], namespace: dict[str, object], names: tuple[str, ...], before: dict[str, object]
+    local_state: dict[str, object],
+    namespace: dict[str, object],
+    names: tuple[str, ...],
+    before: dict[str, object],
 ) -> None:
     """Keep what a statement bound. A deleted name goes back to what it was `before` the block, as in STATEK."""
     for name in names:

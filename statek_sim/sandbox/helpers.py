@@ -14,14 +14,14 @@ from statek_sim.sandbox import numbers, transform
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.call_payments import CallGuard
 from statek_sim.sandbox.formatting import paid_format, paid_repr, paid_str
-from statek_sim.sandbox.lazy import GuardedGenerator, LazyTypes, spread
+from statek_sim.sandbox.lazy import GuardedGenerator, LazyTypes, iterated, spread
 from statek_sim.sandbox.llm_repr import llm_repr
 from statek_sim.sandbox.modules import SandboxModule
 from statek_sim.sandbox.operators import POINTER_BYTES, length, paying_operators, size_in_bytes
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet, stable_hash, stable_set
 from statek_sim.sandbox.paid_function import PaidFunction
 from statek_sim.sandbox.policy import SandboxPolicy, check_import
-from statek_sim.sandbox.weigh import is_container, pay_for_walk
+from statek_sim.sandbox.weigh import is_container, pay_for_hash, pay_for_walk
 
 # Values are whatever model-written code holds.
 Value = Any
@@ -60,7 +60,7 @@ def build_helpers(
         transform.CHECK: budget.check,
         transform.ENTER: budget.enter,
         transform.LEAVE: budget.leave,
-        transform.ITERATE: stable_set,
+        transform.ITERATE: functools.partial(iterated, budget),
         "_statek_syntax_error": SyntaxError,
     }
     helpers.update(_function_helpers(budget))
@@ -125,7 +125,7 @@ def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
 def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
     def rows(iterable: Iterable[Value]) -> Iterator[Value]:
-        return (spread(budget, row) for row in stable_set(iterable))
+        return (spread(budget, row) for row in iterated(budget, iterable))
 
     def copied(value: Value) -> Value:
         if isinstance(value, str | bytes):
@@ -145,12 +145,23 @@ def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
             budget.allocate(len(value))
         return value
 
+    def key(index: Value) -> Value:
+        if type(index) is tuple or isinstance(index, frozenset):
+            pay_for_hash(budget, index)
+        return index
+
+    def ordered_set(items: list[Value]) -> OrderedSet:
+        for item in items:
+            pay_for_hash(budget, item)
+        return OrderedSet(items)
+
     return {
+        transform.KEY: key,
         transform.ROWS: rows,
         transform.COPIED: copied,
         transform.MADE: made,
         transform.OPERAND: operand,
-        transform.SET: OrderedSet,
+        transform.SET: ordered_set,
         transform.SPREAD: functools.partial(spread, budget),
     }
 
@@ -199,11 +210,13 @@ def _paying_to_walk(
     budget: ExecutionBudget, function: Callable[..., Value], *, copies: bool = False
 ) -> Callable[..., Value]:
     def paid(*args: Value, **kwargs: Value) -> Value:
+        if kwargs.get("key") is None and function not in (all, any):
+            pay_for_walk(budget, args, "in comparison")
         if len(args) == 1:
             size = length(args[0])
             budget.scan(4 * size if copies else size)
             budget.allocate(POINTER_BYTES * size if copies else 0)
-            args = (stable_set(args[0]),)
+            args = (iterated(budget, args[0]),)
         return function(*args, **kwargs)
 
     return paid

@@ -23,6 +23,7 @@ Guard = Callable[[Item], Item]
 
 _SIZED: Final = (range, list, tuple, str, bytes, dict, set, frozenset)
 _WIDE: Final = 16
+_SORTING: Final = 128
 
 
 class LazyIterator:
@@ -88,6 +89,14 @@ GuardedGenerator.__name__ = GuardedGenerator.__qualname__ = "generator"
 GuardedGenerator.__module__ = "builtins"
 
 
+def iterated(budget: ExecutionBudget, iterable: Item) -> Item:
+    """Return `iterable` in a fixed order; pay for finding that order if it is a set."""
+    if isinstance(iterable, set | frozenset):
+        budget.scan(_SORTING * len(iterable))
+        return stable_set(iterable)
+    return iterable
+
+
 def paying_items(budget: ExecutionBudget, iterable: Item) -> Item:
     """Return an iterable that pays per item, if `iterable` does not do so already.
 
@@ -95,7 +104,7 @@ def paying_items(budget: ExecutionBudget, iterable: Item) -> Item:
     """
     if not isinstance(iterable, _SIZED):
         return iterable
-    return _ticking(budget, stable_set(iterable))
+    return _ticking(budget, iterated(budget, iterable))
 
 
 def spread(budget: ExecutionBudget, value: Item) -> Item:
@@ -103,7 +112,7 @@ def spread(budget: ExecutionBudget, value: Item) -> Item:
     size = length(value)
     budget.scan(size)
     budget.allocate(POINTER_BYTES * size)
-    return stable_set(value)
+    return iterated(budget, value)
 
 
 def _ticking(budget: ExecutionBudget, iterable: Iterable[Item]) -> Iterator[Item]:
@@ -137,17 +146,17 @@ class LazyTypes:
         """Return what `iter(iterable)` or `iter(function, sentinel)` returns."""
         if len(args) == 2:
             return LazyIterator(self._budget, builtins.iter(self._guard(args[0]), args[1]))
-        found = builtins.iter(*map(stable_set, args))
+        found = builtins.iter(*(iterated(self._budget, value) for value in args))
         if found is args[0]:
             return found
         return LazyIterator(self._budget, found)
 
     def _chain_from_iterable(self, iterables: Item, /) -> LazyIterator:
-        return LazyIterator(self._budget, itertools.chain.from_iterable(stable_set(iterables)))
+        return LazyIterator(self._budget, itertools.chain.from_iterable(iterated(self._budget, iterables)))
 
     def _tee(self, iterable: Item, n: Item = 2, /) -> tuple[LazyIterator, ...]:
         self._budget.allocate(64 * n if isinstance(n, int) and n > 0 else 0)
-        return tuple(LazyIterator(self._budget, one) for one in itertools.tee(stable_set(iterable), n))
+        return tuple(LazyIterator(self._budget, one) for one in itertools.tee(iterated(self._budget, iterable), n))
 
     def _type(self, kind: _Kind) -> Any:
         budget, make = self._budget, self._make
@@ -172,7 +181,7 @@ class LazyTypes:
             return self._guard(value)
         if kind.spreads and hasattr(value, "__iter__"):
             return (spread(self._budget, row) for row in paying_items(self._budget, value))
-        return paying_items(self._budget, value) if kind.skips else stable_set(value)
+        return paying_items(self._budget, value) if kind.skips else iterated(self._budget, value)
 
     def _charged(self, rows: Iterator[Item], size: int) -> Iterator[Item]:
         """Charge long tuples by their length too, not only their number."""

@@ -29,7 +29,7 @@ def paid_math(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
     def factorial(*args: Value) -> int:
         if args and isinstance(args[0], int) and args[0] > 1:
             too_long(budget, args[0] * max(1.0, args[0].bit_length() - 1.44))
-            budget.work(args[0] >> 4)
+            budget.work(args[0] >> 3)
         return math.factorial(*args)
 
     def comb(*args: Value) -> int:

@@ -14,15 +14,15 @@ from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.ordered_set import stable_set
-from statek_sim.sandbox.weigh import SCALARS, is_container, pay_for_walk
+from statek_sim.sandbox.weigh import SCALARS, is_container, pay_for_hash, pay_for_walk
 
 # Operands are whatever model-written code holds.
 Value = Any
 BinaryOperator = Callable[[Value, Value], Value]
 Payment = Callable[[ExecutionBudget, Value, Value], None]
 
-MAX_INTEGER_BITS: Final = 1_000_000
-"""Longest integer that model code may compute, about 300,000 digits."""
+MAX_INTEGER_BITS: Final = 262_144
+"""Longest integer that model code may compute, about 79,000 digits."""
 
 POINTER_BYTES: Final = 8
 """What an item of a list or tuple costs when only the reference to it is new."""
@@ -72,6 +72,11 @@ def too_long(budget: ExecutionBudget, bits: float) -> None:
 def pay_for_add(budget: ExecutionBudget, left: Value, right: Value) -> None:
     """Adding joins sequences: the shorter one is new data, the longer one is copied."""
     if type(left) in SCALARS:
+        if isinstance(right, Fraction):
+            pay_for_fractions(budget, left, right)
+        return
+    if isinstance(left, Fraction):
+        pay_for_fractions(budget, left, right)
         return
     short, long = sorted((size_in_bytes(left), size_in_bytes(right)))
     budget.allocate(short)
@@ -92,28 +97,40 @@ def pay_for_extend(budget: ExecutionBudget, left: Value, right: Value) -> None:
 def pay_for_mul(budget: ExecutionBudget, left: Value, right: Value) -> None:
     """Repeating a sequence makes new data; multiplying integers adds up their bits."""
     if isinstance(left, int) and isinstance(right, int):
-        _pay_for_digits(budget, left.bit_length(), right.bit_length())
-        too_long(budget, left.bit_length() + right.bit_length())
+        left_bits, right_bits = left.bit_length(), right.bit_length()
+        if left_bits + right_bits > _SMALL_BITS:
+            _pay_for_digits(budget, left_bits, right_bits)
+            too_long(budget, left_bits + right_bits)
     elif isinstance(right, int) and isinstance(left, _SEQUENCES):
         budget.allocate(max(0, right) * size_in_bytes(left))
     elif isinstance(left, int) and isinstance(right, _SEQUENCES):
         budget.allocate(max(0, left) * size_in_bytes(right))
-    elif isinstance(left, Fraction) or isinstance(right, Fraction):
-        too_long(budget, _bits(left) + _bits(right))
+    else:
+        pay_for_fractions(budget, left, right)
 
 
 def pay_for_pow(budget: ExecutionBudget, base: Value, exponent: Value) -> None:
     """The bits of an integer power are those of the base times the exponent."""
-    if not isinstance(base, int | Fraction) or not isinstance(exponent, int | Fraction):
+    if isinstance(exponent, Fraction) and exponent.denominator == 1:
+        exponent = exponent.numerator
+    if not isinstance(base, int | Fraction) or not isinstance(exponent, int):
         return
     if isinstance(base, int) and exponent < 0:
         # A float, however small.
         return
     bits = 1 if base in (0, 1, -1) else _bits(base)
-    if bits > 1:
-        size = int(bits * abs(Fraction(exponent)))
+    size = bits * abs(exponent)
+    if bits > 1 and size > _SMALL_BITS:
         too_long(budget, size)
         _pay_for_digits(budget, size, size)
+
+
+def pay_for_fractions(budget: ExecutionBudget, left: Value, right: Value) -> None:
+    """Arithmetic with fractions looks for common factors, which takes time with the square of their length."""
+    if isinstance(left, Fraction) or isinstance(right, Fraction):
+        bits = _bits(left) + _bits(right)
+        too_long(budget, bits)
+        budget.work((bits // 30) ** 2 // 100)
 
 
 def pay_for_lshift(budget: ExecutionBudget, value: Value, by: Value) -> None:
@@ -134,6 +151,8 @@ def pay_for_division(budget: ExecutionBudget, left: Value, right: Value) -> None
     """Dividing long integers takes time with the product of their lengths."""
     if isinstance(left, int) and isinstance(right, int):
         _pay_for_digits(budget, left.bit_length(), right.bit_length())
+    else:
+        pay_for_fractions(budget, left, right)
 
 
 def pay_for_percent(budget: ExecutionBudget, template: str, values: Value) -> None:
@@ -150,8 +169,10 @@ def pay_for_percent(budget: ExecutionBudget, template: str, values: Value) -> No
 
 
 def pay_for_merge(budget: ExecutionBudget, left: Value, right: Value) -> None:
-    """`|`, `&`, `^` and `-` of sets and dicts copy at most both sides."""
-    if type(left) not in SCALARS:
+    """`|`, `&`, `^` and `-` of sets and dicts copy at most both sides; numbers are subtracted."""
+    if isinstance(left, Fraction) or isinstance(right, Fraction):
+        pay_for_fractions(budget, left, right)
+    elif type(left) not in SCALARS:
         budget.allocate(size_in_bytes(left) + size_in_bytes(right))
 
 
@@ -175,6 +196,8 @@ def pay_for_search(budget: ExecutionBudget, container: Value, item: Value) -> No
         budget.scan(2 * len(container))
         if is_container(item):
             pay_for_walk(budget, item, "in comparison")
+    else:
+        pay_for_hash(budget, item)
 
 
 def _pay_for_digits(budget: ExecutionBudget, left_bits: int, right_bits: int) -> None:
@@ -216,7 +239,10 @@ _ARITHMETIC: Final[Mapping[str, tuple[Payment, BinaryOperator, Payment, BinaryOp
     "lshift": (pay_for_lshift, operator.lshift, pay_for_lshift, operator.ilshift),
     "mod": (pay_for_mod, operator.mod, pay_for_mod, operator.imod),
     "floordiv": (pay_for_division, operator.floordiv, pay_for_division, operator.ifloordiv),
+    "truediv": (pay_for_fractions, operator.truediv, pay_for_fractions, operator.itruediv),
 }
+"""Name -> payment and operator, then those of the augmented form."""
+
 _OF_SETS: Final[Mapping[str, tuple[BinaryOperator, BinaryOperator]]] = {
     "or": (operator.or_, operator.ior),
     "and": (operator.and_, operator.iand),

@@ -49,6 +49,14 @@ def stable_set(value: Item) -> Item:
     return value
 
 
+def _listed(items: builtins.set[Item] | builtins.frozenset[Item]) -> str:
+    """Return the items in order, each printed once: printing sets in sets twice would double at every level."""
+    if all(type(item) in _NUMBERS for item in _plain_iter(items)):
+        return ", ".join(map(repr, _plain_iter(items)))
+    printed = [(type(item).__name__, without_addresses(repr(item)), repr(item)) for item in _plain_iter(items)]
+    return ", ".join(text for _, _, text in sorted(printed))
+
+
 def _sort_key(item: Item) -> tuple[str, str]:
     return type(item).__name__, without_addresses(repr(item))
 
@@ -84,7 +92,7 @@ class OrderedSet(_Ordered, builtins.set[Item]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return "{" + ", ".join(map(repr, self)) + "}" if self else "set()"
+        return "{" + _listed(self) + "}" if self else "set()"
 
     def pop(self) -> Item:
         """Remove and return the first item in order."""
@@ -101,7 +109,7 @@ class OrderedFrozenSet(_Ordered, builtins.frozenset[Item]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return "frozenset({" + ", ".join(map(repr, self)) + "})" if self else "frozenset()"
+        return "frozenset({" + _listed(self) + "})" if self else "frozenset()"
 
 
 _RETURNING: Final = (

@@ -30,12 +30,13 @@ SPREAD: Final = "_statek_spread"
 COPIED: Final = "_statek_copied"
 MADE: Final = "_statek_made"
 SET: Final = "_statek_set"
+KEY: Final = "_statek_key"
 OPERAND: Final = "_statek_operand"
 OPERATOR: Final = "_statek_op_"
 
 OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Mult: "mul", ast.Pow: "pow", ast.LShift: "lshift", ast.Mod: "mod", ast.FloorDiv: "floordiv",
-    ast.BitOr: "or", ast.BitAnd: "and", ast.BitXor: "xor", ast.Sub: "sub",
+    ast.Div: "truediv", ast.BitOr: "or", ast.BitAnd: "and", ast.BitXor: "xor", ast.Sub: "sub",
 }  # fmt: skip
 COMPARISONS: Final[dict[type[ast.AST], str]] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
@@ -44,6 +45,7 @@ COMPARISONS: Final[dict[type[ast.AST], str]] = {
 
 _LOAD: Final = ast.Load()
 _NOT_FORMATTED: Final = -1
+_SMALL: Final = 100
 _BIG_DISPLAY: Final = 8
 _CHEAP_WITH_NUMBER: Final = (ast.Add, ast.Sub, ast.BitOr, ast.BitAnd, ast.BitXor)
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -134,8 +136,10 @@ class _Transformer(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
-        is_copy = isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Slice)
-        return _helper(COPIED, node, node) if is_copy else node
+        if isinstance(node.slice, ast.Slice):
+            return _helper(COPIED, node, node) if isinstance(node.ctx, ast.Load) else node
+        node.slice = _key(node.slice)
+        return node
 
     def visit_Starred(self, node: ast.Starred) -> ast.expr:
         self.generic_visit(node)
@@ -154,7 +158,7 @@ class _Transformer(ast.NodeTransformer):
             value if key is not None else _helper(SPREAD, value, value)
             for key, value in zip(node.keys, map(self.visit, node.values), strict=True)
         ]
-        node.keys = [None if key is None else self.visit(key) for key in node.keys]
+        node.keys = [None if key is None else _key(self.visit(key)) for key in node.keys]
         return self._charged(node, 2 * len(node.keys))
 
     def visit_Set(self, node: ast.Set) -> ast.expr:
@@ -168,7 +172,9 @@ class _Transformer(ast.NodeTransformer):
         return self._visit_repeated(node)
 
     def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
-        return self._visit_repeated(node)
+        self._visit_repeated(node)
+        node.key = _key(node.key)
+        return node
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
         return _helper(GENERATED, node, self._visit_repeated(node))
@@ -269,6 +275,11 @@ def _statement(name: str, place: ast.AST) -> ast.stmt:
     return _at(ast.Expr(_helper(name, located)), place)
 
 
+def _key(index: ast.expr) -> ast.expr:
+    """Return an index or key that pays for being hashed."""
+    return index if isinstance(index, ast.Constant) else _helper(KEY, index, index)
+
+
 def _constant(value: str | int, place: ast.AST) -> ast.Constant:
     return _at(ast.Constant(value), place)
 
@@ -282,8 +293,10 @@ def _at(node: _Node, place: Any) -> _Node:
 
 
 def _is_cheap(op: ast.operator, *operands: ast.expr) -> bool:
-    """With a number written out, some operators cannot make anything big."""
+    """With a number written out, some operators cannot make anything big, and small numbers none can."""
     numbers = [operand.value for operand in operands if isinstance(operand, ast.Constant)]
+    if len(numbers) == 2 and all(isinstance(number, int) and 0 <= number < _SMALL for number in numbers):
+        return True
     if any(isinstance(number, float) for number in numbers):
         return True
     return isinstance(op, _CHEAP_WITH_NUMBER) and any(isinstance(number, int) for number in numbers)

@@ -15,7 +15,10 @@ from statek_sim.sandbox.budget import ExecutionBudget
 SCALARS: Final = frozenset({int, float, bool, complex, type(None)})
 """Types whose values are walked in no time."""
 
-_CONTAINERS: Final = (list, tuple, dict, set, frozenset, deque)
+_CONTAINERS: Final = (list, tuple, dict, set, frozenset, deque, type({}.keys()), type({}.values()), type({}.items()))
+_KEYS: Final = (tuple, frozenset)
+_FLAT: Final = SCALARS | {str}
+_FLAT_SHIFT: Final = 3
 _MAX_NESTING: Final = 400
 _PAY_EVERY: Final = 1024
 
@@ -37,6 +40,12 @@ def pay_for_walk(budget: ExecutionBudget, value: Value, doing: str) -> int:
     if not is_container(value):
         return len(value) if isinstance(value, str | bytes) else 1
     return _Walk(budget, doing).weight(value)
+
+
+def pay_for_hash(budget: ExecutionBudget, value: Value) -> None:
+    """Charge hashing `value`, which for a tuple means hashing what is inside it."""
+    if isinstance(value, _KEYS):
+        pay_for_walk(budget, value, "while hashing a value")
 
 
 class _Walk:
@@ -69,11 +78,15 @@ class _Walk:
         return self._met
 
     def _enter(self, container: Value) -> bool:
-        """Go into a container, or count it at once if it holds nothing but numbers."""
+        """Go into a container, or count it at once if it holds nothing but numbers and text."""
         inside = _inside(container)
-        if set(map(type, inside)) <= SCALARS:
-            self._met += len(container)
-            self._budget.scan(2 * len(container))
+        self._unpaid += 1
+        kinds = set(map(type, inside))
+        if kinds <= _FLAT:
+            self._met += len(inside)
+            self._unpaid += len(inside) >> _FLAT_SHIFT
+            if str in kinds:
+                self._met += sum(len(item) for item in inside if type(item) is str)
             if self._path:
                 return False
             inside = []

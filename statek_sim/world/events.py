@@ -28,7 +28,9 @@ class ExternalEvent:
 class ExternalEvents:
     """The events of one world by name."""
 
-    def __init__(self, names: Iterable[str] = (), *, changed: Callable[[str, str], None] | None = None) -> None:
+    def __init__(
+        self, names: Iterable[str] = (), *, changed: Callable[[str, str], None] | None = None
+    ) -> None:
         self._events = {name: ExternalEvent(name) for name in names}
         self._changed = changed or (lambda _name, _what: None)
 

@@ -50,7 +50,9 @@ class WorkItem:
 class WorkQueue:
     """Items in the order in which they will be claimed. `changed(item_id, what)` hears of every change."""
 
-    def __init__(self, items: Iterable[WorkItem] = (), *, changed: Callable[[str, str], None] | None = None) -> None:
+    def __init__(
+        self, items: Iterable[WorkItem] = (), *, changed: Callable[[str, str], None] | None = None
+    ) -> None:
         self.items: dict[str, WorkItem] = {}
         self.signal = Signal()
         self._changed = changed or (lambda _item, _what: None)

@@ -151,7 +151,9 @@ def _claiming_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
     def fetch_status(owner: QueueOwner, **kwargs: Any) -> dict[str, Any]:
         """Return the next item for this worker, or an empty status."""
         item = queue.claim_next(owner)
-        return {"status": "empty"} if item is None else {"status": "claimed", "owner": owner.id, "item": item.id}
+        return (
+            {"status": "empty"} if item is None else {"status": "claimed", "owner": owner.id, "item": item.id}
+        )
 
     return [
         fetch_next_item,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -154,3 +154,25 @@ def test_the_built_in_suites_have_ids_that_name_no_machine(pytester: pytest.Pyte
 def test_the_built_in_suites_run_beside_own_scenarios(pytester: pytest.Pytester, suite: Path) -> None:
     ids = collected(pytester, "--statek-scenarios", f"--statek-scenarios={suite}")
     assert {item.partition("/")[0] for item in ids} == {"statek_suites", "scenarios"}
+
+
+@pytest.mark.usefixtures("suite")
+def test_hooks_of_a_conftest_above_the_suites_apply_to_their_items(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("import pytest\ndef pytest_runtest_setup(item):\n    pytest.skip('not today')")
+    pytester.runpytest("--statek-scenarios=scenarios").assert_outcomes(skipped=4)
+
+
+@pytest.mark.usefixtures("suite")
+def test_scenarios_run_without_xdist(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest("--statek-scenarios=scenarios", "-p", "no:xdist")
+    result.assert_outcomes(passed=3, failed=1)
+
+
+@pytest.mark.usefixtures("suite")
+def test_scenarios_outside_the_project_have_ids_relative_to_it(pytester: pytest.Pytester) -> None:
+    project = pytester.mkdir("project")
+    pytester.makepyfile(**{"project/test_own": "def test_own(): pass"})
+    ids = collected(
+        pytester, f"--rootdir={project}", "--statek-scenarios=scenarios", "-k", "limits/one-turn[docs]"
+    )
+    assert ids == [f"../{PASSES}"]

@@ -39,10 +39,17 @@ UNLIMITED = 10**9
 
 
 def run_job(
-    replies: list[str], *, profile: str = "docs", turns: int = 5, total: int = UNLIMITED, streak: int = UNLIMITED
+    replies: list[str],
+    *,
+    profile: str = "docs",
+    turns: int = 5,
+    total: int = UNLIMITED,
+    streak: int = UNLIMITED,
 ) -> Job:
     script: list[Reply | str] = [*replies, code("exit('end')").forever()]
-    harness = LLM_Harness(turns, total, streak, UNLIMITED, rule=ExtensionRule(PROFILES[profile].limit_extension))
+    harness = LLM_Harness(
+        turns, total, streak, UNLIMITED, rule=ExtensionRule(PROFILES[profile].limit_extension)
+    )
     runtime = Runtime(ScriptedLLM({"worker": script}), profile=profile, harness=harness)
     job = runtime.create_job(Agent("worker"), shared_vars={"names": []})
     runtime.run()
@@ -68,7 +75,9 @@ def test_exceptions_overrun_their_limit_by_at_most_those_of_one_turn(
 
 
 @given(scripts, profiles, st.integers(0, 3))
-def test_a_streak_overruns_its_limit_by_at_most_one_turn(replies: list[str], profile: str, limit: int) -> None:
+def test_a_streak_overruns_its_limit_by_at_most_one_turn(
+    replies: list[str], profile: str, limit: int
+) -> None:
     job = run_job(replies, profile=profile, turns=20, streak=limit)
     assert job.max_consecutive_exceptions <= limit + 1
 
@@ -129,7 +138,9 @@ def test_a_claim_is_never_both_released_and_held_and_every_handler_runs_at_most_
     jobs: list[list[str]], profile: str, order: str, seed: int
 ) -> None:
     history: list[tuple[str, str]] = []
-    queue = WorkQueue([WorkItem(f"item-{n}") for n in range(4)], changed=lambda *change: history.append(change))
+    queue = WorkQueue(
+        [WorkItem(f"item-{n}") for n in range(4)], changed=lambda *change: history.append(change)
+    )
 
     @error_handler
     def _release(context: tuple[QueueOwner, WorkItem] | None, error: BaseException | None = None) -> None:
@@ -202,4 +213,3 @@ def test_suspending_anywhere_and_resuming_gives_the_same_final_locals(
         return job.py_env.local_state, job.py_env.console
 
     assert run(wait=True) == run(wait=False)
-

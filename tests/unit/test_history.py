@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,21 +72,25 @@ def test_history_is_what_a_projection_from_scratch_gives(
     runtime = Runtime(llm, harness=UNLIMITED)
     job = runtime.create_job(Agent("worker", "Prompt."), chat_style=style, warmup_code="print('w')")
     for at, message in pushes:
-        runtime.at(at, lambda message=message: job.push_user_message(message))
+        runtime.at(at, partial(job.push_user_message, message))
     for at in range(14):
-        runtime.at(at + 0.5, lambda: _same(job))
+        runtime.at(at + 0.5, partial(_same, job))
     runtime.run()
     _same(job)
 
 
-@given(messages=st.lists(st.sampled_from(["hi", "more", "stop"]), min_size=1, max_size=4), failing=st.booleans())
-def test_dialog_history_is_what_a_projection_from_scratch_gives(*, messages: list[str], failing: bool) -> None:
+@given(
+    messages=st.lists(st.sampled_from(["hi", "more", "stop"]), min_size=1, max_size=4), failing=st.booleans()
+)
+def test_dialog_history_is_what_a_projection_from_scratch_gives(
+    *, messages: list[str], failing: bool
+) -> None:
     replies = [text("hello").after(1), *([fault(400)] if failing else []), text("again").after(1).forever()]
     runtime = Runtime(ScriptedLLM(replies), harness=UNLIMITED)
     agent = DialogAgent(lambda body, media=None: None, metadata={"CHAT_STYLE": "DIRECT"})
     job = runtime.create_job(agent, message="start")
     for at, message in enumerate(messages):
-        runtime.at(at * 1.7, lambda message=message: job.push_user_message(message))
+        runtime.at(at * 1.7, partial(job.push_user_message, message))
     runtime.run()
     _same(job)
 

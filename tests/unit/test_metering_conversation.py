@@ -124,7 +124,8 @@ def test_a_view_is_a_sequence() -> None:
     assert (len(view), view[0], view[1], view[-1], view[-2]) == (2, HELLO, BYE, BYE, HELLO)
     assert (view[:1], view[::-1], view[5:]) == ((HELLO,), (BYE, HELLO), ())
     assert list(reversed(view)) == [BYE, HELLO]
-    assert BYE in view and view.index(BYE) == 1
+    assert BYE in view
+    assert view.index(BYE) == 1
     assert view.count(HELLO) == 1
     assert repr(view) == repr([HELLO, BYE])
 
@@ -139,9 +140,11 @@ def test_a_view_has_no_message_outside_its_length(index: int) -> None:
 def test_a_view_equals_lists_tuples_and_views_of_the_same_messages() -> None:
     conversation = MeteredConversation(_meter()[0], [HELLO, BYE])
     view = conversation.view()
-    assert view == [HELLO, BYE] and view == (HELLO, BYE)
+    assert view == [HELLO, BYE]
+    assert view == (HELLO, BYE)
     assert view == MessageView([HELLO, BYE, BYE], 2)
-    assert view != [HELLO] and view != [BYE, HELLO]
+    assert view != [HELLO]
+    assert view != [BYE, HELLO]
     assert view != "text"
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from statek_sim.errors import BadInput, InvalidFormat, ProviderHTTPError, ProviderTimeout
 from statek_sim.providers.contract import example_requests
-from statek_sim.providers.delivery import ChatStyleName, deliver, manner
+from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.openai import NO_USAGE, ReportedUsage, ToolCallRequest, parse_reply
-from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.protocol import ChatRequest, ChatStyleName
 from statek_sim.providers.script import (
     Reply,
     ScriptedCall,

@@ -40,5 +40,5 @@ def test_what_the_function_raises_reaches_the_caller() -> None:
     def model(request: ChatRequest) -> str:
         raise LookupError(request.job_id)
 
-    with pytest.raises(LookupError, match="^'main'$|^main$"):
+    with pytest.raises(LookupError, match=r"^'main'$|^main$"):
         FunctionLLM(model).complete(example_requests()[0])

@@ -44,9 +44,9 @@ def test_connect_ex_raises_instead_of_returning_an_error_number() -> None:
 
 def test_create_connection_is_refused_by_address_and_by_name() -> None:
     with forbid_network():
-        with pytest.raises(NetworkForbidden, match="'192.0.2.1' port 443"):
+        with pytest.raises(NetworkForbidden, match=r"'192.0.2.1' port 443"):
             socket.create_connection(REAL)
-        with pytest.raises(NetworkForbidden, match="'llm.invalid' port 443"):
+        with pytest.raises(NetworkForbidden, match=r"'llm.invalid' port 443"):
             socket.create_connection(("llm.invalid", 443))
 
 
@@ -62,9 +62,9 @@ def test_datagrams_are_refused() -> None:
 
 def test_name_lookups_are_refused_but_addresses_and_wildcards_need_none() -> None:
     with forbid_network():
-        with pytest.raises(NetworkForbidden, match="to 'llm.invalid' is forbidden"):
+        with pytest.raises(NetworkForbidden, match=r"to 'llm.invalid' is forbidden"):
             socket.gethostbyname("llm.invalid")
-        with pytest.raises(NetworkForbidden, match="to 'llm.invalid' port 80 "):
+        with pytest.raises(NetworkForbidden, match=r"to 'llm.invalid' port 80 "):
             socket.getaddrinfo(host="llm.invalid", port=80)
         assert socket.getaddrinfo("192.0.2.1", 80, type=socket.SOCK_STREAM)[0][4] == ("192.0.2.1", 80)
         assert socket.getaddrinfo(None, 80, type=socket.SOCK_STREAM)
@@ -73,9 +73,9 @@ def test_name_lookups_are_refused_but_addresses_and_wildcards_need_none() -> Non
 
 def test_http_client_and_urllib_are_refused() -> None:
     with forbid_network():
-        with pytest.raises(NetworkForbidden, match="'llm.invalid' port 443"):
+        with pytest.raises(NetworkForbidden, match=r"'llm.invalid' port 443"):
             http.client.HTTPSConnection("llm.invalid").request("GET", "/")
-        with pytest.raises(NetworkForbidden, match="'192.0.2.1' port 80"):
+        with pytest.raises(NetworkForbidden, match=r"'192.0.2.1' port 80"):
             urllib.request.urlopen("http://192.0.2.1/")  # the guard is what is tested
 
 
@@ -84,9 +84,9 @@ def test_asyncio_connections_are_refused_by_address_and_by_name() -> None:
         await asyncio.open_connection(host, 443)
 
     with forbid_network():
-        with pytest.raises(NetworkForbidden, match="'192.0.2.1' port 443"):
+        with pytest.raises(NetworkForbidden, match=r"'192.0.2.1' port 443"):
             asyncio.run(connect("192.0.2.1"))
-        with pytest.raises(NetworkForbidden, match="'llm.invalid' port 443"):
+        with pytest.raises(NetworkForbidden, match=r"'llm.invalid' port 443"):
             asyncio.run(connect("llm.invalid"))
 
 
@@ -111,7 +111,7 @@ def test_an_asyncio_conversation_over_loopback_works() -> None:
 def test_loopback_is_open_unless_switched_off(loopback_port: int) -> None:
     with forbid_network():
         socket.create_connection(("localhost", loopback_port)).close()
-    with forbid_network(allow_loopback=False), pytest.raises(NetworkForbidden, match="'127.0.0.1' port"):
+    with forbid_network(allow_loopback=False), pytest.raises(NetworkForbidden, match=r"'127.0.0.1' port"):
         socket.create_connection(("127.0.0.1", loopback_port))
 
 
@@ -120,7 +120,7 @@ def test_unix_sockets_are_always_open() -> None:
     with forbid_network(allow_loopback=False), ours, theirs:
         ours.sendall(b"x")
         assert theirs.recv(1) == b"x"
-        with socket.socket(socket.AF_UNIX) as sock, pytest.raises(OSError, match="refused|No such file"):
+        with socket.socket(socket.AF_UNIX) as sock, pytest.raises(OSError, match=r"refused|No such file"):
             sock.connect("\0no-such-unix-socket")
 
 

@@ -40,7 +40,7 @@ def with_usage(usage: JSON) -> bytes:
 
 def test_a_plain_reply_has_text_no_calls_and_zero_usage_that_is_not_present() -> None:
     assert parse_reply(with_message({"content": "hi"})) == ParsedReply("hi", (), NO_USAGE)
-    assert NO_USAGE == ReportedUsage(prompt=0, completion=0, cached=0, cost=None, present=False)
+    assert ReportedUsage(prompt=0, completion=0, cached=0, cost=None, present=False) == NO_USAGE
 
 
 @pytest.mark.parametrize("message", [{}, {"content": None}, {"content": ""}, {"content": []}])

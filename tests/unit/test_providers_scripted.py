@@ -90,7 +90,7 @@ def test_a_retry_takes_the_next_reply() -> None:
 def test_every_request_is_recorded_in_order_even_one_that_fails() -> None:
     llm = ScriptedLLM(["a"])
     llm.complete(request(turn=1))
-    with pytest.raises(ScriptExhausted, match="^job 'main'"):
+    with pytest.raises(ScriptExhausted, match=r"^job 'main'"):
         llm.complete(request(turn=2))
     assert [each.turn for each in llm.requests] == [1, 2]
 

@@ -40,7 +40,9 @@ def test_every_listed_tool_exists_under_its_name_and_says_what_it_does(built_in:
         assert built_in[name].__doc__
 
 
-def test_claims_go_to_the_first_ready_item_and_then_there_are_none(built_in: WorldTools, world: World) -> None:
+def test_claims_go_to_the_first_ready_item_and_then_there_are_none(
+    built_in: WorldTools, world: World
+) -> None:
     claimed = [built_in["fetch_next_item"](world.owner) for _ in range(3)]
     assert [None if pair is None else pair[1].id for pair in claimed] == ["a", "b", None]
 

@@ -1,0 +1,100 @@
+"""The lab that test fixtures are made of."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from statek_sim.errors import BadInput, BadSetting, ScriptExhausted, UnmatchedRequest, UnusedReplies
+from statek_sim.providers.function import FunctionLLM
+from statek_sim.providers.script import code
+from statek_sim.runtime.agents import Agent
+from statek_sim.testing import Lab, LabSettings, ScriptableLLM
+from statek_sim.trace import WorldChanged
+from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem
+
+
+def test_a_lab_runs_a_job_on_a_script_given_late() -> None:
+    lab = Lab(LabSettings())
+    job = lab.runtime.create_job(Agent("worker"))
+    lab.llm.script(worker=[code("exit(1)")])
+    lab.runtime.run()
+    assert (job.stop_reason, len(lab.llm.requests)) == ("exit", 1)
+
+
+def test_a_script_may_be_for_everybody_or_name_a_job() -> None:
+    lab = Lab(LabSettings())
+    jobs = [lab.runtime.create_job(Agent(role)) for role in ("one", "two")]
+    lab.llm.script({"job:job-2": ["exit(2)"], "one": ["exit(1)"]})
+    lab.runtime.run()
+    assert [job.py_env.exit_status for job in jobs] == [1, 2]
+
+
+def test_a_script_by_role_and_for_everybody_at_once_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"^a script is given as one argument or by role, not both$"):
+        ScriptableLLM().script([code("exit(1)")], worker=[code("exit(1)")])
+
+
+def test_an_empty_script_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"^a script needs replies: script\(worker=\[\.\.\.\]\) names them"):
+        ScriptableLLM().script()
+
+
+def test_a_second_script_waits_for_the_end_of_the_first() -> None:
+    llm = ScriptableLLM()
+    llm.script(worker=[code("exit(1)")])
+    with pytest.raises(UnusedReplies, match="exit"):
+        llm.script(worker=[code("exit(2)")])
+
+
+def test_a_request_without_script_says_how_to_give_one() -> None:
+    lab = Lab(LabSettings())
+    lab.runtime.create_job(Agent("night-worker"))
+    with pytest.raises(
+        UnmatchedRequest, match=r"'night-worker' .* statek_llm\.script\({'night-worker': \[\.\.\.\]}\)$"
+    ):
+        lab.runtime.run()
+
+
+def test_any_provider_can_answer() -> None:
+    lab = Lab(LabSettings())
+    lab.llm.use(FunctionLLM(lambda request: f"exit({request.turn})"))
+    job = lab.runtime.create_job(Agent("worker"))
+    lab.runtime.run()
+    lab.llm.check_finished()
+    assert job.py_env.exit_status == 1
+
+
+def test_an_error_of_the_script_shows_no_frames_of_the_runtime() -> None:
+    lab = Lab(LabSettings())
+    lab.llm.script(worker=[code("x = 1")])
+    lab.runtime.create_job(Agent("worker"))
+    with pytest.raises(ScriptExhausted) as caught:
+        lab.runtime.run()
+    assert len(traceback.extract_tb(caught.value.__traceback__)) == 2
+
+
+def test_limits_replace_those_of_the_preset_one_by_one() -> None:
+    lab = Lab(LabSettings(preset="batch", limits={"max_turns": 1, "max_exceptions": None}))
+    lab.llm.script([code("x = 1").forever()])
+    job = lab.runtime.create_job(Agent("worker"))
+    lab.runtime.run()
+    assert (job.stop_reason, job.llm_calls) == ("max_turns", 2)
+
+
+def test_a_limit_that_cannot_be_is_refused() -> None:
+    with pytest.raises(BadSetting, match=r"^max_turns=-1: expected a whole number"):
+        Lab(LabSettings(limits={"max_turns": -1}))
+
+
+def test_the_queue_holds_the_items_and_its_changes_are_traced() -> None:
+    lab = Lab(LabSettings(items=(WorkItem("a"), WorkItem("b", ItemStatus.CLAIMED, "w-2"))))
+    lab.queue.claim_next(QueueOwner("w-1"))
+    assert lab.runtime.trace.events == [WorldChanged(0.0, "", "a", "CLAIMED by w-1")]
+
+
+def test_two_labs_do_not_share_items() -> None:
+    settings = LabSettings(items=(WorkItem("a"),))
+    Lab(settings).queue.claim_next(QueueOwner("w-1"))
+    assert Lab(settings).queue.ready() == 1
