@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -18,8 +18,8 @@ NO_PEER: Final = "-"
 FLAT: Final = 0.8
 """Least ratio that counts as the same cost; the rest is what a busy machine adds."""
 
-PLUGIN_RUNS_PER_RUN: Final = 12
-"""Pairs of pytest processes per run: one pair differs by more than what it measures."""
+PLUGIN_ROUNDS_PER_RUN: Final = 12
+"""Rounds of pytest processes per run: those of one round differ by more than what is measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,30 +80,38 @@ def _suites(ours: Side, runs: int) -> Iterator[Entry]:
 def _plugin_off(ours: Side, runs: int) -> Iterator[Entry]:
     if not entry_points(group="pytest11", name="statek"):
         raise BenchError("the plugin is not installed here; run: python -m pip install -e .")
-    pytest = [str(ours.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_empty.py"]
-    without = [*pytest, "-p", "no:statek"]
+    bare = [
+        str(ours.python),
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "test_empty.py",
+        "-p",
+        "no:statek",
+    ]
+    commands = {"with": bare[:-2], "without": bare, "without again": bare}
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         directory = Path(name)
         (directory / "test_empty.py").touch()
-        _pytest_seconds(without, directory), _pytest_seconds(pytest, directory)
-        differences = [
-            _paired_difference(pytest, without, directory, swapped=bool(number % 2))
-            for number in range(runs * PLUGIN_RUNS_PER_RUN)
-        ]
+        _take_turns(commands, directory, first=0)
+        rounds = [_take_turns(commands, directory, first=n) for n in range(runs * PLUGIN_ROUNDS_PER_RUN)]
     yield Entry(
         name="plugin installed but off, per pytest run",
-        peer=NO_PEER,
+        peer="noise: the same without it, twice",
         unit="ms",
-        ours=1e3 * median(differences),
+        ours=1e3 * median(seconds["with"] - seconds["without"] for seconds in rounds),
+        theirs=1e3 * median(seconds["without again"] - seconds["without"] for seconds in rounds),
         goal=5,
     )
 
 
-def _paired_difference(with_it: list[str], without: list[str], directory: Path, *, swapped: bool) -> float:
-    if swapped:
-        bare = _pytest_seconds(without, directory)
-        return _pytest_seconds(with_it, directory) - bare
-    return _pytest_seconds(with_it, directory) - _pytest_seconds(without, directory)
+def _take_turns(commands: Mapping[str, list[str]], directory: Path, *, first: int) -> dict[str, float]:
+    """Run every command once, starting with number `first`; return the wall seconds of each."""
+    names = list(commands)
+    start = first % len(names)
+    return {name: _pytest_seconds(commands[name], directory) for name in names[start:] + names[:start]}
 
 
 def _pytest_seconds(command: list[str], directory: Path) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
 
@@ -24,23 +24,50 @@ MARKER: Final = (
 """The marker as `pytest --markers` shows it."""
 
 
-# A NamedTuple, not a dataclass: making a frozen dataclass takes most of the time that this module may take.
-class Requested(NamedTuple):
-    """The options of one run, each the command line's or else the configuration file's. Paths are absolute.
+class Requested:
+    """The options of one run: key by key the command line's, or else the configuration file's.
 
-    `alone`: nothing but scenarios is to be collected. `files` are scenario files named like test files, as in
-    `pytest suite.yaml::suite/one[docs]`. `needs_check`: the command line says something that may be wrong.
+    `scenarios`: files and folders as absolute paths, or `BUILT_IN`. `files`: scenario files named like test files,
+    as in `pytest suite.yaml::suite/one[docs]`. `alone`: nothing but scenarios is to be collected. `needs_check`:
+    the command line says something that may be wrong. Paths in the configuration file start at its folder.
     """
 
-    scenarios: tuple[str, ...]
-    files: tuple[str, ...]
-    alone: bool
-    needs_check: bool
-    preset: str | None
-    profiles: tuple[str, ...]
-    seed: str | int | None
-    report: str | None
-    allow_network: bool
+    # A plain class: making a dataclass takes longer than all else in this module, which every run pays for.
+    __slots__ = (
+        "allow_network",
+        "alone",
+        "files",
+        "needs_check",
+        "preset",
+        "profiles",
+        "report",
+        "scenarios",
+        "seed",
+    )
+
+    def __init__(self, config: pytest.Config) -> None:
+        here = config.invocation_params.dir
+        there = config.rootpath if config.inipath is None else config.inipath.parent
+        # Absent or None, by version, when pytest only prints its help.
+        paths: list[str] = config.getoption("file_or_dir", None) or []
+        said = [_absolute(path, here) for path in config.getoption("--statek-scenarios")]
+        written = [] if paths else [_absolute(path, there) for path in config.getini("statek_scenarios")]
+        preset = _preset(config.getoption("--statek-preset"), here)
+        profiles: list[str] = config.getoption("--statek-profile")
+        seed: int | None = config.getoption("--statek-seed")
+        report = _folder(config.getoption("--statek-report"), here)
+
+        self.scenarios: tuple[str, ...] = tuple(dict.fromkeys(said or written))
+        self.files = tuple(path for path in _without_names(paths) if path.endswith(SCENARIO_SUFFIXES))
+        self.alone = bool(said) and not paths
+        self.needs_check = bool(preset or profiles or report)
+        self.preset = preset or _preset(config.getini("statek_preset"), there)
+        self.profiles: tuple[str, ...] = tuple(profiles or config.getini("statek_profile"))
+        self.seed: str | int | None = (config.getini("statek_seed") or None) if seed is None else seed
+        self.report = report or _folder(config.getini("statek_report"), there)
+        self.allow_network: bool = config.getoption("--statek-allow-network") or config.getini(
+            "statek_allow_network"
+        )
 
     @property
     def collects(self) -> bool:
@@ -107,52 +134,6 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("statek_allow_network", "as --statek-allow-network", type="bool", default=False)
 
 
-def requested(config: pytest.Config) -> Requested:
-    """Return what this run asks for; the command line wins over the configuration file, key by key."""
-    said = _OnCommandLine(config)
-    written = _InFile(config)
-    return Requested(
-        scenarios=tuple(dict.fromkeys(said.scenarios or (() if said.paths else written.scenarios))),
-        files=_scenario_files(said.paths),
-        alone=bool(said.scenarios) and not said.paths,
-        needs_check=said.anything,
-        preset=said.preset or written.preset,
-        profiles=said.profiles or written.profiles,
-        seed=written.seed if said.seed is None else said.seed,
-        report=said.report or written.report,
-        allow_network=said.allow_network or written.allow_network,
-    )
-
-
-class _OnCommandLine:
-    """The command line; its paths start at the folder where pytest was called."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        here = config.invocation_params.dir
-        # Absent or None, by version, when pytest only prints its help.
-        self.paths: list[str] = config.getoption("file_or_dir", None) or []
-        self.scenarios = [_absolute(path, here) for path in config.getoption("--statek-scenarios")]
-        self.preset = _preset(config.getoption("--statek-preset"), here)
-        self.profiles: tuple[str, ...] = tuple(config.getoption("--statek-profile"))
-        self.seed: int | None = config.getoption("--statek-seed")
-        self.report = _folder(config.getoption("--statek-report"), here)
-        self.allow_network: bool = config.getoption("--statek-allow-network")
-        self.anything = bool(self.preset or self.profiles or self.report)
-
-
-class _InFile:
-    """The configuration file; its paths start at the folder that holds it."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        here = config.rootpath if config.inipath is None else config.inipath.parent
-        self.scenarios = [_absolute(path, here) for path in config.getini("statek_scenarios")]
-        self.preset = _preset(config.getini("statek_preset"), here)
-        self.profiles: tuple[str, ...] = tuple(config.getini("statek_profile"))
-        self.seed: str | None = config.getini("statek_seed") or None
-        self.report = _folder(config.getini("statek_report"), here)
-        self.allow_network: bool = config.getini("statek_allow_network")
-
-
 def _absolute(path: str, here: Path) -> str:
     return path if path == BUILT_IN else str(here / path)
 
@@ -168,7 +149,6 @@ def _folder(text: str | None, here: Path) -> str | None:
     return str(here / text) if text else None
 
 
-def _scenario_files(args: Sequence[str]) -> tuple[str, ...]:
-    return tuple(
-        path for path in (arg.partition("::")[0] for arg in args) if path.endswith(SCENARIO_SUFFIXES)
-    )
+def _without_names(args: Sequence[str]) -> list[str]:
+    """Return arguments as paths: `suite.yaml::one` is `suite.yaml`."""
+    return [arg.partition("::")[0] for arg in args]

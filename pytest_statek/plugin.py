@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_statek import hooks
-from pytest_statek.options import MARKER, REQUESTED, add_options, requested
+from pytest_statek.options import MARKER, REQUESTED, Requested, add_options
 
 pytest_plugins = ("pytest_statek.fixtures",)
 
@@ -27,6 +27,6 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Note what is asked for; load the scenario part only for those who want it."""
     config.addinivalue_line("markers", MARKER)
-    asked = config.stash[REQUESTED] = requested(config)
+    asked = config.stash[REQUESTED] = Requested(config)
     if asked.collects or asked.needs_check:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")

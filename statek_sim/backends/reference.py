@@ -19,6 +19,7 @@ from statek_sim.backends.setup import (
 )
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.harness.current import get_llm_harness
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.network import forbid_network
@@ -112,6 +113,7 @@ class _Run:
             delegate_task=task.delegate_task,
             any_future=futures.get_any_future,
             all_future=futures.get_all_future,
+            get_llm_harness=get_llm_harness,
             agents=self.agents,
         )
 

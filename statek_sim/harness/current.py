@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule
@@ -37,13 +39,28 @@ class CurrentHarness:
         """Start with no harness; `settings` gives the limits of the first one."""
         self._settings = settings
         self._kept: dict[ExtensionRule, LLM_Harness] = {}
+        self._simulated: ContextVar[LLM_Harness | None] = ContextVar("statek_sim_harness", default=None)
+
+    @contextmanager
+    def simulated(self, harness: LLM_Harness) -> Iterator[None]:
+        """Make `harness` the process's harness inside the block."""
+        token = self._simulated.set(harness)
+        try:
+            yield
+        finally:
+            self._simulated.reset(token)
 
     def __call__(
         self, environ: Mapping[str, str] | None = None, *, rule: ExtensionRule = ExtensionRule.ADDITIVE
     ) -> LLM_Harness:
-        """Return this process's harness, or with `environ` a fresh one; wrong variables are `BadSetting`."""
+        """Return this process's harness, or with `environ` a fresh one; wrong variables are `BadSetting`.
+
+        Inside a simulated process it is that process's harness, whatever the real environment says.
+        """
         if environ is not None:
             return self._made(self._settings(environ), rule)
+        if (simulated := self._simulated.get()) is not None:
+            return simulated
         if rule not in self._kept:
             self._kept[rule] = self._made(self._settings(), rule)
         return self._kept[rule]

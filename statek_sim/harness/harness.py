@@ -88,6 +88,31 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         """How completions extend the limits."""
         return self._rule
 
+    @property
+    def max_turns(self) -> int | None:
+        """The base limit of LLM turns."""
+        return self._limits.max_turns
+
+    @property
+    def max_exceptions(self) -> int | None:
+        """The base limit of exceptions in total."""
+        return self._limits.max_exceptions
+
+    @property
+    def max_consecutive_exceptions(self) -> int | None:
+        """The base limit of the longest streak of failing turns."""
+        return self._limits.max_consecutive_exceptions
+
+    @property
+    def max_token_usage(self) -> int | None:
+        """The base limit of approximate tokens."""
+        return self._limits.max_token_usage
+
+    @property
+    def limit_extension_per_completion(self) -> float:
+        """How far a completion extends the limits."""
+        return self._limits.limit_extension_per_completion
+
     def check_before_step(self, job: HarnessSubject) -> None:
         """Raise `LLM_HarnessError` if `job` has no right to another step: turns, then exceptions."""
         exceeded = exceeded_before_step(self._in_force(job.num_completions), job)

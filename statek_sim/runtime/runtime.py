@@ -12,6 +12,7 @@ from typing import Any, Final
 from statek_sim import trace as events
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput
+from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule
 from statek_sim.harness.settings import StatekSettings
@@ -186,6 +187,7 @@ class Runtime:
         with ExitStack() as stack:
             stack.enter_context(captured_builtins(format_print_arg))
             stack.enter_context(active(self))
+            stack.enter_context(get_llm_harness.simulated(self._services.harness))
             settled = self._scheduler.run(until)
         return RunOutcome(
             at=self.clock.now(),

@@ -225,5 +225,6 @@ class Scheduler:
         """A new worker process opens the same state: every runnable job starts its pending work again."""
         self.alive = True
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", "restarted"))
+        self._services.waiting.stir_all()
         for job in jobs:
             self.offer(job)

@@ -52,6 +52,10 @@ class WaitingRoom:
     def _stir(self, job_id: str) -> None:
         self._stirred[job_id] = self._jobs[job_id]
 
+    def stir_all(self) -> None:
+        """Have every waiting job's condition asked at the next pass, as a new worker process does."""
+        self._stirred = dict(self._jobs)
+
     def candidates(self) -> list[Job]:
         """Return the jobs whose condition may have changed since the last call, oldest wait first per kind."""
         if not self._stirred and not self._polled:

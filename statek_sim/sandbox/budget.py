@@ -46,7 +46,7 @@ class ExecutionBudget:
     """
 
     __slots__ = ("_bytes_left", "_depth", "_iterations_left", "_reason", "_stack_limit", "allocation", "call_depth",
-                 "loop_iterations")  # fmt: skip
+                 "loop_iterations", "step")  # fmt: skip
 
     def __init__(
         self, loop_iterations: int = 1_000_000, allocation: int = 64_000_000, call_depth: int = 250
@@ -54,11 +54,13 @@ class ExecutionBudget:
         self.loop_iterations = loop_iterations
         self.allocation = allocation
         self.call_depth = call_depth
+        self.step = 0
         self._stack_limit = 0
         self.reset()
 
     def reset(self) -> None:
-        """Start a new step with nothing spent."""
+        """Start a new step with nothing spent. `step` numbers them."""
+        self.step += 1
         self._iterations_left = self.loop_iterations
         self._bytes_left = self.allocation
         self._depth = 0

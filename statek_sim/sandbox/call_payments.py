@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from statistics import StatisticsError
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, ModuleType
 from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.formatting import pay_for_template, pay_for_text
+from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator, iterated
 from statek_sim.sandbox.operators import (
     ENTRY_BYTES,
     INTEGER_BYTES,
@@ -25,6 +27,7 @@ from statek_sim.sandbox.operators import (
     too_long,
 )
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet, stable_set, without_addresses
+from statek_sim.sandbox.weigh import is_container, pay_for_hash, pay_for_walk
 
 # Receivers and arguments are whatever model-written code holds.
 Value = Any
@@ -105,6 +108,7 @@ def pay_for_items(budget: ExecutionBudget, values: Iterable[Value], bytes_each: 
         size = length(value)
         budget.scan(size)
         budget.allocate(size * (INTEGER_BYTES if isinstance(value, range) else bytes_each))
+        iterated(budget, value)
 
 
 def _ordered(args: Args) -> Args:
@@ -122,8 +126,9 @@ def _copying(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, 
 
 
 def _searching(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    _comparing(budget, args)
     if isinstance(owner, list | tuple | deque):
-        budget.scan(len(owner))
+        budget.scan(2 * len(owner))
     elif isinstance(owner, str | bytes):
         budget.scan(len(owner) >> 4)
     elif isinstance(owner, range) and args and not isinstance(args[0], int):
@@ -131,14 +136,29 @@ def _searching(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str
     return args
 
 
+def _comparing(budget: ExecutionBudget, args: Args) -> None:
+    for value in args:
+        if is_container(value):
+            pay_for_walk(budget, value, "in comparison")
+
+
+def _hashing(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    for value in args[:1]:
+        pay_for_hash(budget, value)
+    return args
+
+
 def _moving(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
-    """`insert` and `pop` move the items behind, which is quick."""
+    """`insert` and `pop` move the items behind, which is quick; `pop` of a dict hashes."""
+    pay_for_hash(budget, args[0] if args else None)
     if isinstance(owner, list | deque):
         budget.scan(len(owner) >> 3)
     return args
 
 
-def _sorting(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+def _sorting(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    if kwargs.get("key") is None:
+        _comparing(budget, (owner,))
     budget.scan(4 * length(owner))
     return args
 
@@ -209,10 +229,28 @@ def _formatting(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mappi
 
 
 def _taking_in(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
-    pay_for_items(budget, args, ENTRY_BYTES)
     if not isinstance(owner, type) and isinstance(owner, set | frozenset):
         budget.allocate(size_in_bytes(owner))
-    return _ordered(args)
+    return _hashed(budget, args)
+
+
+def _hashed(budget: ExecutionBudget, args: Args) -> Args:
+    """Pay for making entries of everything in `args`."""
+    pay_for_items(budget, args, ENTRY_BYTES)
+    _comparing(budget, args)
+    return tuple(
+        _hashed_one_by_one(budget, value)
+        if isinstance(value, LazyIterator | GuardedGenerator)
+        else stable_set(value)
+        for value in args
+    )
+
+
+def _hashed_one_by_one(budget: ExecutionBudget, items: Iterable[Value]) -> Iterator[Value]:
+    for item in items:
+        if is_container(item):
+            pay_for_walk(budget, item, "while hashing a value")
+        yield item
 
 
 def _extending(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
@@ -248,6 +286,7 @@ METHODS: Final[Mapping[str, CallPayment]] = {
     **_named(
         _searching, "count index rindex find rfind remove isdigit isalpha isalnum isspace isupper islower"
     ),
+    **_named(_hashing, "add get setdefault discard"),
     **_named(_moving, "insert pop"),
     **_named(_sorting, "sort"),
     **_named(_splitting, "split rsplit splitlines"),
@@ -275,8 +314,14 @@ def _making_sequence(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[
 
 
 def _making_table(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
-    pay_for_items(budget, args, ENTRY_BYTES)
-    return _ordered(args)
+    return _hashed(budget, args)
+
+
+def _making_error(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    """Consoles show errors, so an error pays for its text when it is made."""
+    for value in args:
+        pay_for_text(budget, value)
+    return args
 
 
 def _making_bytes(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
@@ -330,6 +375,22 @@ TYPES: Final[Mapping[Value, CallPayment]] = {
     **dict.fromkeys((list, tuple, deque), _making_sequence),
     **dict.fromkeys(
         (dict, set, frozenset, OrderedSet, OrderedFrozenSet, Counter, OrderedDict, defaultdict), _making_table
+    ),
+    **dict.fromkeys(
+        (
+            BaseException,
+            Exception,
+            RuntimeError,
+            ValueError,
+            TypeError,
+            KeyError,
+            IndexError,
+            LookupError,
+            NameError,
+            StopIteration,
+            StatisticsError,
+        ),
+        _making_error,
     ),
     bytes: _making_bytes,
     str: _making_text,

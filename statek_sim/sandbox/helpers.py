@@ -194,7 +194,7 @@ def _paid_builtins(budget: ExecutionBudget) -> dict[str, object]:
         "round": numbers.paid_round(budget),
         "repr": lambda *args: paid_repr(budget, *args) if len(args) == 1 else repr(*args),
         "format": lambda *args: paid_format(budget, *args) if len(args) in (1, 2) else format(*args),
-        "hash": lambda *args: stable_hash(*args) if len(args) == 1 else hash(*args),
+        "hash": _paid_hash(budget),
         "iter": lazy.pop("iter"),  # type: ignore[dict-item]  # the one that is a function
         "all": _paying_to_walk(budget, all),
         "any": _paying_to_walk(budget, any),
@@ -204,6 +204,16 @@ def _paid_builtins(budget: ExecutionBudget) -> dict[str, object]:
     }
     paid: dict[str, object] = {name: PaidFunction(name, function) for name, function in functions.items()}
     return {**paid, **lazy, "set": OrderedSet, "frozenset": OrderedFrozenSet}
+
+
+def _paid_hash(budget: ExecutionBudget) -> Callable[..., int]:
+    def paid(*args: Value) -> int:
+        if len(args) != 1:
+            return hash(*args)
+        pay_for_hash(budget, args[0])
+        return stable_hash(args[0])
+
+    return paid
 
 
 def _paying_to_walk(

@@ -156,7 +156,9 @@ class LazyTypes:
 
     def _tee(self, iterable: Item, n: Item = 2, /) -> tuple[LazyIterator, ...]:
         self._budget.allocate(64 * n if isinstance(n, int) and n > 0 else 0)
-        return tuple(LazyIterator(self._budget, one) for one in itertools.tee(iterated(self._budget, iterable), n))
+        return tuple(
+            LazyIterator(self._budget, one) for one in itertools.tee(iterated(self._budget, iterable), n)
+        )
 
     def _type(self, kind: _Kind) -> Any:
         budget, make = self._budget, self._make

@@ -75,7 +75,6 @@ class SandboxModule:
         return f"<sandbox module {object.__getattribute__(self, '_name')}>"
 
 
-
 def sandbox_modules(clock: Clock, budget: ExecutionBudget) -> Mapping[str, SandboxModule]:
     """Return every importable module by name, reading `clock` and charging `budget`."""
     replaced = _replacements(clock, budget)
@@ -150,7 +149,7 @@ def _reduce(budget: ExecutionBudget, guard: CallGuard) -> Callable[..., Any]:
 
 
 def _statistics(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
-    """Exact fractions make these slow: an item costs as much as sixteen elsewhere."""
+    """Exact fractions make these slow: an item costs as much as 64 elsewhere."""
     return {
         name: _paying_for_items(budget, getattr(statistics, name))
         for name in EXPORTED_NAMES["statistics"]
@@ -161,7 +160,7 @@ def _statistics(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
 def _paying_for_items(budget: ExecutionBudget, function: Callable[..., Any]) -> Callable[..., Any]:
     def paid(*args: Any, **kwargs: Any) -> Any:
         for value in (*args, *kwargs.values()):
-            budget.scan(16 * (value if isinstance(value, int) else length(value)))
+            budget.scan(64 * (value if isinstance(value, int) else length(value)))
         return function(*map(stable_set, args), **kwargs)
 
     return paid

@@ -50,11 +50,14 @@ def stable_set(value: Item) -> Item:
 
 
 def _listed(items: builtins.set[Item] | builtins.frozenset[Item]) -> str:
-    """Return the items in order, each printed once: printing sets in sets twice would double at every level."""
-    if all(type(item) in _NUMBERS for item in _plain_iter(items)):
-        return ", ".join(map(repr, _plain_iter(items)))
-    printed = [(type(item).__name__, without_addresses(repr(item)), repr(item)) for item in _plain_iter(items)]
-    return ", ".join(text for _, _, text in sorted(printed))
+    """Return the items in order, each printed once: printing sets within sets twice would double at every level."""
+    plain = builtins.set.__iter__ if isinstance(items, builtins.set) else builtins.frozenset.__iter__
+    found: list[Item] = list(plain(items))  # type: ignore[arg-type]  # the right one of the two
+    texts = [repr(item) for item in found]
+    if not all(type(item) in _NUMBERS for item in found):
+        names = (type(item).__name__ for item in found)
+        texts = [text for _, _, text in sorted(zip(names, map(without_addresses, texts), texts, strict=True))]
+    return ", ".join(texts)
 
 
 def _sort_key(item: Item) -> tuple[str, str]:

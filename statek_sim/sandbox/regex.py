@@ -12,6 +12,8 @@ from statek_sim.sandbox.regex_cost import pay_for_search
 # Patterns and texts are whatever model-written code passes.
 Value = Any
 
+_COMPILING: Final = 50
+_MAX_SEEN: Final = 256
 _MUCH_TEXT: Final = 65_536
 _ATTRIBUTES: Final = ("flags", "groupindex", "groups", "pattern")
 
@@ -111,11 +113,18 @@ PaidPattern.__module__ = "re"
 
 def paid_functions(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
     """Return the functions of `re` that restricted code may use."""
+    seen: dict[Value, int] = {}
 
     def compiled(pattern: Value, flags: int = 0) -> PaidPattern:
         if isinstance(pattern, PaidPattern):
             # `re` itself says what is wrong with flags for a compiled pattern.
             return PaidPattern(budget, re.compile(pattern._pattern, flags))
+        if isinstance(pattern, str | bytes) and seen.get(pattern) != budget.step:
+            # Like `re`, charge a pattern once; but per step, so that what ran before does not matter.
+            budget.work(_COMPILING + 4 * len(pattern))
+            if len(seen) >= _MAX_SEEN:
+                seen.clear()
+            seen[pattern] = budget.step
         return PaidPattern(budget, re.compile(pattern, flags))
 
     return {

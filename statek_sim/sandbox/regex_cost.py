@@ -21,14 +21,14 @@ from statek_sim.sandbox.budget import ExecutionBudget
 MAX_STEPS: Final = 200_000
 """Steps that one search may take, plus `STEPS_PER_CHARACTER` for each character searched."""
 
-STEPS_PER_CHARACTER: Final = 50
+STEPS_PER_CHARACTER: Final = 20
 
 _SURE_STEPS: Final = 1_000_000
 _SURE_STEPS_SHIFT: Final = 13
 _SURE_LENGTH: Final = 12
-_STEPS_PER_ITERATION: Final = 4
+_STEPS_PER_ITERATION: Final = 2
 _MAX_PROGRAM: Final = 4_000
-_UNBOUNDED: Final = 16
+_MAX_COPIES: Final = 32
 
 # Parsed patterns are untyped tuples.
 Node = Any
@@ -99,7 +99,7 @@ def _node_shape(op: Node, argument: Node) -> _Shape:
         low, high, body = argument
         inner = _sequence_shape(body)
         if high in (low, 1):
-            return _Shape(inner.repeats * max(1, min(int(high), _UNBOUNDED)) + (high != low), inner.explodes)
+            return _Shape(inner.repeats * int(high) + (high != low), inner.explodes)
         return _Shape(1, inner.explodes or inner.repeats > 0 or _has_branch(body))
     shapes = [_sequence_shape(part) for part in _parts(op, argument)]
     branches = 1 if op is ops.BRANCH else 0
@@ -176,11 +176,11 @@ def _compile(program: _Program, nodes: Iterable[Node], flags: int) -> None:
 def _compile_repeat(program: _Program, argument: Node, flags: int, *, greedy: bool) -> None:
     low, high, body = int(argument[0]), argument[1], argument[2]
     before = len(program.code)
-    for _ in range(min(low, _UNBOUNDED)):
+    for _ in range(low):
         _compile(program, body, flags)
         if len(program.code) - before > _MAX_PROGRAM:
             break
-    if high is not ops.MAXREPEAT and int(high) - low <= _UNBOUNDED:
+    if high is not ops.MAXREPEAT and int(high) - low <= _MAX_COPIES:
         for _ in range(int(high) - low):
             split = program.add("split")
             _compile(program, body, flags)

@@ -126,7 +126,7 @@ class _Transformer(ast.NodeTransformer):
         names = [COMPARISONS.get(type(op)) for op in node.ops]
         if len(names) == 1 and names[0] is not None:
             is_search = isinstance(node.ops[0], ast.In | ast.NotIn)
-            if not (_is_display(operands[1]) if is_search else any(map(_is_scalar, operands))):
+            if not (_is_short(operands[1]) if is_search else any(map(_is_scalar, operands))):
                 return _helper(OPERATOR + names[0], node, *visited)
         elif any(names):
             visited = [
@@ -306,8 +306,10 @@ def _is_scalar(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant)
 
 
-def _is_display(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Set | ast.Dict)
+def _is_short(node: ast.expr) -> bool:
+    """Return whether searching `node` costs nothing: text or constants written out."""
+    elements = node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else [node]
+    return all(map(_is_scalar, elements))
 
 
 def _has_star(target: ast.expr) -> bool:

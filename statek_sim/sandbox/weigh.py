@@ -15,7 +15,8 @@ from statek_sim.sandbox.budget import ExecutionBudget
 SCALARS: Final = frozenset({int, float, bool, complex, type(None)})
 """Types whose values are walked in no time."""
 
-_CONTAINERS: Final = (list, tuple, dict, set, frozenset, deque, type({}.keys()), type({}.values()), type({}.items()))
+_VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
+_CONTAINERS: Final[tuple[type, ...]] = (list, tuple, dict, set, frozenset, deque, *_VIEWS)
 _KEYS: Final = (tuple, frozenset)
 _FLAT: Final = SCALARS | {str}
 _FLAT_SHIFT: Final = 3
@@ -84,7 +85,8 @@ class _Walk:
         kinds = set(map(type, inside))
         if kinds <= _FLAT:
             self._met += len(inside)
-            self._unpaid += len(inside) >> _FLAT_SHIFT
+            # Sets are put in order whenever they are shown.
+            self._unpaid += len(inside) >> (0 if isinstance(container, set | frozenset) else _FLAT_SHIFT)
             if str in kinds:
                 self._met += sum(len(item) for item in inside if type(item) is str)
             if self._path:
@@ -107,4 +109,6 @@ class _Walk:
 def _inside(container: Value) -> list[Value]:
     if isinstance(container, dict):
         return [part for item in container.items() for part in item]
-    return list(container)
+    if isinstance(container, set):
+        return list(set.__iter__(container))
+    return list(frozenset.__iter__(container)) if isinstance(container, frozenset) else list(container)

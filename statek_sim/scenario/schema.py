@@ -103,7 +103,9 @@ class ReminderText(Part):
     min_dialog_len: Count | None = Field(
         default=None, description="Length of the dialog from which it is given."
     )
-    recurring: bool = Field(default=False, description="Given after every final text, not once.")
+    recurring: Literal[True] = Field(
+        default=True, description="Given after every final text; STATEK has no other kind."
+    )
 
 
 class AgentText(Part):

@@ -66,6 +66,7 @@ class ToolApi:
     delegate_task: Callable[..., Any]
     any_future: Callable[..., Any]
     all_future: Callable[..., Any]
+    get_llm_harness: Callable[[], Any]
     agents: Mapping[str, Any]
 
 
@@ -321,6 +322,55 @@ def _plain_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
     return [note, echo, say, fail, note_and_refuse, slow_echo, read_clock, reset_everything, read_records]
 
 
+def _framework_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
+    def undecorated(context: Any, error: Any = None) -> None:
+        """Lack the decorator."""
+
+    @api.error_handler
+    def public_name(context: Any, error: Any = None) -> None:
+        """Lack the underscore."""
+
+    @api.error_handler
+    def _one_parameter(context: Any) -> None:
+        """Lack the error."""
+
+    @api.error_handler
+    def _error_required(context: Any, error: Any) -> None:
+        """Lack the default."""
+
+    @api.error_handler
+    def _good(context: Any, error: Any = None) -> None:
+        """Follow the protocol."""
+
+    candidates = {
+        "undecorated": undecorated,
+        "public name": public_name,
+        "one parameter": _one_parameter,
+        "error required": _error_required,
+        "good": _good,
+    }
+
+    @api.tool
+    def make_tool_with_handler(kind: str, **kwargs: Any) -> str:
+        """Declare a tool whose error handler is of this kind; tell whether the framework took it."""
+
+        def claim(**kwargs: Any) -> None:
+            """Claim nothing."""
+
+        try:
+            api.tool(error_handler=candidates[kind])(claim)
+        except TypeError:
+            return "refused"
+        return "accepted"
+
+    @api.tool
+    def harness_limit(name: str, **kwargs: Any) -> Any:
+        """Return a limit of the process's harness."""
+        return getattr(api.get_llm_harness(), name)
+
+    return [make_tool_with_handler, harness_limit]
+
+
 def _delegation_tools(_: World, api: ToolApi) -> list[Callable[..., Any]]:
     @api.subtask
     def start_subtask(role: str, **kwargs: Any) -> Any:
@@ -363,6 +413,7 @@ _GROUPS: Final = {
         "reset_everything",
         "read_records",
     ),
+    _framework_tools: ("make_tool_with_handler", "harness_limit"),
     _delegation_tools: ("start_subtask", "finish_subtask", "delegate"),
 }
 _GROUP_OF: Final = {name: group for group, names in _GROUPS.items() for name in names}

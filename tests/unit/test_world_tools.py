@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from statek_sim.harness.current import get_llm_harness
 from statek_sim.runtime import error_handlers, futures, subtasks, task, tools
 from statek_sim.runtime.context import get_current_job
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem, WorkQueue
@@ -29,6 +30,7 @@ def built_in(world: World) -> WorldTools:
         delegate_task=task.delegate_task,
         any_future=futures.get_any_future,
         all_future=futures.get_all_future,
+        get_llm_harness=get_llm_harness,
         agents={},
     )
     return WorldTools(world, api)
