@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from statek_sim.runtime.futures import FutureResult as FutureResult
     from statek_sim.runtime.futures import temporal as temporal
     from statek_sim.runtime.job import Job as Job
-    from statek_sim.runtime.job import JobDef as JobDef
+    from statek_sim.runtime.job_def import JobDef as JobDef
     from statek_sim.runtime.pyenv import PyEnv as PyEnv
     from statek_sim.runtime.runtime import Runtime as Runtime
     from statek_sim.runtime.signals import Signal as Signal
@@ -76,7 +76,8 @@ _HOMES: Final = {
     "statek_sim.runtime.context": ("get_current_agent", "get_current_agent_name", "get_current_job"),
     "statek_sim.runtime.error_handlers": ("error_handler", "is_valid_error_handler"),
     "statek_sim.runtime.futures": ("FutureError", "FutureResult", "temporal"),
-    "statek_sim.runtime.job": ("Job", "JobDef"),
+    "statek_sim.runtime.job": ("Job",),
+    "statek_sim.runtime.job_def": ("JobDef",),
     "statek_sim.runtime.pyenv": ("PyEnv",),
     "statek_sim.runtime.runtime": ("Runtime",),
     "statek_sim.runtime.signals": ("Signal",),

@@ -8,7 +8,7 @@ docs/statek-behaviour.md, checked against the released packages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from statek_sim.errors import BadInput
@@ -92,20 +92,7 @@ V1_4: Final = Profile(
 )
 """STATEK 1.4.2."""
 
-DOCS: Final = Profile(
-    name="docs",
-    limit_extension="additive",
-    as_tool_binds_assignment=True,
-    waiting_job_is_dormant=True,
-    plain_notifications=True,
-    notifications_before_request=True,
-    notification_takes_console_position="delivered",
-    internal_tools_offered=False,
-    difficulty_extends_tokens=True,
-    latest_input_is_bound=True,
-    union_hints_in_schema=True,
-    system_tools="1.4",
-)
+DOCS: Final = replace(V1_4, name="docs", limit_extension="additive", as_tool_binds_assignment=True)
 """The published documents 000, 001 and 003; where they are silent, as 1.4."""
 
 PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2, V1_4)}

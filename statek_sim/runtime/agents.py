@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from statek_sim.errors import BadTool
 from statek_sim.runtime.context import get_current_job
-from statek_sim.runtime.job import Job, JobDef
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.tool_trace import record_delivery
 from statek_sim.runtime.warmup_code import WarmupSource
 
 
@@ -133,7 +134,7 @@ def _traced(send_message: Callable[..., Any]) -> Callable[..., Any]:
         result = send_message(body=body, **media)
         job = get_current_job()
         if job is not None:
-            job.trace_delivery(body, media.get("media"))
+            record_delivery(job, body, media.get("media"))
         return result
 
     return send
@@ -159,6 +160,3 @@ def _answer(send_message: Callable[..., Any]) -> Callable[..., Any]:
         exit("Success")  # noqa: PLR1722  # STATEK's exit, which ends the job
 
     return answer
-
-
-__all__ = ["Agent", "DialogAgent", "Job", "JobDef", "RecurringReminder", "SendMessage"]

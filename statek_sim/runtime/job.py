@@ -1,9 +1,8 @@
-"""Job and JobDef: a durable Python workspace for one unit of agent work (001)."""
+"""Job: a durable Python workspace for one unit of agent work (001)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
@@ -18,15 +17,14 @@ from statek_sim.runtime.chat_log import (
 )
 from statek_sim.runtime.chat_style import ChatStyle
 from statek_sim.runtime.counters import TurnCounters
-from statek_sim.runtime.error_handlers import ErrorHandler
+from statek_sim.runtime.handler_list import HandlerList
 from statek_sim.runtime.host import Host
+from statek_sim.runtime.job_def import JobDef, JobDefError
 from statek_sim.runtime.llm_usage import LLM_Usage
 from statek_sim.runtime.notifications import Inbox
 from statek_sim.runtime.pyenv import ConsoleError, ErrorKind, PyEnv
-from statek_sim.runtime.shown import shown
 from statek_sim.runtime.signals import Signal
 from statek_sim.runtime.status import JobStatus, advance
-from statek_sim.runtime.warmup_code import WarmupBlock
 
 if TYPE_CHECKING:
     from statek_sim.runtime.agents import Agent
@@ -36,43 +34,6 @@ if TYPE_CHECKING:
 DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
 _ADDRESS: Final = " at 0x"
 DIFFICULTIES: Final = ("LOW", "MEDIUM", "HIGH")
-
-
-@dataclass(frozen=True, slots=True)
-class JobDefError:
-    """Why a job or its definition failed."""
-
-    error_message: str
-    error_type: str
-
-
-@dataclass(slots=True, eq=False)
-class JobDef:
-    """The prepared, shared definition of work: agent, model settings, warmup, chat style (001, JobDef and Job)."""
-
-    agent: Agent
-    metadata: Mapping[str, str]
-    warmup_code: tuple[WarmupBlock, ...] = ()
-    job_params: Mapping[str, object] = field(default_factory=dict)
-    chat_style: ChatStyle | None = None
-    locale: str | None = None
-    errors: list[JobDefError] = field(default_factory=list)
-
-    def set_error(self, error: BaseException) -> None:
-        """Record a startup failure; jobs of this definition are not started by an agent loop any more."""
-        self.errors.append(JobDefError(str(error), type(error).__name__))
-
-    def get_errors(self) -> list[JobDefError]:
-        """Return the recorded startup failures, oldest first."""
-        return list(self.errors)
-
-    def has_errors(self) -> bool:
-        """Return whether a startup failure is recorded."""
-        return bool(self.errors)
-
-    def clear_errors(self) -> None:
-        """Forget startup failures, as a restarted process does."""
-        self.errors.clear()
 
 
 class Job:
@@ -133,7 +94,7 @@ class Job:
         self.next_instr_num: int | tuple[int, object] | str | None = None
         self.warmup_block_num = 0
         self.error: JobDefError | None = None
-        self.error_handlers: list[ErrorHandler] = []
+        self.error_handlers = HandlerList(self)
         self.usage = LLM_Usage()
         self.num_completions: int | None = None
         self.created_at = host.timestamp()
@@ -368,68 +329,25 @@ class Job:
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
         """Register cleanup that runs if the job dies (003)."""
-        handler = ErrorHandler(error_handler, context)
-        self.error_handlers.append(handler)
-        self.host.trace.add(
-            events.HandlerRegistered(self.host.clock.now(), self.id, handler.name, shown(context))
-        )
+        self.error_handlers.add(error_handler, context)
 
     def add_error_handlers_from(self, parent_job: Job) -> None:
         """Copy the parent's handlers as they are now (003, Delegated Jobs)."""
-        self.error_handlers.extend(parent_job.error_handlers)
+        self.error_handlers.copy_from(parent_job.error_handlers)
 
     def notify_handlers(self, error: BaseException | None = None) -> None:
         """Run every registered handler once, oldest first, after clearing the list (003)."""
-        handlers, self.error_handlers = self.error_handlers, []
-        for handler in handlers:
-            context = shown(handler.context)
-            failure = handler(error)
-            failed = None if failure is None else f"{type(failure).__name__}: {failure}"
-            self.host.trace.add(
-                events.HandlerRan(
-                    self.host.clock.now(),
-                    self.id,
-                    handler.name,
-                    context,
-                    None if error is None else str(error),
-                    failed,
-                )
-            )
+        self.error_handlers.notify(error)
 
     def bind_critical_error_context(self, context: object) -> None:
         """Bind the latest input to the agent's `critical_error_handler`, replacing the previous one (1.3.1)."""
-        bound = [entry for entry in self.error_handlers if isinstance(entry.error_handler, _LatestInput)]
-        adapter = self.agent.get_adapter("critical_error_handler")
-        if adapter is None and bound:
-            inherited = bound[0].error_handler
-            adapter = inherited.adapter if isinstance(inherited, _LatestInput) else None
-        self.error_handlers = [entry for entry in self.error_handlers if entry not in bound]
-        if adapter is not None:
-            self.add_error_handler(_LatestInput(adapter), context)
+        self.error_handlers.bind_latest_input(context)
 
     # -- what tools report -------------------------------------------------------------------------------------
 
     def spend(self, seconds: float) -> None:
         """Note virtual seconds that a tool slept; the step takes that much longer."""
         self.slept += seconds
-
-    def trace_tool_call(self, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-        """Record that a tool begins to run."""
-        told = [_argument(value) for value in args]
-        told += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
-        via, self.tool_via = self.tool_via, "code"
-        self.host.trace.add(events.ToolCalled(self.host.clock.now(), self.id, name, ", ".join(told), via))
-
-    def trace_tool_end(self, name: str, *, result: object = None, error: Exception | None = None) -> None:
-        """Record that a tool ended, with its result or its error."""
-        told = None if error is not None else shown(result)
-        text = None if error is None else f"{type(error).__name__}: {error}"
-        self.host.trace.add(events.ToolReturned(self.host.clock.now(), self.id, name, told, text))
-        self.host.tool_returned(self, name)
-
-    def trace_delivery(self, body: str, media: str | None) -> None:
-        """Record what the dialog agent sent to its user."""
-        self.host.trace.add(events.Delivered(self.host.clock.now(), self.id, body, media))
 
     def remind(self, reminder: Any) -> bool:
         """Let a reminder keep the dialog going instead of ending it; return whether it fired."""
@@ -438,23 +356,6 @@ class Job:
         self.log(ReminderLogItem(self.console_pos, self.host.timestamp(), reminder))
         self.console_append(reminder.text)
         return True
-
-
-class _LatestInput:
-    """The replaceable handler entry for a job's latest input."""
-
-    __slots__ = ("adapter",)
-    __name__ = "critical_error_handler"
-
-    def __init__(self, adapter: Callable[..., object]) -> None:
-        self.adapter = adapter
-
-    def __call__(self, context: object, error: BaseException | None = None) -> None:
-        self.adapter(context, error=error)
-
-
-def _argument(value: object) -> str:
-    return repr(value) if isinstance(value, str) else shown(value)
 
 
 def _without_addresses(text: str) -> str:

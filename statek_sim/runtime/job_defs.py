@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from statek_sim.runtime.agents import Agent
 from statek_sim.runtime.chat_style import ChatStyle
-from statek_sim.runtime.job import JobDef
+from statek_sim.runtime.job_def import JobDef
 from statek_sim.runtime.warmup_code import WarmupBlock
 
 

@@ -26,7 +26,8 @@ from statek_sim.runtime.containment import WorkerKilled
 from statek_sim.runtime.context import captured_builtins
 from statek_sim.runtime.current import active
 from statek_sim.runtime.history import HistoryProjection
-from statek_sim.runtime.job import Job, JobDef
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.job_def import JobDef
 from statek_sim.runtime.job_defs import JobDefs
 from statek_sim.runtime.scheduler import Order, Scheduler
 from statek_sim.runtime.services import Services

@@ -17,7 +17,8 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.runtime.agents import Agent
 from statek_sim.runtime.builtin_tools import system_tools
 from statek_sim.runtime.futures import FutureError
-from statek_sim.runtime.job import Job, JobDef
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.job_def import JobDef
 from statek_sim.runtime.model_name import model_for_provider, model_provider, models_by_difficulty
 from statek_sim.runtime.status import JobStatus
 from statek_sim.runtime.tool_spec import tool_spec

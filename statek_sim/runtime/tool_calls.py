@@ -14,6 +14,7 @@ from statek_sim.runtime.containment import Contained, WorkerKilled
 from statek_sim.runtime.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.futures import FutureError, FutureResult
 from statek_sim.runtime.markup import is_empty_code
+from statek_sim.runtime.tool_trace import record_call, record_failure
 from statek_sim.runtime.workspace import Output, run_block
 from statek_sim.sandbox.llm_repr import format_print_arg
 
@@ -71,10 +72,9 @@ def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> s
 
 
 def _refused(job: Job, call: CallSpec, error: str) -> str:
-    shown = ", ".join([*map(repr, call.args), *(f"{key}={value!r}" for key, value in call.kwargs.items())])
-    now = job.host.clock.now()
-    job.host.trace.add(events.ToolCalled(now, job.id, call.name, shown, "call"))
-    job.host.trace.add(events.ToolReturned(now, job.id, call.name, None, error))
+    job.tool_via = "call"
+    record_call(job, call.name, call.args, call.kwargs)
+    record_failure(job, call.name, error)
     return error
 
 

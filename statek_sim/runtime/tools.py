@@ -15,6 +15,7 @@ from statek_sim.runtime.async_tools import run_virtual
 from statek_sim.runtime.context import current_execution, get_current_job
 from statek_sim.runtime.error_handlers import handler_problem
 from statek_sim.runtime.futures import FutureResult
+from statek_sim.runtime.tool_trace import record_call, record_failure, record_result
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -106,14 +107,14 @@ def _run_tool(
     args, kwargs = resolve_names(function, args, kwargs)
     if job is None:
         return _finish(function(*args, **kwargs))[0]
-    job.trace_tool_call(function.__name__, args, kwargs)
+    record_call(job, function.__name__, args, kwargs)
     try:
         result, slept = _finish(function(*args, **kwargs))
     except Exception as error:
-        job.trace_tool_end(function.__name__, error=error)
+        record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
         raise
     job.spend(slept)
-    job.trace_tool_end(function.__name__, result=result)
+    record_result(job, function.__name__, result)
     if handler is not None:
         if isinstance(result, FutureResult):
             result.bind_error_handler(handler, job)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from statek_sim.errors import LLM_HarnessError, ProviderFailure, StatekSimError
 from statek_sim.runtime.containment import Contained
-from statek_sim.runtime.job import JobDefError
+from statek_sim.runtime.job_def import JobDefError
 from statek_sim.runtime.model_name import BadModelName
 from statek_sim.runtime.pyenv import ErrorKind
 from statek_sim.runtime.step import Step, job_step
