@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_statek.plan import Plan
+from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.diff import failure_text
@@ -62,7 +63,14 @@ class ScenarioItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run and compare."""
-        self.result = run_one(self.scenario, self.profile, preset=self._plan.preset, seed=self._plan.seed)
+        self.result = run_one(
+            self.scenario,
+            self.profile,
+            preset=self._plan.preset,
+            seed=self._plan.seed,
+            allow_network=self._plan.allow_network,
+            tokenizers=tokenizers(self.config),
+        )
         # Not `ihook`: the built-in suites lie outside every conftest's folder.
         self.config.hook.pytest_statek_scenario_result(result=self.result)
         if self.result.outcome is Outcome.FAILED:

@@ -10,22 +10,13 @@ import pytest
 
 from pytest_statek.marker import wishes_of
 from pytest_statek.options import REQUESTED
+from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput, UnusedReplies
-from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.network import NetworkGuard, forbid_network
 from statek_sim.testing import Lab
 from statek_sim.wall_clock import frozen_wall_clock
 
 _OPEN: Final = pytest.StashKey[tuple[Lab, NetworkGuard | None]]()
-_TOKENIZERS: Final = pytest.StashKey[TokenizerRegistry]()
-
-
-def tokenizers(config: pytest.Config) -> TokenizerRegistry:
-    """Return the run's tokenizers: those that conftests and plugins register, asked once."""
-    if _TOKENIZERS not in config.stash:
-        registry = config.stash[_TOKENIZERS] = TokenizerRegistry()
-        config.hook.pytest_statek_tokenizers(registry=registry)
-    return config.stash[_TOKENIZERS]
 
 
 @contextmanager

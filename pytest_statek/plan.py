@@ -30,6 +30,7 @@ class Plan:
     profiles: tuple[str, ...]
     seed: int | None
     report: Path | None
+    allow_network: bool
 
 
 PLAN: Final = pytest.StashKey[Plan]()
@@ -46,6 +47,7 @@ def checked(asked: Requested, *, here: Path) -> Plan:
             profiles=tuple(profile_known(name) for name in asked.profiles),
             seed=seed_of(asked),
             report=None if asked.report is None else _report_folder(asked),
+            allow_network=asked.allow_network,
         )
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from statek_sim.providers.protocol import ChatRequest as ChatRequest
     from statek_sim.providers.protocol import Provider as Provider
     from statek_sim.providers.protocol import RawReply as RawReply
+    from statek_sim.providers.script import code as code
+    from statek_sim.providers.script import fault as fault
+    from statek_sim.providers.script import python as python
+    from statek_sim.providers.script import raw as raw
+    from statek_sim.providers.script import text as text
+    from statek_sim.providers.script import timeout as timeout
+    from statek_sim.providers.script import tool_call as tool_call
     from statek_sim.providers.scripted import ScriptedLLM as ScriptedLLM
     from statek_sim.runtime.agents import Agent as Agent
     from statek_sim.runtime.agents import DialogAgent as DialogAgent
@@ -57,6 +64,9 @@ if TYPE_CHECKING:
     from statek_sim.runtime.task import delegate_task as delegate_task
     from statek_sim.runtime.task import start_dialog as start_dialog
     from statek_sim.runtime.tools import tool as tool
+    from statek_sim.world.queue import QueueOwner as QueueOwner
+    from statek_sim.world.queue import WorkItem as WorkItem
+    from statek_sim.world.queue import WorkQueue as WorkQueue
 
 _HOMES: Final = {
     "statek_sim.clock": ("VirtualClock",),
@@ -69,6 +79,7 @@ _HOMES: Final = {
     "statek_sim.providers.function": ("FunctionLLM",),
     "statek_sim.providers.network": ("forbid_network",),
     "statek_sim.providers.protocol": ("ChatRequest", "Provider", "RawReply"),
+    "statek_sim.providers.script": ("code", "fault", "python", "raw", "text", "timeout", "tool_call"),
     "statek_sim.providers.scripted": ("ScriptedLLM",),
     "statek_sim.runtime.agents": ("Agent", "DialogAgent", "RecurringReminder"),
     "statek_sim.runtime.builtin_tools": ("get_all", "get_any"),
@@ -98,6 +109,7 @@ _HOMES: Final = {
         "start_dialog",
     ),
     "statek_sim.runtime.tools": ("tool",),
+    "statek_sim.world.queue": ("QueueOwner", "WorkItem", "WorkQueue"),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -19,12 +19,23 @@ UNTOUCHED: Final = ("asyncio", "statek_sim", "_pytest", "xdist", "execnet", "hyp
 
 
 @contextmanager
+def _direct_callers_only() -> Iterator[None]:
+    """Have freezegun judge a clock read by who makes it, not by who is further up the stack: that is always us."""
+    depth = freezegun.api.call_stack_inspection_limit
+    freezegun.api.call_stack_inspection_limit = 1
+    try:
+        yield
+    finally:
+        freezegun.api.call_stack_inspection_limit = depth
+
+
+@contextmanager
 def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[None]:
     """Make wall-clock reads in user code return `clock.wall()` inside the block; nothing when not `active`."""
     if not active:
         yield
         return
-    with freezegun.freeze_time(clock.wall(), ignore=list(UNTOUCHED)) as frozen:
+    with _direct_callers_only(), freezegun.freeze_time(clock.wall(), ignore=list(UNTOUCHED)) as frozen:
 
         def follow() -> None:
             frozen.move_to(clock.wall())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from contextlib import ExitStack
+from functools import cache, partial
 from typing import Any, assert_never
 
 from statek_sim import trace as events
@@ -21,7 +22,7 @@ from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
-from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.scripted import ScriptedLLM
@@ -39,19 +40,29 @@ from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.semantics import profile_named
 from statek_sim.values import JSON
 from statek_sim.wall_clock import frozen_wall_clock
-from statek_sim.world.tools import ToolApi, WorldTools, ready_items
+from statek_sim.world.tool_api import ToolApi
+from statek_sim.world.tools import WorldTools
 
 
 def run_scenario(
-    scenario: Scenario, profile: str, *, preset: str | None = None, seed: int | None = None
+    scenario: Scenario,
+    profile: str,
+    *,
+    preset: str | None = None,
+    seed: int | None = None,
+    allow_network: bool = False,
+    tokenizers: TokenizerRegistry | None = None,
 ) -> RunRecord:
     """Run one scenario under one profile and return what it left behind.
 
-    `preset` and `seed` replace the scenario's own. A failure of the run itself (the script does not fit, a real
-    connection was tried) is part of the record; bad input raises `BadInput`.
+    `preset` and `seed` replace the scenario's own; `tokenizers` are asked before the vendored ones. A failure of the
+    run itself (the script does not fit, a real connection was tried) is part of the record; bad input raises
+    `BadInput`.
     """
-    run = _Run(scenario, profile, preset=preset, seed=scenario.seed if seed is None else seed)
-    return run.finish()
+    run = _Run(
+        scenario, profile, preset=preset, seed=scenario.seed if seed is None else seed, tokenizers=tokenizers
+    )
+    return run.finish(allow_network=allow_network)
 
 
 class _Refused(Exception):  # carries another error
@@ -65,12 +76,20 @@ class _Refused(Exception):  # carries another error
 class _Run:
     """One run in the making."""
 
-    def __init__(self, scenario: Scenario, profile: str, *, preset: str | None, seed: int) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        profile: str,
+        *,
+        preset: str | None,
+        seed: int,
+        tokenizers: TokenizerRegistry | None,
+    ) -> None:
         self.scenario = scenario
         settings = settings_of(scenario, preset=preset)
         behaviour = profile_named(profile)
         self.seed = seed
-        self.llm = ScriptedLLM(script_of(scenario), measure=measured)
+        self.llm = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
         self.runtime = Runtime(
             self.llm,
             profile=behaviour,
@@ -81,6 +100,7 @@ class _Run:
             order=scenario.order,
             max_concurrency=scenario.max_concurrency,
             budget=_budget(scenario),
+            tokenizers=tokenizers,
         )
         self.world = world_for(scenario.world, self._world_changed)
         self.agents: dict[str, Agent] = {}
@@ -150,7 +170,7 @@ class _Run:
 
     def _schedule(self) -> None:
         for role in self.scenario.loops:
-            self.runtime.add_loop(self.agents[role], lambda: ready_items(self.world))
+            self.runtime.add_loop(self.agents[role], self.world.queue.ready)
         started = {event.start for event in self.scenario.events if event.action == "start"}
         for name, text in self.scenario.jobs.items():
             if name in started:
@@ -260,14 +280,13 @@ class _Run:
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    def finish(self) -> RunRecord:
+    def finish(self, *, allow_network: bool) -> RunRecord:
         """Run to the end and collect the facts."""
         error: RunError | None = None
         outcome: RunOutcome | None = None
-        with (
-            forbid_network() as guard,
-            frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()),
-        ):
+        with ExitStack() as stack:
+            guard = None if allow_network else stack.enter_context(forbid_network())
+            stack.enter_context(frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()))
             try:
                 self._schedule()
                 outcome = self.runtime.run(self.scenario.until)
@@ -278,7 +297,7 @@ class _Run:
                 error = RunError(type=type(refusal.reason).__name__, message=str(refusal.reason))
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
-        if guard.attempts and error is None:
+        if guard is not None and guard.attempts and error is None:
             first = guard.attempts[0]
             error = RunError(type="NetworkForbidden", message=f"a real connection was tried: {first}")
         return record_of(self.scenario, self.runtime, self.world, outcome, error, seed=self.seed)
@@ -304,9 +323,11 @@ def _shared_budget(**limits: int) -> ExecutionBudget:
     return ExecutionBudget(**limits)
 
 
-def measured(request: ChatRequest, content: str) -> tuple[int, int]:
+def measured(
+    request: ChatRequest, content: str, *, tokenizers: TokenizerRegistry | None = None
+) -> tuple[int, int]:
     """Return (prompt, completion) tokens as a provider with this model's tokenizer would report them."""
-    tokenizer = tokenizer_for_model(request.model).tokenizer
+    tokenizer = tokenizer_for_model(request.model, tokenizers).tokenizer
     prompt = sum(message_tokens(message, tokenizer) for message in request.messages)
     prompt += tools_tokens(request.tools, tokenizer) + REPLY_PRIMING
     return prompt, completion_tokens(content, None, tokenizer)

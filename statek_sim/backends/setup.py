@@ -14,6 +14,7 @@ from statek_sim.harness.limits import ExtensionRule
 from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.condition import Condition, TextMatch
+from statek_sim.providers.retry import CLIENT_TIMEOUT
 from statek_sim.providers.script import (
     Chat,
     Computed,
@@ -131,7 +132,7 @@ def reply_of(scenario: Scenario, entry: written.Reply) -> Reply:
     """Return one reply."""
     return Reply(
         answer=_answer(scenario, entry),
-        latency=entry.latency,
+        latency=CLIENT_TIMEOUT if entry.kind == "timeout" and not entry.said("latency") else entry.latency,
         usage=_usage(entry),
         condition=_condition(entry.when),
         repeat=None if entry.repeat == "forever" else int(entry.repeat),

@@ -104,9 +104,9 @@ class DialogAgent(Agent):
         _check_send_message(send_message)
         self.send_message = _traced(send_message)
         self.reminder = reminder
-        own = [_internal_send(self.send_message)]
-        if add_answer_tool:
-            own.append(_answer(self.send_message))
+        # No hint on `media`: its schema type is part of the tools payload. Internal tools come last, as in STATEK.
+        own = [_answer(self.send_message)] if add_answer_tool else []
+        own.append(_internal_send(self.send_message))
         super().__init__(
             role,
             system_prompt,
@@ -141,14 +141,14 @@ def _traced(send_message: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _internal_send(send_message: Callable[..., Any]) -> Callable[..., Any]:
-    def _send_message(body: str, media: str | None = None) -> Any:
+    def _send_message(body: str, media: Any = None) -> Any:
         return send_message(body=body, media=media)
 
     return _send_message
 
 
 def _answer(send_message: Callable[..., Any]) -> Callable[..., Any]:
-    def answer(body: str, media: str | None = None) -> None:
+    def answer(body: str, media: Any = None) -> None:
         """Deliver the final message to the user and end the dialog.
 
         Args:

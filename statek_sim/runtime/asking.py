@@ -101,8 +101,7 @@ def _meter(
 ) -> None:
     measured = completion_tokens(reply.text, _wire_calls(reply), envelope.tokenizer.tokenizer)
     usage = reply.usage
-    prompt, completion = (usage.prompt, usage.completion) if usage.present else (None, None)
-    cached = usage.cached if usage.present else None
+    prompt, completion, cached = _reported(usage)
     job.usage.add(
         TurnUsage(
             request.bytes_sent,
@@ -131,6 +130,15 @@ def _meter(
             tuple(f"{call.name}({call.arguments!r})" for call in reply.tool_calls),
         )
     )
+
+
+def _reported(usage: ReportedUsage) -> tuple[int | None, int | None, int | None]:
+    """Return prompt, completion and cached tokens; what comes after a `null` is never counted in STATEK."""
+    if not usage.present or usage.prompt is None:
+        return None, None, None
+    if usage.completion is None:
+        return usage.prompt, None, None
+    return usage.prompt, usage.completion, usage.cached
 
 
 def _check_reported(usage: ReportedUsage) -> None:

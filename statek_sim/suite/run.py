@@ -10,6 +10,7 @@ from statek_sim.backends.reference import run_scenario
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.preset import BUILT_IN, load_preset
+from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.scenario.merge import expectations_for
 from statek_sim.scenario.schema import PROFILES, Profile, Scenario
 from statek_sim.suite.expectations import compare
@@ -71,13 +72,21 @@ def run_suite(
 
 
 def run_one(
-    scenario: Scenario, profile: str, *, preset: str | None = None, seed: int | None = None
+    scenario: Scenario,
+    profile: str,
+    *,
+    preset: str | None = None,
+    seed: int | None = None,
+    allow_network: bool = False,
+    tokenizers: TokenizerRegistry | None = None,
 ) -> ScenarioResult:
     """Run one scenario under one profile and compare; raises BadInput for a tool that cannot be imported."""
     behaviour = profile_known(profile)
     located = None if preset is None else located_preset(preset)
     started = time.perf_counter()
-    record = run_scenario(scenario, behaviour, preset=located, seed=seed)
+    record = run_scenario(
+        scenario, behaviour, preset=located, seed=seed, allow_network=allow_network, tokenizers=tokenizers
+    )
     mismatches = compare(record, expectations_for(scenario, behaviour))
     return ScenarioResult(
         scenario=scenario,

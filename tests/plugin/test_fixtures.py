@@ -330,3 +330,29 @@ def test_it(statek_runtime, statek_llm, number):
 
 def test_fixtures_work_under_xdist(pytester: pytest.Pytester) -> None:
     run(pytester, LEFT_OVER, "-n", "2").assert_outcomes(failed=1)
+
+
+def test_time_and_datetime_in_a_users_tool_are_virtual(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import time
+        from datetime import datetime
+
+        from statek_sim import Agent, tool, code
+
+        SEEN = []
+
+        @tool
+        def look(**kwargs):
+            SEEN.append((time.time(), datetime.now()))
+
+        def test_clocks(statek_runtime, statek_llm):
+            statek_llm.script(worker=[code("look()"), code("look()").after(60), code("exit('ok')")])
+            statek_runtime.create_job(Agent("worker", tools=[look]))
+            statek_runtime.run()
+            (first, second) = SEEN
+            assert second[0] - first[0] == 60
+            assert (second[1] - first[1]).total_seconds() == 60
+        """
+    )
+    pytester.runpytest("-q").assert_outcomes(passed=1)

@@ -176,3 +176,62 @@ def test_scenarios_outside_the_project_have_ids_relative_to_it(pytester: pytest.
         pytester, f"--rootdir={project}", "--statek-scenarios=scenarios", "-k", "limits/one-turn[docs]"
     )
     assert ids == [f"../{PASSES}"]
+
+
+TALK = """
+scenarios:
+  - id: talk
+    title: A job talks
+    agents: {worker: {prompt: Be brief.}}
+    script: {worker: [{code: "exit('ok')"}]}
+    expect: {usage: {tokenizer: words}}
+"""
+
+
+def test_a_tokenizer_that_a_conftest_registers_measures_scenarios(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".yaml", talk=TALK)
+    pytester.makeconftest(
+        """
+        class Words:
+            def count(self, text):
+                return len(text.split())
+
+        def pytest_statek_tokenizers(registry):
+            registry.register_tokenizer("gpt-4o", "words", Words())
+        """
+    )
+    pytester.runpytest("-q", "--statek-scenarios=talk.yaml").assert_outcomes(passed=3)
+
+
+CONNECTING = """
+scenarios:
+  - id: connecting
+    title: A tool opens a connection
+    profiles: [docs]
+    agents: {worker: {tools: ["netting:connect"]}}
+    script: {worker: [{code: "exit(connect())"}]}
+    expect: {jobs: {main: {stop: exit}}}
+"""
+
+
+@pytest.mark.parametrize(("options", "outcome"), [((), "failed"), (("--statek-allow-network",), "passed")])
+def test_a_scenario_may_connect_only_when_the_network_is_allowed(
+    pytester: pytest.Pytester, options: tuple[str, ...], outcome: str
+) -> None:
+    pytester.makefile(".yaml", connecting=CONNECTING)
+    pytester.makepyfile(
+        netting="""
+        import socket
+
+        from statek_sim import tool
+
+        @tool
+        def connect(**kwargs):
+            # A datagram socket sends nothing when it connects.
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
+                link.connect(("192.0.2.1", 9))
+            return "connected"
+        """
+    )
+    pytester.syspathinsert()
+    pytester.runpytest("-q", "--statek-scenarios=connecting.yaml", *options).assert_outcomes(**{outcome: 1})

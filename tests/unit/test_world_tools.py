@@ -6,7 +6,8 @@ from statek_sim.harness.current import get_llm_harness
 from statek_sim.runtime import error_handlers, futures, subtasks, task, tools
 from statek_sim.runtime.context import get_current_job
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem, WorkQueue
-from statek_sim.world.tools import ToolApi, WorldTools
+from statek_sim.world.tool_api import ToolApi
+from statek_sim.world.tools import WorldTools
 from statek_sim.world.world import World
 
 

@@ -1,0 +1,19 @@
+"""The tokenizers that conftests and plugins bring."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from statek_sim.metering.tokenizers import TokenizerRegistry
+
+_TOKENIZERS: Final = pytest.StashKey[TokenizerRegistry]()
+
+
+def tokenizers(config: pytest.Config) -> TokenizerRegistry:
+    """Return the run's tokenizers: those that conftests and plugins register, asked once."""
+    if _TOKENIZERS not in config.stash:
+        registry = config.stash[_TOKENIZERS] = TokenizerRegistry()
+        config.hook.pytest_statek_tokenizers(registry=registry)
+    return config.stash[_TOKENIZERS]

@@ -1,0 +1,134 @@
+"""Tools that claim items of the work queue and finish them, each with another kind of cleanup (003)."""
+
+# No postponed annotations here: STATEK reads the hints of tools as objects, not as text, when it decides whether
+# a string argument names a variable.
+from collections.abc import Callable
+from typing import Any
+
+from statek_sim.world.queue import QueueOwner, WorkItem
+from statek_sim.world.tool_api import ToolApi
+from statek_sim.world.world import World
+
+
+def claim_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
+    """Return the tools that claim items."""
+    queue = world.queue
+
+    @api.error_handler
+    def _mark_item_error(context: Any, error: Any = None) -> None:
+        owner, item = context
+        if item.held_by(owner):
+            queue.mark_error(item, str(error) if error else "job terminated")
+
+    @api.error_handler
+    def _release_item(context: Any, error: Any = None) -> None:
+        owner, item = context
+        if item.held_by(owner):
+            queue.release(item)
+
+    @api.error_handler
+    def _release_without_guard(context: Any, error: Any = None) -> None:
+        _, item = context
+        queue.release(item)
+
+    @api.error_handler
+    def _failing_cleanup(context: Any, error: Any = None) -> None:
+        raise RuntimeError("cleanup failed")
+
+    def claim(owner: QueueOwner) -> tuple[QueueOwner, WorkItem] | None:
+        item = queue.claim_next(owner)
+        return None if item is None else (owner, item)
+
+    @api.tool(error_handler=_mark_item_error)
+    def fetch_next_item(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Claim and return the next work item for this worker."""
+        return claim(owner)
+
+    @api.tool(error_handler=_release_item)
+    def claim_or_release(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Claim the next work item; it is given back if the job dies."""
+        return claim(owner)
+
+    @api.tool(error_handler=_release_without_guard)
+    def claim_unguarded(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Claim the next work item; its cleanup does not check who owns it."""
+        return claim(owner)
+
+    @api.tool(error_handler=_failing_cleanup)
+    def claim_with_failing_cleanup(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Claim the next work item; its cleanup raises."""
+        return claim(owner)
+
+    @api.tool
+    def claim_without_cleanup(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Claim the next work item; nothing cleans up after it."""
+        return claim(owner)
+
+    @api.tool
+    def fetch_status(owner: QueueOwner, **kwargs: Any) -> dict[str, Any]:
+        """Return the next item for this worker, or an empty status."""
+        item = queue.claim_next(owner)
+        return (
+            {"status": "empty"} if item is None else {"status": "claimed", "owner": owner.id, "item": item.id}
+        )
+
+    return [
+        fetch_next_item,
+        claim_or_release,
+        claim_unguarded,
+        claim_with_failing_cleanup,
+        claim_without_cleanup,
+        fetch_status,
+        _future_claim(world, api, _mark_item_error),
+    ]
+
+
+def _future_claim(world: World, api: ToolApi, handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the tool whose claim exists only once its future resolves (003, Future-Returning Claims)."""
+
+    class NextItem(api.future):  # type: ignore[name-defined, misc]  # the runtime's own future class
+        def __init__(self, owner: QueueOwner) -> None:
+            super().__init__(deps=world.queue, state_num=0)
+            self.owner = owner
+            self.claimed: tuple[QueueOwner, WorkItem] | None = None
+
+    def is_ready(future: Any) -> bool:
+        return future.claimed is not None or world.queue.ready() > 0
+
+    def take(future: Any) -> tuple[QueueOwner, WorkItem]:
+        if future.claimed is None:
+            item = world.queue.claim_next(future.owner)
+            if item is None:
+                raise api.future_error(future)
+            future.claimed = (future.owner, item)
+        return future.claimed  # type: ignore[no-any-return]  # set just above
+
+    @api.temporal(complement=take, condition=is_ready)
+    @api.tool(error_handler=handler)
+    def wait_for_next_item(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Return a future that resolves to (owner, item) when work is available."""
+        return NextItem(owner)
+
+    return wait_for_next_item
+
+
+def item_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
+    """Return the tools that look at items and change them."""
+
+    @api.tool
+    def process_item(item: WorkItem, **kwargs: Any) -> str:
+        """Process a claimed work item."""
+        world.queue.complete(item)
+        return f"processed {item.id}"
+
+    @api.tool
+    def add_item(id: str, **kwargs: Any) -> None:  # noqa: A002  # what a caller would write
+        """Put a new work item into the queue."""
+        world.queue.add(WorkItem(id))
+
+    @api.tool
+    def item_status(id: str, **kwargs: Any) -> str:  # noqa: A002  # what a caller would write
+        """Return the status of a work item."""
+        return str(world.queue.items[id].status)
+
+    return [process_item, add_item, item_status]

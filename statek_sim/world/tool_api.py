@@ -1,0 +1,64 @@
+"""The decorators and functions of one runtime, which the tools of the built-in world are written against.
+
+So the same tools can run on this runtime and on the real package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Decorator(Protocol):
+    """`@decorator` without options."""
+
+    def __call__(self, function: F, /) -> Any:
+        """Return the decorated function."""
+
+
+class ToolDecorator(Protocol):
+    """`@decorator` and `@decorator(option=...)`."""
+
+    @overload
+    def __call__(self, f: F, /) -> F: ...
+    @overload
+    def __call__(
+        self, f: None = None, /, *, error_handler: Callable[..., object] | None = None, hidden: bool = False
+    ) -> Callable[[F], F]: ...
+
+
+class SubtaskDecorator(Protocol):
+    """`@subtask` without options."""
+
+    def __call__(self, f: F, /) -> F:
+        """Return the decorated factory."""
+
+
+class TemporalDecorator(Protocol):
+    """`@temporal(complement=..., condition=...)`."""
+
+    def __call__(self, *, complement: Callable[..., Any], condition: Callable[..., bool]) -> Callable[[F], F]:
+        """Return the decorator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolApi:
+    """The decorators and functions of one runtime. `agents` maps roles to its agents, for delegation."""
+
+    tool: ToolDecorator
+    subtask: SubtaskDecorator
+    error_handler: Decorator
+    temporal: TemporalDecorator
+    future: type
+    future_error: type[Exception]
+    get_current_job: Callable[[], Any]
+    create_new_job: Callable[..., Any]
+    complete_sub_task: Callable[..., None]
+    delegate_task: Callable[..., Any]
+    any_future: Callable[..., Any]
+    all_future: Callable[..., Any]
+    get_llm_harness: Callable[[], Any]
+    agents: Mapping[str, Any]
