@@ -31,6 +31,9 @@ ORDERS: Final[tuple[Order, ...]] = get_args(Order)
 PASS_SECONDS: Final = 0.3
 """Virtual seconds between two passes over a job that busily waits (the loop's sleep; up to 1.3.1)."""
 
+MOST_IDLE_POLLS: Final = 12_000
+"""How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
+
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
 _EVENT, _STEP = 0, 1
 
@@ -79,6 +82,7 @@ class Scheduler:
         self._in_flight: dict[str, tuple[Job, Step]] = {}
         self._created: dict[str, int] = {}
         self._round = 0
+        self._idle_polls = 0
         self.alive = True
         self.on_pass: list[Callable[[int], None]] = []
         """Called at the start of each pass with the free capacity: agent loops create jobs here."""
@@ -124,7 +128,7 @@ class Scheduler:
         while True:
             if self._step_ready() or self._begin_pass():
                 continue
-            if not self._agenda:
+            if not self._agenda and not self._poll_again():
                 return True
             if self._agenda[0].at > until:
                 self._advance_clock(max(until, self._services.clock.now()))
@@ -132,6 +136,18 @@ class Scheduler:
             due = heapq.heappop(self._agenda)
             self._advance_clock(max(due.at, self._services.clock.now()))
             due.action()
+
+    def _poll_again(self) -> bool:
+        """Let a little time pass for futures that can only be asked; return whether there are any worth asking.
+
+        Their conditions may depend on the time. After a while in which nothing else happens they count as waiting
+        for ever.
+        """
+        if not self.alive or not self._services.waiting.polls or self._idle_polls >= MOST_IDLE_POLLS:
+            return False
+        self._idle_polls += 1
+        self._push(self._services.clock.now() + PASS_SECONDS, _STEP, _nothing)
+        return True
 
     def _step_ready(self) -> bool:
         """Start the next step of this round; return whether there was one."""
@@ -169,6 +185,7 @@ class Scheduler:
 
     def _begin_step(self, job: Job) -> None:
         job.steps += 1
+        self._idle_polls = 0
         if job.steps > self._max_steps:
             raise RunawayJob(
                 f"job {job.id!r} wants step {job.steps}; one run allows {self._max_steps} per job. "
@@ -228,3 +245,7 @@ class Scheduler:
         self._services.waiting.stir_all()
         for job in jobs:
             self.offer(job)
+
+
+def _nothing() -> None:
+    """Only let time pass."""

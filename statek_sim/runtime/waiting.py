@@ -52,6 +52,11 @@ class WaitingRoom:
     def _stir(self, job_id: str) -> None:
         self._stirred[job_id] = self._jobs[job_id]
 
+    @property
+    def polls(self) -> bool:
+        """Whether some job waits for a future that can only be asked."""
+        return bool(self._polled)
+
     def stir_all(self) -> None:
         """Have every waiting job's condition asked at the next pass, as a new worker process does."""
         self._stirred = dict(self._jobs)
