@@ -62,7 +62,7 @@ def _measure(names: list[str], runs: int, progress: Console) -> tuple[list[Entry
     """Return what could be measured, and why the rest could not."""
     entries: list[Entry] = []
     problems: list[BenchError] = []
-    for title, measure in _plan(names, runs):
+    for title, measure in _plan(names, runs, progress):
         progress.print(title)
         try:
             entries += measure()
@@ -71,13 +71,15 @@ def _measure(names: list[str], runs: int, progress: Console) -> tuple[list[Entry
     return entries, problems
 
 
-def _plan(names: list[str], runs: int) -> Iterator[tuple[str, Callable[[], Iterable[Entry]]]]:
+def _plan(
+    names: list[str], runs: int, progress: Console
+) -> Iterator[tuple[str, Callable[[], Iterable[Entry]]]]:
     contests = [contest for contest in CONTESTS if contest.workload in names]
     if contests:
         peer = theirs(ensure_peer())
         for contest in contests:
             title = f"{contest.workload} {contest.size:,}: {runs} runs on each side"
-            yield title, partial(run_contest, contest, ours(), peer, runs)
+            yield title, partial(run_contest, contest, ours(), peer, runs, progress.print)
     for solo in SOLOS:
         if solo.name in names:
             yield f"{solo.name}: {runs} runs", partial(solo.entries, ours(), runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
@@ -12,6 +13,9 @@ from bench.sides import BenchError, Side
 from bench.workload import PEER_VERSION, Measurement
 
 PEER_NAME: Final = f"statek {PEER_VERSION}"
+
+UNSTEADY: Final = 1.25
+"""How many times longer than the quickest run of a side its slowest may take."""
 
 Pairs = list[tuple[Measurement, Measurement]]
 """Ours and theirs, one pair per run."""
@@ -26,9 +30,12 @@ class Contest:
     entries: Callable[[Pairs], Iterator[Entry]]
 
 
-def run_contest(contest: Contest, ours: Side, theirs: Side, runs: int) -> list[Entry]:
+def run_contest(
+    contest: Contest, ours: Side, theirs: Side, runs: int, warn: Callable[[str], None]
+) -> list[Entry]:
     """Measure both sides `runs` times, who goes first taking turns, and return the entries.
 
+    `warn` is told when the machine was too busy for the ratios to be quoted.
     Raises `BenchError` when the two did not do the same work: same steps, bytes and console.
     """
     pairs: Pairs = []
@@ -41,7 +48,26 @@ def run_contest(contest: Contest, ours: Side, theirs: Side, runs: int) -> list[E
             their = theirs.measure(contest.workload, contest.size)
         _check_same_work(our, their)
         pairs.append((our, their))
+    doubt = unsteady(pairs)
+    if doubt is not None:
+        warn(f"  do not quote {contest.workload} {contest.size:,}: {doubt}")
     return list(contest.entries(pairs))
+
+
+def unsteady(pairs: Pairs) -> str | None:
+    """Return why these runs should not be quoted, or None.
+
+    Taking turns does not make up for a busy machine: the peer's long runs meet every burst of load,
+    our short ones slip between, and the ratio comes out too high.
+    """
+    for side, seconds in (
+        ("ours", [our.seconds for our, _ in pairs]),
+        ("theirs", [their.seconds for _, their in pairs]),
+    ):
+        if max(seconds) > UNSTEADY * min(seconds):
+            return f"{side} took {min(seconds):.3g} to {max(seconds):.3g} s for the same work"
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    return f"load average {load:.1f} on {cores} cores" if load > cores else None
 
 
 def _check_same_work(ours: Measurement, theirs: Measurement) -> None:

@@ -308,6 +308,10 @@ def as_dict(event: Event) -> dict[str, object]:
     return record
 
 
+_encode: Final = json.JSONEncoder(default=dict).encode
+"""`json.dumps` with our default would make an encoder per event."""
+
+
 class Trace:
     """An append-only list of events with the settings they depend on."""
 
@@ -325,9 +329,9 @@ class Trace:
 
     def lines(self) -> Iterator[str]:
         """Yield the canonical JSON lines, header first."""
-        yield json.dumps(self.header)
+        yield _encode(self.header)
         for event in self._events:
-            yield json.dumps(as_dict(event), default=dict)
+            yield _encode(as_dict(event))
 
     def digest(self) -> str:
         """Return the SHA-256 of the canonical lines, as hexadecimal text."""

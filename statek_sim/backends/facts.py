@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from statek_sim import trace as events
+from statek_sim.backends.plain import plain
 from statek_sim.backends.record import HandlerCall, JobRecord, RunError, RunRecord, UsageRecord
-from statek_sim.backends.setup import plain
 from statek_sim.metering.usage import UsageTotals
 from statek_sim.runtime.chat_log import LLM_LogItem, ToolError
 from statek_sim.runtime.job import Job

@@ -30,7 +30,6 @@ from statek_sim.scenario import reply as written
 from statek_sim.scenario.schema import Limits, Scenario
 from statek_sim.scenario.schema import World as WrittenWorld
 from statek_sim.semantics import Profile
-from statek_sim.values import JSON
 from statek_sim.world.queue import ItemStatus, WorkItem
 from statek_sim.world.world import World
 
@@ -192,14 +191,3 @@ def _text_match(match: written.TextMatch | None) -> TextMatch | None:
         return None
     said = {key: getattr(match, key) for key in ("contains", "equals", "matches") if match.said(key)}
     return TextMatch(**said)
-
-
-def plain(value: object, shown: Callable[[object], str]) -> JSON:
-    """Return `value` as a YAML value, or as the text an agent would see."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, list | tuple):
-        return [plain(item, shown) for item in value]
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: plain(item, shown) for key, item in value.items()}
-    return shown(value)

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
-from statek_sim.errors import ProviderFailure
+from statek_sim.errors import NetworkForbidden, ProviderFailure
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.metering.wire import body_size
@@ -39,6 +39,10 @@ def ask_model(services: Services, job: Job) -> Generator[float, None, None]:
     reply = parse_reply(raw.body)
     _meter(services, job, request, raw, reply, prompt_tokens, envelope)
     _take(services, job, reply)
+    if job.slept:
+        # The user's send_message took its time.
+        slept, job.slept = job.slept, 0.0
+        yield slept
 
 
 def _prepare(services: Services, job: Job, envelope: Envelope) -> int:
@@ -167,6 +171,8 @@ def _take(services: Services, job: Job, reply: ParsedReply) -> None:
     if job.chat_style in (ChatStyle.MD_DIALOG, ChatStyle.DIRECT):
         try:
             deliver(job, reply.text)
+        except NetworkForbidden:
+            raise
         except Exception as error:  # noqa: BLE001  # the user's send_message
             job.console_append(f"{type(error).__name__}: {error}", ErrorKind.EXECUTION)
             delivered = False

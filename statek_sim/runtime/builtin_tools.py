@@ -16,8 +16,7 @@ from statek_sim.runtime.futures import CombinedFutureResult, get_all_future, get
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.subtasks import SubTaskHandler, find_handler
 from statek_sim.runtime.system_tools import SystemToolsVersion, system_tool_specs
-from statek_sim.runtime.tools import tool
-from statek_sim.sandbox.llm_repr import llm_repr
+from statek_sim.runtime.tools import injected, tool
 
 
 def _require_job(name: str) -> Job:
@@ -45,14 +44,13 @@ def panic(**kwargs: Any) -> None:
     """Move the current job to a more capable model."""
     job = _require_job("panic()")
     job.panic()
-    print(f"# Difficulty increased to {job.difficulty}. Continue with the harder task.")
+    print(f"# Difficulty increased to {job.difficulty.lower()}. Continue with the harder task.")
 
 
 @tool(system=True)
-def print_locals(**kwargs: Any) -> None:
-    """Print the current job's local names and values."""
-    for name, value in sorted(_require_job("print_locals").py_env.local_state.items()):
-        print(f"{name} = {llm_repr(value)}")
+def print_locals(category: str, *args: Any, **kwargs: Any) -> None:
+    """Print the shared context's variables of a category; this runtime has no categories to register."""
+    raise ValueError(f"Unknown context category: {category}")
 
 
 @tool(system=True)
@@ -106,7 +104,8 @@ def system_tools(version: SystemToolsVersion) -> tuple[Callable[..., Any], ...]:
         function = _wrapped(entry.name, _REPRODUCED.get(entry.name))
         function.wire_spec = entry.spec
         function.tool_target = entry.target
-        found.append(function)
+        # Made once for all runs, so agent code can be given it as it is.
+        found.append(injected(function))
     return tuple(found)
 
 

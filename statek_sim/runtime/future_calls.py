@@ -32,7 +32,9 @@ def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
             return function(*bound.args, **bound.kwargs)
         return function(*args, **kwargs)
     except (ValueError, TypeError):
-        return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
+        # The second call stays outside: inside, each level of a recursion would lengthen the chain of contexts.
+        pass
+    return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
 
 
 def _has_future(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -28,7 +28,8 @@ class FutureError(Exception):
     """A future's value is not there yet. `instr_num` is where to continue; STATEK adds it on the way up."""
 
     def __init__(self, future_result: FutureResult, instr_num: object = None) -> None:
-        super().__init__(future_result, instr_num)
+        # Agents see `str(error)`: the statement number is in it only when it was given here.
+        super().__init__(*((future_result,) if instr_num is None else (future_result, instr_num)))
         self.future_result = future_result
         self.instr_num = instr_num
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from statek_sim import trace as events
 from statek_sim.runtime.error_handlers import ErrorHandler
 from statek_sim.runtime.shown import shown
+from statek_sim.sandbox.ordered_set import without_addresses
 
 if TYPE_CHECKING:
     from statek_sim.runtime.job import Job
@@ -50,8 +51,8 @@ class HandlerList:
     def _run(self, handler: ErrorHandler, error: BaseException | None) -> None:
         context = shown(handler.context)
         failure = handler(error)
-        failed = None if failure is None else f"{type(failure).__name__}: {failure}"
-        told = None if error is None else str(error)
+        failed = None if failure is None else without_addresses(f"{type(failure).__name__}: {failure}")
+        told = None if error is None else without_addresses(str(error))
         host = self._job.host
         host.trace.add(events.HandlerRan(host.clock.now(), self._job.id, handler.name, context, told, failed))
 

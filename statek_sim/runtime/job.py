@@ -144,7 +144,8 @@ class Job:
         """Mark the current unit DONE because of `reason`."""
         self.stop_reason = reason
         self.move_to(JobStatus.DONE)
-        self.host.trace.add(events.JobStopped(self.host.clock.now(), self.id, reason, detail))
+        told = None if detail is None else _without_addresses(detail)
+        self.host.trace.add(events.JobStopped(self.host.clock.now(), self.id, reason, told))
 
     def reopen(self, by: str) -> None:
         """Start the next unit of a DONE job."""
@@ -308,7 +309,7 @@ class Job:
         """Raise the difficulty one level; from 1.4.1 that extends the token limit by the usage so far."""
         current = self.difficulty
         if current == DIFFICULTIES[-1]:
-            raise RuntimeError(f"Job is already at high difficulty: {current}")
+            raise RuntimeError(f"Job is already at high difficulty: {current.lower()}")
         self.raised_difficulty = DIFFICULTIES[DIFFICULTIES.index(current) + 1]
         if self.host.profile.difficulty_extends_tokens:
             self.token_extension += self.approx_token_usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ from statek_sim.runtime.job_defs import JobDefs
 from statek_sim.runtime.scheduler import Order, Scheduler
 from statek_sim.runtime.services import Services
 from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.waiting import WaitingRoom
 from statek_sim.runtime.warmup_code import WarmupSource, parse_warmup
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
@@ -48,12 +49,17 @@ FOREVER: Final = 10.0**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How a run ended: `waiting` jobs had nothing to wake them; `settled` is False when time ran out."""
+    """How a run ended. `settled` is False when time ran out."""
 
     at: float
     settled: bool
     worker_alive: bool
-    waiting: tuple[str, ...]
+    _room: WaitingRoom = field(repr=False)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The jobs that wait now, oldest wait first; listed when asked, because there may be very many."""
+        return tuple(job.id for job in self._room.jobs())
 
 
 class Runtime:
@@ -129,7 +135,7 @@ class Runtime:
         `message` is the first user message. `name` becomes the job's id (it must be new). Warmup that cannot be
         read raises its SyntaxError or ValueError here, before any job exists (behaviour 7.1).
         """
-        job_id = name or self._ids.next("job")
+        job_id = name or self._free_id()
         if job_id in self._jobs:
             raise BadInput(f"job {job_id!r} exists already; names of jobs are unique within a runtime")
         definition = self._define(agent, warmup_code, chat_style, _inherited(locale, parent_job), job_params)
@@ -148,6 +154,12 @@ class Runtime:
             job.push_user_message(message)
         self._scheduler.enter(job)
         return job
+
+    def _free_id(self) -> str:
+        """Return the next id that no job was named after."""
+        while (job_id := self._ids.next("job")) in self._jobs:
+            pass
+        return job_id
 
     def _define(
         self,
@@ -194,7 +206,7 @@ class Runtime:
             at=self.clock.now(),
             settled=settled,
             worker_alive=self._scheduler.alive,
-            waiting=tuple(job.id for job in self._services.waiting.jobs()),
+            _room=self._services.waiting,
         )
 
     def at(self, when: float, action: Callable[[], object]) -> None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.llm_repr import llm_repr
+
+MOST_WORK: Final = 100_000
+"""Parts that one text may have; a small value can hold itself a billion times over."""
 
 
 def shown(value: object) -> str:
@@ -10,7 +16,10 @@ def shown(value: object) -> str:
 
     An unfinished subtask handler is such an object: agent code that prints it gets the RuntimeError.
     """
+    budget = ExecutionBudget(loop_iterations=MOST_WORK, allocation=10 * MOST_WORK)
     try:
-        return llm_repr(value)
+        return llm_repr(value, budget=budget)
+    except BudgetExceeded:
+        return f"<{type(value).__name__}: too large to show>"
     except Exception as error:  # noqa: BLE001  # the value's own __str__ or __llm_repr__
         return f"<{type(value).__name__}: {type(error).__name__}>"

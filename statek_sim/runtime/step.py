@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
+from statek_sim.errors import NetworkForbidden
 from statek_sim.runtime.asking import ask_model
 from statek_sim.runtime.calls import CodeBlock
 from statek_sim.runtime.chat_log import LLM_LogItem, WarmupLogItem
@@ -18,6 +19,7 @@ from statek_sim.runtime.containment import Contained
 from statek_sim.runtime.futures import FutureError
 from statek_sim.runtime.markup import is_empty_code
 from statek_sim.runtime.pyenv import ErrorKind
+from statek_sim.runtime.shown import shown
 from statek_sim.runtime.status import JobStatus
 from statek_sim.runtime.tool_calls import CliLog, run_cli_call, run_regular_calls
 from statek_sim.runtime.workspace import job_output, run_block
@@ -54,7 +56,11 @@ def may_run(services: Services, job: Job) -> bool:
 
     Up to 1.3.1 a step runs the waiting statement again without asking.
     """
-    if job.awaited_result is None or not services.profile.waiting_job_is_dormant:
+    if not services.profile.waiting_job_is_dormant:
+        # The job enters its block again and waits anew if it must.
+        services.waiting.remove(job)
+        return True
+    if job.awaited_result is None:
         return True
     if not job.awaited_result.check_condition():
         return False
@@ -81,7 +87,7 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
     except FutureError as waiting:
         services.wait(job, waiting)
         return False
-    except Contained:
+    except (Contained, NetworkForbidden):
         raise
     except Exception as error:  # noqa: BLE001  # model-written code
         # Outside warmup the error is already on the console, where the model will see it.
@@ -112,6 +118,7 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
     if block.tool_calls and job.next_instr_num is None:
         run_regular_calls(job, toolbox, block.tool_calls, log_item)
     cli = CliLog(block, log_item)
+    exited = False
     try:
         start = job.next_instr_num
         warming_up = job.status is JobStatus.WARMING_UP
@@ -121,7 +128,9 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
         if not resumes_elsewhere and runs_code and block.code is not None and not is_empty_code(block.code):
             hidden = warming_up and block.hidden
             run_block(job, toolbox, block.code, job_output(job), start=start, hidden_allowed=hidden)
-        if job.py_env.exit_status is None:
+            exited = job.py_env.exit_status is not None
+        # A tool call that exits does not keep `python_cli` from its first statement.
+        if not exited:
             run_cli_call(job, toolbox, cli, start)
         job.awaited_result = None
         job.next_instr_num = None
@@ -143,7 +152,7 @@ def _finish_by_exit(services: Services, job: Job) -> None:
         services.harness.check_after_step(job)
         return
     services.harness.check_after_step(job)
-    job.finish("exit", str(job.py_env.exit_status))
+    job.finish("exit", shown(job.py_env.exit_status))
 
 
 def _next_warmup_block(job: Job) -> bool:

@@ -14,9 +14,11 @@ from statek_sim.runtime.containment import Contained, WorkerKilled
 from statek_sim.runtime.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.futures import FutureError, FutureResult
 from statek_sim.runtime.markup import is_empty_code
+from statek_sim.runtime.shown import shown
 from statek_sim.runtime.tool_trace import record_call, record_failure
 from statek_sim.runtime.workspace import Output, run_block
 from statek_sim.sandbox.llm_repr import format_print_arg
+from statek_sim.sandbox.ordered_set import without_addresses
 
 if TYPE_CHECKING:
     from statek_sim.runtime.job import Job
@@ -35,7 +37,11 @@ def run_regular_calls(
         lines: list[str] = []
         error = _run_call(job, toolbox, call, lines)
         if log_item is not None and log_item.tool_log is not None:
-            log_item.tool_log[position] = "\n".join(lines) if error is None else ToolError(error)
+            log_item.tool_log[position] = _logged(lines) if error is None else ToolError(_logged([error]))
+
+
+def _logged(lines: list[str]) -> str:
+    return without_addresses("\n".join(lines))
 
 
 def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> str | None:
@@ -81,7 +87,7 @@ def _refused(job: Job, call: CallSpec, error: str) -> str:
 def _set_exit(job: Job, status: object) -> None:
     job.py_env.exit_status = status
     if status is not None:
-        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, str(status)))
+        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(status)))
 
 
 def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[str, Any]]:
@@ -133,7 +139,7 @@ class CliLog:
             if position >= len(self._log_item.tool_log):
                 continue
             errors, lines = (self.errors, self.lines) if number == 0 else ([], [])
-            self._log_item.tool_log[position] = ToolError("\n".join(errors)) if errors else "\n".join(lines)
+            self._log_item.tool_log[position] = ToolError(_logged(errors)) if errors else _logged(lines)
 
 
 def run_cli_call(job: Job, toolbox: Toolbox, cli: CliLog, start: object) -> None:

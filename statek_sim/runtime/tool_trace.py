@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
 from statek_sim.runtime.shown import shown
+from statek_sim.sandbox.ordered_set import without_addresses
 
 if TYPE_CHECKING:
     from statek_sim.runtime.job import Job
@@ -27,7 +28,7 @@ def record_result(job: Job, name: str, result: object) -> None:
 
 def record_failure(job: Job, name: str, error: str) -> None:
     """Record how a tool failed, as `Type: message`."""
-    _record_end(job, name, None, error)
+    _record_end(job, name, None, without_addresses(error))
 
 
 def _record_end(job: Job, name: str, result: str | None, error: str | None) -> None:
@@ -35,9 +36,10 @@ def _record_end(job: Job, name: str, result: str | None, error: str | None) -> N
     job.host.tool_returned(job, name)
 
 
-def record_delivery(job: Job, body: str, media: str | None) -> None:
+def record_delivery(job: Job, body: object, media: object) -> None:
     """Record what a dialog agent sent to its user."""
-    job.host.trace.add(events.Delivered(job.host.clock.now(), job.id, body, media))
+    told = None if media is None else shown(media)
+    job.host.trace.add(events.Delivered(job.host.clock.now(), job.id, shown(body), told))
 
 
 def _argument(value: object) -> str:

@@ -49,7 +49,7 @@ class Toolbox:
     def namespace(self, job: Job, execution: Execution) -> dict[str, object]:
         """Return a fresh namespace for one block: shared names, then the job's own, which win."""
         namespace = {**job.py_env.global_state, **self._base}
-        namespace["print"] = print_function(execution)
+        namespace["print"] = print_function(execution, self.budget)
         namespace["exit"] = exit_function(execution)
         namespace.update(job.py_env.local_state)
         return namespace

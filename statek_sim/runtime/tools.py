@@ -20,6 +20,7 @@ from statek_sim.runtime.tool_trace import record_call, record_failure, record_re
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ISO_TYPES: Final = (datetime, date, time)
+_INJECTED: Final = "__injected__"
 _VARIADIC: Final = frozenset({inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL})
 
 
@@ -198,7 +199,7 @@ def accepts_local_context(function: Callable[..., object]) -> bool:
 
 def injected(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` as agent code sees it: with the workspace's names passed as `_local_context`."""
-    if not accepts_local_context(function):
+    if hasattr(function, _INJECTED) or not accepts_local_context(function):
         return function
 
     @functools.wraps(function)
@@ -209,6 +210,7 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
         kwargs["_local_context"] = {} if execution is None else dict(execution.namespace)
         return function(*args, **kwargs)
 
+    setattr(call, _INJECTED, True)
     return call
 
 

@@ -18,8 +18,9 @@ from statek_sim.runtime.containment import Contained, WorkerKilled
 from statek_sim.runtime.context import Execution, reset_execution, set_execution, write_line
 from statek_sim.runtime.futures import FutureError, FutureResult
 from statek_sim.runtime.pyenv import ErrorKind
-from statek_sim.sandbox.budget import BudgetExceeded
-from statek_sim.sandbox.compile import CompiledBlock, compile_block
+from statek_sim.runtime.shown import shown
+from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
+from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import is_transient
 
@@ -63,7 +64,7 @@ def run_block(
     try:
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
-        _run_statements(job, block, namespace, output, start, before)
+        _run_statements(job, toolbox, block, namespace, output, start, before)
         outcome = "exited" if job.py_env.exit_status is not None else "done"
     except FutureError:
         outcome = "waiting"
@@ -85,15 +86,19 @@ def run_block(
 
 
 def _compiled(source: str, toolbox: Toolbox, output: Output, *, hidden_allowed: bool) -> CompiledBlock:
+    policy = toolbox.policy(hidden_allowed=hidden_allowed)
     try:
-        return compile_block(source, toolbox.policy(hidden_allowed=hidden_allowed))
+        return compile_block(source, policy)
     except Exception as error:
-        output.error(f"{type(error).__name__}: {error}")
+        # Without the restricted policy STATEK parses outside of what it reports, and the model sees nothing.
+        if policy.restricted:
+            output.error(f"{type(error).__name__}: {error}")
         raise
 
 
 def _run_statements(
     job: Job,
+    toolbox: Toolbox,
     block: CompiledBlock,
     namespace: dict[str, object],
     output: Output,
@@ -112,8 +117,10 @@ def _run_statements(
         statement = block.statements[index]
         try:
             exec(statement.code, namespace)
+            toolbox.budget.check()
             if statement.is_expression:
-                _echo(job, namespace.pop(RESULT, None), output, bare_print=statement.is_print)
+                result = namespace.pop(RESULT, None)
+                _echo(job, toolbox.budget, result, output, bare_print=statement.is_print)
         except FutureError as waiting:
             if waiting.instr_num is None:
                 waiting.instr_num = index
@@ -124,7 +131,11 @@ def _run_statements(
             output.error(f"{type(error).__name__}: {error}")
             raise
         if statement.binds:
-            _persist(env.local_state, namespace, statement.binds, before)
+            _persist(env.local_state, namespace, statement, before)
+        for name in statement.global_binds:
+            # Bound as a global from inside a function: the job's own name of that kind wins again.
+            if name in env.local_state:
+                namespace[name] = env.local_state[name]
         if env.exit_status is not None:
             return
 
@@ -132,11 +143,13 @@ def _run_statements(
 def _persist(
     local_state: dict[str, object],
     namespace: dict[str, object],
-    names: tuple[str, ...],
+    statement: Statement,
     before: dict[str, object],
 ) -> None:
     """Keep what a statement bound. A deleted name goes back to what it was `before` the block, as in STATEK."""
-    for name in names:
+    for name in statement.binds:
+        if name in statement.global_binds:
+            continue
         if name not in namespace:
             local_state.pop(name, None)
             if name in before:
@@ -148,16 +161,16 @@ def _persist(
             local_state[name] = value
 
 
-def _echo(job: Job, result: object, output: Output, *, bare_print: bool) -> None:
+def _echo(job: Job, budget: ExecutionBudget, result: object, output: Output, *, bare_print: bool) -> None:
     if isinstance(result, FutureResult):
         try:
             value = _settled(job, result.value)
         except FutureError:
             job.py_env.future_result = result
             raise
-        output.line(format_print_arg(value))
+        output.line(format_print_arg(value, budget))
     elif result is not None or not bare_print:
-        output.line(format_print_arg(result))
+        output.line(format_print_arg(result, budget))
 
 
 def _finish_waiting(job: Job, output: Output, start: object, first: int) -> int:
@@ -186,7 +199,7 @@ def _settled(job: Job, value: Any) -> object:
 def _exit(job: Job, status: object) -> None:
     job.py_env.exit_status = status
     if status is not None:
-        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, str(status)))
+        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(status)))
 
 
 def _contained_reason(error: BaseException) -> str:
@@ -204,10 +217,13 @@ def job_output(job: Job) -> Output:
     return Output(from_code, lambda text: from_code(text, ErrorKind.EXECUTION))
 
 
-def print_function(execution: Execution) -> Callable[..., None]:
-    """Return the `print` that agent code sees."""
+def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..., None]:
+    """Return the `print` that agent code sees; what it prints is charged to `budget`."""
+
+    def formatted(value: object) -> str:
+        return format_print_arg(value, budget)
 
     def job_print(*args: object, sep: str | None = " ", end: str | None = "\n", **_: object) -> None:
-        write_line(execution, args, sep, end, format_print_arg)
+        write_line(execution, args, sep, end, formatted)
 
     return job_print

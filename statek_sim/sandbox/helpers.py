@@ -12,7 +12,7 @@ from statek_sim.clock import Clock
 from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox import numbers, transform
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.call_payments import CallGuard
+from statek_sim.sandbox.call_guard import CallGuard
 from statek_sim.sandbox.formatting import paid_format, paid_repr, paid_str
 from statek_sim.sandbox.lazy import GuardedGenerator, LazyTypes, iterated, spread
 from statek_sim.sandbox.llm_repr import llm_repr

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,6 +62,11 @@ class GuardedGenerator:
 
     def __next__(self) -> Item:
         return self._resume(self._generator.__next__)
+
+    def __del__(self) -> None:
+        # Nobody is left to tell when the model's code raises here.
+        with suppress(BaseException):
+            self._generator.close()
 
     def send(self, value: Item) -> Item:
         """Resume with `value` as the result of `yield`."""

@@ -28,7 +28,7 @@ from statek_sim.clock import Clock
 from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox import numbers, regex, virtual_time
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.call_payments import CallGuard
+from statek_sim.sandbox.call_guard import CallGuard
 from statek_sim.sandbox.exports import EXPORTED_NAMES
 from statek_sim.sandbox.jsontext import paid_dumps, paid_loads
 from statek_sim.sandbox.lazy import LazyTypes

@@ -17,9 +17,11 @@ from collections.abc import Hashable, Iterable, Iterator
 from copy import deepcopy
 from decimal import Decimal
 from fractions import Fraction
+from types import FunctionType
 from typing import Any, Final
 
 _NUMBERS: Final = frozenset({int, float, bool, complex, Decimal, Fraction})
+_UNSEEDED: Final = frozenset({range, datetime.timedelta})
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 # What a set holds is up to model-written code.
@@ -147,12 +149,13 @@ for _kind, _base in ((OrderedSet, builtins.set), (OrderedFrozenSet, builtins.fro
 def stable_hash(value: Hashable) -> int:
     """Return a hash that is the same in every process; `hash` in model-written code.
 
-    Numbers keep Python's own value. Text, bytes, None, dates and times hash by content, tuples and frozen sets by
-    their items. Objects with a `__hash__` of their own keep it; others hash by the name of their type.
-    Unhashable values raise `TypeError` as usual.
+    Numbers, ranges and durations keep Python's own value, which has no seed, and so do objects whose class defines
+    `__hash__`. Text, bytes, None, dates and times hash by content, tuples and frozen sets by their items, anything
+    else by the name of its type. Unhashable values raise `TypeError` as usual.
     """
     kind = type(value)
-    if kind in _NUMBERS:
+    own: Any = kind.__hash__
+    if kind in _NUMBERS or kind in _UNSEEDED or own is None or isinstance(own, FunctionType):
         return hash(value)
     if isinstance(value, str):
         return _digest(b"s" + value.encode("utf-8", "surrogatepass"))
@@ -164,9 +167,7 @@ def stable_hash(value: Hashable) -> int:
         return hash(tuple(sorted(map(stable_hash, value))))
     if value is None or isinstance(value, datetime.date | datetime.time):
         return _digest(b"r" + repr(value).encode())
-    if kind.__hash__ is object.__hash__ or isinstance(value, type):
-        return _digest(b"t" + kind.__qualname__.encode())
-    return hash(value)
+    return _digest(b"t" + kind.__qualname__.encode())
 
 
 def _digest(content: bytes) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from statek_sim.sandbox.regex_cost import pay_for_search
 Value = Any
 
 _COMPILING: Final = 50
-_MAX_SEEN: Final = 256
+_MAX_PATTERNS: Final = 256
 _MUCH_TEXT: Final = 65_536
 _ATTRIBUTES: Final = ("flags", "groupindex", "groups", "pattern")
 
@@ -111,21 +112,35 @@ PaidPattern.__qualname__ = "Pattern"
 PaidPattern.__module__ = "re"
 
 
+class _PatternCache:
+    """Compiles a pattern once per step, so that what ran in earlier steps does not change what this one costs."""
+
+    def __init__(self, budget: ExecutionBudget) -> None:
+        self._budget = budget
+        self._step = budget.step
+        self._patterns: dict[tuple[Value, int], PaidPattern] = {}
+
+    def compiled(self, pattern: Value, flags: int = 0) -> PaidPattern:
+        """As `re.compile`."""
+        if not isinstance(pattern, str | bytes):
+            # `re` itself says what is wrong with it.
+            return PaidPattern(self._budget, re.compile(getattr(pattern, "_pattern", pattern), flags))
+        if self._step != self._budget.step or len(self._patterns) >= _MAX_PATTERNS:
+            self._step = self._budget.step
+            self._patterns.clear()
+        found = self._patterns.get((pattern, flags))
+        if found is None:
+            self._budget.work(_COMPILING + 4 * len(pattern))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = PaidPattern(self._budget, re.compile(pattern, flags))
+            self._patterns[pattern, flags] = found
+        return found
+
+
 def paid_functions(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
     """Return the functions of `re` that restricted code may use."""
-    seen: dict[Value, int] = {}
-
-    def compiled(pattern: Value, flags: int = 0) -> PaidPattern:
-        if isinstance(pattern, PaidPattern):
-            # `re` itself says what is wrong with flags for a compiled pattern.
-            return PaidPattern(budget, re.compile(pattern._pattern, flags))
-        if isinstance(pattern, str | bytes) and seen.get(pattern) != budget.step:
-            # Like `re`, charge a pattern once; but per step, so that what ran before does not matter.
-            budget.work(_COMPILING + 4 * len(pattern))
-            if len(seen) >= _MAX_SEEN:
-                seen.clear()
-            seen[pattern] = budget.step
-        return PaidPattern(budget, re.compile(pattern, flags))
+    compiled = _PatternCache(budget).compiled
 
     return {
         "compile": compiled,

@@ -15,6 +15,7 @@ from RestrictedPython.transformer import FORBIDDEN_FUNC_NAMES, INSPECT_ATTRIBUTE
 
 _DEPTH_IN_DOUBT: Final = 18
 _ROLES: Final = "__roles__"
+_FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def survey(tree: ast.Module) -> Survey:
 def _is_plain_name(node: ast.Name) -> bool:
     if node.id in FORBIDDEN_FUNC_NAMES:
         return node.id == "print" and isinstance(node.ctx, ast.Load)
-    return _is_plain(node.id)
+    return _is_plain(node.id) and node.id not in _FORBIDDEN_CALLS
 
 
 def _is_plain_attribute(node: ast.Attribute) -> bool:

@@ -201,6 +201,19 @@ class _Transformer(ast.NodeTransformer):
         node.body.insert(0, _statement(CHECK, node))
         return node
 
+    def visit_Try(self, node: ast.Try) -> ast.stmt:
+        self.generic_visit(node)
+        if node.finalbody:
+            # A `return` there would swallow what `check` raises again.
+            node.finalbody.insert(0, _statement(CHECK, node))
+        return node
+
+    def visit_TryStar(self, node: ast.TryStar) -> ast.stmt:
+        self.generic_visit(node)
+        if node.finalbody:
+            node.finalbody.insert(0, _statement(CHECK, node))
+        return node
+
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
         if any(_has_star(target) or _is_slice(target) for target in node.targets):

@@ -86,6 +86,7 @@ def claim_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
 def _future_claim(world: World, api: ToolApi, handler: Callable[..., Any]) -> Callable[..., Any]:
     """Return the tool whose claim exists only once its future resolves (003, Future-Returning Claims)."""
 
+    @api.stored
     class NextItem(api.future):  # type: ignore[name-defined, misc]  # the runtime's own future class
         def __init__(self, owner: QueueOwner) -> None:
             super().__init__(deps=world.queue, state_num=0)

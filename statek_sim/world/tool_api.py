@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class Decorator(Protocol):
@@ -44,9 +45,24 @@ class TemporalDecorator(Protocol):
         """Return the decorator."""
 
 
+class ClassDecorator(Protocol):
+    """A decorator of classes."""
+
+    def __call__(self, kind: type[T], /) -> type[T]:
+        """Return the class that takes its place."""
+
+
+def as_it_is(kind: type[T]) -> type[T]:
+    """Return the class itself: this runtime keeps plain objects."""
+    return kind
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolApi:
-    """The decorators and functions of one runtime. `agents` maps roles to its agents, for delegation."""
+    """The decorators and functions of one runtime. `agents` maps roles to its agents, for delegation.
+
+    `stored` makes a class whose objects the runtime can keep as part of a job.
+    """
 
     tool: ToolDecorator
     subtask: SubtaskDecorator
@@ -62,3 +78,4 @@ class ToolApi:
     all_future: Callable[..., Any]
     get_llm_harness: Callable[[], Any]
     agents: Mapping[str, Any]
+    stored: ClassDecorator = as_it_is

@@ -13,6 +13,7 @@ from statek_sim.world.world import World
 def waiting_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
     """Return the tools that give futures of external events."""
 
+    @api.stored
     class Happening(api.future):  # type: ignore[name-defined, misc]  # the runtime's own future class
         def __init__(self, event: ExternalEvent) -> None:
             super().__init__(deps=event, state_num=0)

@@ -1,0 +1,36 @@
+"""Values that jobs leave behind, as plain YAML values where possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from statek_sim.values import JSON
+
+MOST_VALUES: Final = 10_000
+DEEPEST: Final = 50
+
+
+class _TooLarge(Exception):
+    """The value has too many parts, maybe without end."""
+
+
+def plain(value: object, shown: Callable[[object], str]) -> JSON:
+    """Return `value` as a YAML value; objects, and what is too large or contains itself, as `shown` text."""
+    try:
+        return _plain(value, shown, [MOST_VALUES], 0)
+    except _TooLarge:
+        return shown(value)
+
+
+def _plain(value: object, shown: Callable[[object], str], left: list[int], depth: int) -> JSON:
+    left[0] -= 1
+    if left[0] < 0 or depth > DEEPEST:
+        raise _TooLarge
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item, shown, left, depth + 1) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: _plain(item, shown, left, depth + 1) for key, item in value.items()}
+    return shown(value)

@@ -1,0 +1,63 @@
+"""Paying for what a call takes in: every item of its arguments, hashed or compared where the call does so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator, iterated
+from statek_sim.sandbox.operators import ENTRY_BYTES, INTEGER_BYTES, length
+from statek_sim.sandbox.ordered_set import stable_set
+from statek_sim.sandbox.weigh import is_container, pay_for_walk
+
+# Receivers and arguments are whatever model-written code holds.
+Value = Any
+Args = tuple[Value, ...]
+
+CallPayment = Callable[[ExecutionBudget, Value, Args, Mapping[str, Value]], Args]
+"""Called before the call it pays for, with budget, receiver, positional and named arguments.
+
+Returns the positional arguments to use, which differ from those given only where order or memory addresses would
+otherwise leak into the result.
+"""
+
+
+def pay_for_items(budget: ExecutionBudget, values: Iterable[Value], bytes_each: int) -> None:
+    """Charge taking in every item of the sized ones among `values`."""
+    for value in values:
+        size = length(value)
+        budget.scan(size)
+        budget.allocate(size * (INTEGER_BYTES if isinstance(value, range) else bytes_each))
+        iterated(budget, value)
+
+
+def in_fixed_order(args: Args) -> Args:
+    """Return the arguments with plain sets replaced by ordered ones."""
+    return tuple(map(stable_set, args))
+
+
+def pay_for_comparing(budget: ExecutionBudget, args: Args) -> None:
+    """Charge comparing what is inside the arguments."""
+    for value in args:
+        if is_container(value):
+            pay_for_walk(budget, value, "in comparison")
+
+
+def paid_entries(budget: ExecutionBudget, args: Args) -> Args:
+    """Pay for making dict or set entries of everything in `args`; return it in a fixed order."""
+    pay_for_items(budget, args, ENTRY_BYTES)
+    pay_for_comparing(budget, args)
+    return tuple(
+        _hashed_one_by_one(budget, value)
+        if isinstance(value, LazyIterator | GuardedGenerator)
+        else stable_set(value)
+        for value in args
+    )
+
+
+def _hashed_one_by_one(budget: ExecutionBudget, items: Iterable[Value]) -> Iterator[Value]:
+    for item in items:
+        if is_container(item):
+            pay_for_walk(budget, item, "while hashing a value")
+        yield item

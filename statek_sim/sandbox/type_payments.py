@@ -1,0 +1,112 @@
+"""What making a value of one of Python's own types costs: `list(range(n))`, `bytes(n)`, `str(value)` and their kind."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from statistics import StatisticsError
+from typing import Final
+
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.formatting import pay_for_text
+from statek_sim.sandbox.intake import Args, CallPayment, Value, in_fixed_order, paid_entries, pay_for_items
+from statek_sim.sandbox.operators import POINTER_BYTES, too_long
+from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet, without_addresses
+
+_EXPONENT: Final = re.compile(r"[eE][-+]?(\d+)")
+
+
+def _making_sequence(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    pay_for_items(budget, args, POINTER_BYTES)
+    return in_fixed_order(args)
+
+
+def _making_table(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    return paid_entries(budget, args)
+
+
+def _making_error(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    """Consoles show errors, so an error pays for its text when it is made."""
+    for value in args:
+        pay_for_text(budget, value)
+    return args
+
+
+def _making_bytes(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    if args and isinstance(args[0], int):
+        budget.allocate(max(0, args[0]))
+    else:
+        pay_for_items(budget, args[:1], 1)
+    return args
+
+
+def _making_text(budget: ExecutionBudget, _: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    if len(args) != 1 or kwargs or isinstance(args[0], str | int | float):
+        return args
+    pay_for_text(budget, args[0])
+    return (without_addresses(str(args[0])),)
+
+
+def _making_integer(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    if args and isinstance(args[0], Decimal):
+        _pay_for_exponent(budget, args[0])
+    return args
+
+
+def _making_decimal(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    if args and isinstance(args[0], str):
+        _pay_for_exponent_text(budget, args[0])
+    return args
+
+
+def _making_fraction(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    for value in args:
+        if isinstance(value, str):
+            _pay_for_exponent_text(budget, value)
+        elif isinstance(value, Decimal):
+            _pay_for_exponent(budget, value)
+    return args
+
+
+def _pay_for_exponent_text(budget: ExecutionBudget, text: str) -> None:
+    for match in _EXPONENT.finditer(text):
+        too_long(budget, int(match[1][:20]) * 3)
+
+
+def _pay_for_exponent(budget: ExecutionBudget, value: Decimal) -> None:
+    """A decimal with a huge exponent is short until it becomes an integer."""
+    if value.is_finite():
+        too_long(budget, abs(value.adjusted()) * 3)
+
+
+TYPES: Final[Mapping[Value, CallPayment]] = {
+    **dict.fromkeys((list, tuple, deque), _making_sequence),
+    **dict.fromkeys(
+        (dict, set, frozenset, OrderedSet, OrderedFrozenSet, Counter, OrderedDict, defaultdict), _making_table
+    ),
+    **dict.fromkeys(
+        (
+            BaseException,
+            Exception,
+            RuntimeError,
+            ValueError,
+            TypeError,
+            KeyError,
+            IndexError,
+            LookupError,
+            NameError,
+            StopIteration,
+            StatisticsError,
+        ),
+        _making_error,
+    ),
+    bytes: _making_bytes,
+    str: _making_text,
+    int: _making_integer,
+    Decimal: _making_decimal,
+    Fraction: _making_fraction,
+}
+"""Type -> payment for calling it."""

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
+from tests.unit.sandbox_session import Session
+
+ITERATIONS = "the code ran more than 1,000,000 loop iterations in one step; the likely cause is"
+DATA = "the code built more than 64,000,000 bytes of data in one step; the likely cause is"
+DEPTH = "the code called its own functions more than 250 calls deep; the likely cause is"
+INTEGER = "the code computed an integer of more than 262,144 bits; the likely cause is"
+REGEX = "a regular expression needed more than"
+PRINTED = "the code printed a value of more than 50,000 parts; the likely cause is"
+
+DOUBLED = "x = [1]\nfor i in range(60): x = [x, x]\n"
+TWICE = "x = y = (1,)\nfor i in range(60):\n    x = (x, x)\n    y = (y, y)\n"
+
+RUNAWAY = [
+    ("while True: pass", ITERATIONS),
+    ("while True:\n  try:\n    while True: pass\n  except BaseException: pass", ITERATIONS),
+    ("import itertools\n[0 for _ in itertools.count()]", ITERATIONS),
+    ("import itertools\nsum(itertools.count())", ITERATIONS),
+    ("import itertools\nmax(itertools.repeat(1))", ITERATIONS),
+    ("import itertools\nlist(itertools.chain.from_iterable(itertools.repeat([0] * 1000)))", ITERATIONS),
+    ("import itertools\nfor k, g in itertools.groupby(range(10**12), bool): pass", ITERATIONS),
+    ("list(iter(int, 1))", ITERATIONS),
+    ("list(range(10**10))", ITERATIONS),
+    ("sum(range(10**12))", ITERATIONS),
+    ("5.5 in range(10**12)", ITERATIONS),
+    ("a, *b = range(10**10)", ITERATIONS),
+    ("[*range(10**10)]", ITERATIONS),
+    ("list(filter(None, range(10**12)))", ITERATIONS),
+    ("any(False for x in range(10**12))", ITERATIONS),
+    ("[[0 for _ in range(10**4)] for _ in range(10**4)]", ITERATIONS),
+    ("a = [[]]\nfor r in a: a.append(r)", ITERATIONS),
+    ("def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\nf(40)", ITERATIONS),
+    ("from collections import Counter\nlist(Counter(a=10**12).elements())", ITERATIONS),
+    ("import statistics\nstatistics.mean(range(10**9))", ITERATIONS),
+    ("import re\nfor i in range(10**5): re.compile('a%d' % i)", ITERATIONS),
+    (DOUBLED + "repr(x)", ITERATIONS),
+    (DOUBLED + "f'{x!r}'", ITERATIONS),
+    (DOUBLED + "import json\njson.dumps(x)", ITERATIONS),
+    (DOUBLED + "raise ValueError(x)", ITERATIONS),
+    (TWICE + "x == y", ITERATIONS),
+    (TWICE + "x in [y]", ITERATIONS),
+    (TWICE + "sorted([x, y])", ITERATIONS),
+    (TWICE + "{x: 1}", ITERATIONS),
+    (TWICE + "{}[x]", ITERATIONS),
+    (TWICE + "hash(x)", ITERATIONS),
+    (TWICE + "set().add(x)", ITERATIONS),
+    ("x = []\nwhile True: x.append('a' * 10**6)", DATA),
+    ("s = 'ab'\nwhile True: s += s", DATA),
+    ("s = 'ab'\nwhile True: s = f'{s}{s}'", DATA),
+    ("s = 'ab'\nwhile True: s = '{0}{0}'.format(s)", DATA),
+    ("s = 'ab'\nwhile True: s = '%s%s' % (s, s)", DATA),
+    ("s = 'ab'\nwhile True: s = s.join([s, s])", DATA),
+    ("s = 'ab'\nwhile True: s = s.replace('a', 'aa')", DATA),
+    ("x = [1]\nwhile True: x.extend(x)", DATA),
+    ("x = [1]\nwhile True: x[len(x):] = x", DATA),
+    ("x = [0] * 10**6\ny = []\nwhile True: y.append(x[:])", DATA),
+    ("'a' * 10**10", DATA),
+    ("bytes(10**10)", DATA),
+    ("'x'.ljust(10**10)", DATA),
+    ("list(map(str.ljust, ['x'], [10**10]))", DATA),
+    ("f'{1:9999999999}'", DATA),
+    ("'{:{}}'.format(1, 10**10)", DATA),
+    ("'%1000000000d' % 1", DATA),
+    ("(1).to_bytes(10**10, 'big')", DATA),
+    ("import re\nre.sub('', 'x' * 10**6, 'a' * 10**5)", DATA),
+    ("sum([[0] * 1000 for _ in range(10**4)], [])", DATA),
+    ("import itertools\nlist(itertools.product([1, 2], repeat=10**10))", DATA),
+    ("10**10**10", INTEGER),
+    ("pow(10, 10**10)", INTEGER),
+    ("1 << 10**10", INTEGER),
+    ("x = 3\nwhile True: x *= x", INTEGER),
+    ("import math\nmath.factorial(10**8)", INTEGER),
+    ("import math\nmath.comb(10**7, 5 * 10**6)", INTEGER),
+    ("round(10, -10**10)", INTEGER),
+    ("from fractions import Fraction\nFraction('1e1000000000')", INTEGER),
+    ("from decimal import Decimal\nint(Decimal('1e999999999'))", INTEGER),
+    ("import functools, operator\nfunctools.reduce(operator.mul, [10**9] * 10**6)", INTEGER),
+    ("def f(n): return f(n + 1)\nf(0)", DEPTH),
+    ("f = lambda n: f(n + 1)\nf(0)", DEPTH),
+    ("def a(): return b()\ndef b(): return a()\na()", DEPTH),
+    ("f = lambda x: list(map(f, [x]))\nf(1)", DEPTH),
+    ("def g(): yield from g()\nlist(g())", DEPTH),
+    ("def g():\n  for x in g(): yield x\nlist(g())", DEPTH),
+    ("g = lambda: (y for x in [1] for y in [*g()])\nlist(g())", DEPTH),
+    ("def f():\n  try: return f()\n  finally: return f()\nf()", DEPTH),
+    ("import re\nre.match('(a+)+$', 'a' * 40 + 'b')", REGEX),
+    ("import re\nre.compile('(a|aa)+$').search('a' * 60 + 'b')", REGEX),
+    ("import re\nre.match('(?:a?){30}a{30}', 'a' * 30)", REGEX),
+    (DOUBLED + "print(x)", PRINTED),
+]
+
+
+@pytest.mark.parametrize(("code", "reason"), RUNAWAY, ids=[code.replace("\n", "; ") for code, _ in RUNAWAY])
+def test_runaway_code_is_stopped_with_the_reason(code: str, reason: str) -> None:
+    began = time.process_time()
+    with pytest.raises(BudgetExceeded) as stopped:
+        Session().run(code)
+    assert str(stopped.value).startswith(reason)
+    # Slack for slow machines: each takes about a second at most.
+    assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = []\nx.append(x)\nprint(x)",
+        "x = []\nfor i in range(10**5): x = [x]\nrepr(x)",
+        "x = []\nfor i in range(10**5): x = [x]\nprint(x)",
+        "x = []\nfor i in range(10**5): x = [x]\nx == [x]",
+        "x = ()\nfor i in range(10**5): x = (x,)\n{x: 1}",
+        "import json\njson.loads('[' * 10**5)",
+    ],
+)
+def test_values_nested_too_deep_are_a_recursion_error(code: str) -> None:
+    with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):
+        Session().run(code)
+
+
+def test_a_list_that_holds_itself_has_a_repr() -> None:
+    assert Session().run("x = [1]\nx.append(x)\nprint(repr(x))") == ["None", "[1, [...]]"]
+
+
+@pytest.mark.parametrize(
+    "swallowing",
+    [
+        "try:\n  while True: pass\nexcept BaseException:\n  pass",
+        "try:\n  while True: pass\nexcept:\n  pass",
+        "def f():\n  try:\n    while True: pass\n  finally:\n    return 1\nf()",
+        "for i in [1]:\n  try:\n    while True: pass\n  finally:\n    break",
+    ],
+)
+def test_being_stopped_cannot_be_swallowed(swallowing: str) -> None:
+    with pytest.raises(BudgetExceeded):
+        Session().run(swallowing)
+
+
+def test_a_new_step_starts_with_nothing_spent() -> None:
+    session = Session(budget=ExecutionBudget(loop_iterations=10))
+    with pytest.raises(BudgetExceeded):
+        session.run("for i in range(11): pass")
+    assert session.run("for i in range(10): pass\nprint(i)") == ["9"]
+    assert session.budget.iterations == 10
+
+
+def test_a_stopped_budget_stays_stopped_until_the_next_step() -> None:
+    budget = ExecutionBudget(allocation=10)
+    with pytest.raises(BudgetExceeded, match="more than 10 bytes"):
+        budget.allocate(11)
+    for again in (budget.tick, budget.enter, budget.check):
+        with pytest.raises(BudgetExceeded, match="more than 10 bytes"):
+            again()
+    budget.reset()
+    assert budget.tick()
+    assert budget.allocated == 0
+
+
+def deeper(levels: int, function: Callable[[], int]) -> int:
+    return function() if levels == 0 else deeper(levels - 1, function)
+
+
+@pytest.mark.parametrize("code", ["def f(n): return f(n + 1)\nf(0)", "def g(): yield from g()\nlist(g())"])
+def test_recursion_is_stopped_at_the_same_call_whatever_the_stack(code: str) -> None:
+    session = Session()
+
+    def spent() -> int:
+        with pytest.raises(BudgetExceeded, match="more than 250 calls deep"):
+            session.run(code)
+        return session.budget.iterations
+
+    assert spent() == deeper(300, spent)
+
+
+def test_recursion_within_the_limit_works_and_leaves_pythons_limit_alone() -> None:
+    before = sys.getrecursionlimit()
+    assert Session().run("f = lambda n: 0 if n == 0 else 1 + f(n - 1)\nf(240)") == ["240"]
+    with pytest.raises(BudgetExceeded):
+        Session().run("f = lambda n: f(n)\nf(0)")
+    assert sys.getrecursionlimit() == before
+
+
+def test_many_suspended_generators_are_no_deep_recursion() -> None:
+    code = "def g():\n  yield 1\n  yield 2\ngs = [g() for _ in range(600)]\nsum(next(x) for x in gs)"
+    assert Session().run(code) == ["600"]
+
+
+def test_failing_calls_do_not_wear_the_depth_out() -> None:
+    code = "f = lambda: 1 / 0\nn = 0\nfor i in range(600):\n  try: f()\n  except Exception: n += 1\nn"
+    assert Session().run(code) == ["600"]
+
+
+def test_ordinary_work_stays_far_below_the_limits() -> None:
+    session = Session()
+    session.run(
+        "rows = [{'id': i, 'name': 'item %d' % i, 'tags': ['a', 'b']} for i in range(2000)]\n"
+        "text = ''\n"
+        "for row in rows: text += f\"{row['id']}: {row['name']}\\n\"\n"
+        "lines = [line.split(': ') for line in text.splitlines()]\n"
+        "print(len(lines), sum(int(n) for n, _ in lines), sorted(rows, key=lambda r: -r['id'])[0]['name'])"
+    )
+    assert session.budget.iterations < 50_000
+    assert session.budget.allocated < 32_000_000

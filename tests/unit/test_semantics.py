@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from statek_sim.errors import BadInput
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.runtime.agents import Agent
+from statek_sim.runtime.runtime import Runtime
+from statek_sim.semantics import DOCS, PROFILES, V1_2, V1_4, Profile, profile_named
+from tests.unit.runtime_samples import idle_runtime
+
+
+def differing(one: Profile, other: Profile) -> set[str]:
+    return {spec.name for spec in fields(Profile) if getattr(one, spec.name) != getattr(other, spec.name)}
+
+
+def test_profiles_are_known_by_their_own_names_the_default_first() -> None:
+    assert list(PROFILES) == ["docs", "1.2", "1.4"]
+    assert all(profile_named(name).name == name for name in PROFILES)
+
+
+def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(BadInput, match=r"^profile '1\.3' is unknown; expected one of: docs, 1\.2, 1\.4$"):
+        profile_named("1.3")
+
+
+def test_the_documents_differ_from_the_release_in_two_rules() -> None:
+    assert differing(DOCS, V1_4) == {"name", "limit_extension", "as_tool_binds_assignment"}
+
+
+def test_every_rule_tells_two_profiles_apart() -> None:
+    assert differing(DOCS, V1_2) | differing(V1_2, V1_4) == {spec.name for spec in fields(Profile)}
+
+
+def test_a_runtime_takes_a_profile_of_ones_own() -> None:
+    own = replace(V1_4, name="own", plain_notifications=False)
+    job = Runtime(ScriptedLLM([]), profile=own).create_job(Agent("worker"))
+    with pytest.raises(AttributeError, match=r"^'Job' object has no attribute 'send_notification' in own$"):
+        job.send_notification("look")
+
+
+@pytest.mark.parametrize(("profile", "known"), [("1.2", False), ("1.4", True), ("docs", True)])
+def test_plain_notifications_exist_from_1_4(profile: str, known: bool) -> None:
+    job = idle_runtime(profile).create_job(Agent("worker"))
+    if known:
+        job.send_notification("look")
+        assert len(job.inbox.pending) == 1
+    else:
+        with pytest.raises(
+            AttributeError, match=r"^'Job' object has no attribute 'send_notification' in 1\.2$"
+        ):
+            job.send_notification("look")

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from statek_sim import Agent, ChatRequest, FunctionLLM, LLM_Harness, Runtime, ScriptedLLM, code, fault
+from statek_sim.errors import BadInput, ContractViolation, ScriptError, ScriptExhausted, UnmatchedRequest
+from statek_sim.runtime.status import JobStatus
+from tests.unit.runtime_samples import idle_runtime, run_one
+
+
+def refusing(error: Exception) -> FunctionLLM:
+    def answer(request: ChatRequest) -> str:
+        raise error
+
+    return FunctionLLM(answer)
+
+
+@pytest.mark.parametrize(
+    "error", [ScriptError("no such page"), UnmatchedRequest("who?"), ContractViolation("no"), BadInput("bad")]
+)
+def test_an_error_of_the_test_set_up_fails_the_run_not_the_job(error: Exception) -> None:
+    runtime = Runtime(refusing(error))
+    job = runtime.create_job(Agent("worker"))
+    with pytest.raises(type(error), match=f"^{error}$"):
+        runtime.run()
+    assert (job.status, job.error, job.py_env.console) == (JobStatus.STARTED, None, [])
+
+
+def test_a_script_that_is_too_short_fails_the_run() -> None:
+    runtime = idle_runtime(script=["x = 1"])
+    runtime.create_job(Agent("worker"))
+    with pytest.raises(ScriptExhausted, match=r"^job 'job-1' \(agent 'worker', turn 2, attempt 1\) asked for one more"):
+        runtime.run()
+
+
+def test_any_other_error_of_a_provider_ends_its_job_only() -> None:
+    runtime = Runtime(refusing(ZeroDivisionError("odd")))
+    job = runtime.create_job(Agent("worker"))
+    runtime.run()
+    assert (job.stop_reason, job.py_env.exit_status) == ("crash", None)
+    assert job.error is not None
+    assert (job.error.error_type, job.error.error_message) == ("ZeroDivisionError", "odd")
+
+
+def test_a_crash_is_shown_without_frames_of_this_machine() -> None:
+    job = run_one(fault(400))
+    (shown,) = job.py_env.console
+    assert shown.startswith("Job job-1 failed with error: ")
+    assert "Traceback (most recent call last):\n" in shown
+    assert 'File "' not in shown
+
+
+def test_a_stop_by_the_harness_sets_status_console_and_error() -> None:
+    runtime = Runtime(ScriptedLLM([code("x = 1").forever()]), harness=LLM_Harness(0, None, None, None))
+    job = runtime.create_job(Agent("worker"))
+    runtime.run()
+    message = "Maximum number of turns exceeded: 1/0"
+    assert job.py_env.exit_status == f"Error: {message}"
+    assert job.py_env.console == [f"LLM_HarnessError: {message}"]
+    assert job.error is not None
+    assert job.error.error_message == message
+    assert job.exception_count == 0
+
+
+def test_handlers_run_with_the_error_after_the_job_is_done() -> None:
+    seen: list[tuple[object, str, JobStatus]] = []
+    runtime = idle_runtime(script=[fault(400)])
+    job = runtime.create_job(Agent("worker"))
+    job.add_error_handler(lambda context, error=None: seen.append((context, type(error).__name__, job.status)), 7)
+    runtime.run()
+    assert seen == [(7, "ProviderHTTPError", JobStatus.DONE)]
+
+
+def test_a_normal_end_runs_no_handler_and_keeps_it() -> None:
+    runtime = idle_runtime(script=["exit('Error: mine')"])
+    job = runtime.create_job(Agent("worker"))
+    job.add_error_handler(lambda context, error=None: None, None)
+    runtime.run()
+    assert job.trace.handlers() == []
+    assert len(job.error_handlers) == 1
+
+
+def test_an_impossible_model_name_ends_the_job() -> None:
+    runtime = idle_runtime()
+    job = runtime.create_job(Agent("worker", model="llama3.1:8b"))
+    runtime.run()
+    assert (job.stop_reason, job.llm_calls) == ("crash", 0)
+
+
+def test_code_that_raises_what_nothing_catches_ends_its_job_and_no_other() -> None:
+    script = {"job:bad": ["raise BaseException('out')"], "job:good": ["x = 1", "exit(1)"]}
+    runtime = idle_runtime(script=script)
+    bad, good = (runtime.create_job(Agent("worker"), name=name) for name in ("bad", "good"))
+    runtime.run()
+    assert (bad.stop_reason, good.stop_reason) == ("contained", "exit")
+    assert bad.error is not None
+    assert bad.error.error_message == (
+        "model-written code raised BaseException: out. STATEK's worker does not catch it "
+        "and would run the same reply again for ever"
+    )
