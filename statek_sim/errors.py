@@ -13,6 +13,7 @@
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
+    +-- ProviderBug              a provider raised something else, or returned something else
     +-- NetworkForbidden         code tried a real network connection
     +-- ContractViolation        a provider broke the provider contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
@@ -83,6 +84,13 @@ class ProviderHTTPError(ProviderFailure):
 
 class ProviderTimeout(ProviderFailure):
     """The provider did not answer within the client's time limit (60 virtual seconds in STATEK)."""
+
+
+class ProviderBug(StatekSimError):
+    """A provider is broken: what it raised is no `ProviderFailure`, or what it returned is no `RawReply`.
+
+    It fails the run, not the job: a broken fake must not look like an agent that crashed.
+    """
 
 
 class NetworkForbidden(StatekSimError):

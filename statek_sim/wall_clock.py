@@ -6,13 +6,15 @@ loops (its issues 437, 521, 529), which is why nothing in this package relies on
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, SupportsIndex
 
 import freezegun
 
 from statek_sim.clock import VirtualClock
+from statek_sim.runtime.context import get_current_job
 
 UNTOUCHED: Final = ("asyncio", "statek_sim", "_pytest", "xdist", "execnet", "hypothesis", "rich", "tiktoken")
 """Packages that keep the real clock: they measure how long things take."""
@@ -30,12 +32,35 @@ def _direct_callers_only() -> Iterator[None]:
 
 
 @contextmanager
+def _virtual_sleep() -> Iterator[None]:
+    """Let `time.sleep` in a tool pass virtual time; outside of jobs it sleeps as ever."""
+    real = time.sleep
+
+    def sleep(seconds: SupportsIndex | float, /) -> None:
+        job = get_current_job()
+        if job is None:
+            real(seconds)
+        else:
+            job.spend(float(seconds))
+
+    time.sleep = sleep
+    try:
+        yield
+    finally:
+        time.sleep = real
+
+
+@contextmanager
 def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[None]:
-    """Make wall-clock reads in user code return `clock.wall()` inside the block; nothing when not `active`."""
+    """Make wall-clock reads in user code return `clock.wall()` inside the block; nothing when not `active`.
+
+    `time.sleep` of a tool takes no real time there: its job's step takes so many virtual seconds longer.
+    """
     if not active:
         yield
         return
-    with _direct_callers_only(), freezegun.freeze_time(clock.wall(), ignore=list(UNTOUCHED)) as frozen:
+    freezing = freezegun.freeze_time(clock.wall(), ignore=list(UNTOUCHED))
+    with _virtual_sleep(), _direct_callers_only(), freezing as frozen:
 
         def follow() -> None:
             frozen.move_to(clock.wall())

@@ -40,7 +40,7 @@ class JobRecord:
 
     `locals` and `exit` hold plain YAML values where possible, else the text an agent would see. `tool_log` has one
     list per LLM turn that called tools: result texts, or `{"error": text}`. `history` is what the last request
-    carried. `transcript` is the whole conversation as readable lines.
+    carried.
     """
 
     name: str

@@ -36,7 +36,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
     Mean). Unlike STATEK's, it cannot be changed after construction.
     """
 
-    __slots__ = ("_known", "_limits", "_rule")
+    __slots__ = ("_has_own_rule", "_known", "_limits", "_rule")
 
     def __init__(
         self,
@@ -46,12 +46,14 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         max_token_usage: int | None,
         limit_extension_per_completion: float = 0.0,
         *,
-        rule: ExtensionRule = ExtensionRule.ADDITIVE,
+        rule: ExtensionRule | None = None,
     ) -> None:
         """Take STATEK's five arguments, None for an unlimited limit; raise `BadSetting` for a wrong one.
 
-        `rule` is how completions extend a limit; a behaviour profile names it.
+        `rule` is how completions extend a limit. Left out, it is that of the behaviour profile the harness is used
+        under, or the documents' without one.
         """
+        self._has_own_rule = rule is not None
         self._limits = HarnessLimits(
             max_turns=max_turns,
             max_exceptions=max_exceptions,
@@ -60,7 +62,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
             limit_extension_per_completion=limit_extension_per_completion,
         )
         try:
-            self._rule = ExtensionRule(rule)
+            self._rule = ExtensionRule.ADDITIVE if rule is None else ExtensionRule(rule)
         except ValueError:
             known = " or ".join(repr(str(known)) for known in ExtensionRule)
             raise BadSetting(f"rule={rule!r}: expected {known}") from None
@@ -77,6 +79,12 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
             limits.limit_extension_per_completion,
             rule=rule,
         )
+
+    def under(self, rule: ExtensionRule) -> LLM_Harness:
+        """Return this harness as it works under a profile's `rule`: itself when it was given one of its own."""
+        if self._has_own_rule or rule is self._rule:
+            return self
+        return LLM_Harness.from_limits(self._limits, rule=rule)
 
     @property
     def limits(self) -> HarnessLimits:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from statek_sim.errors import ProviderFailure, ProviderHTTPError, ProviderTimeout
+from statek_sim.errors import (
+    ProviderBug,
+    ProviderFailure,
+    ProviderHTTPError,
+    ProviderTimeout,
+    StatekSimError,
+)
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 
 CLIENT_TIMEOUT: Final = 60.0
@@ -36,7 +42,8 @@ def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
 def ask(provider: Provider, request: ChatRequest) -> RawReply:
     """Ask `provider` as STATEK's client does: a longer wait than `CLIENT_TIMEOUT` is a `ProviderTimeout`.
 
-    The timeout's text is empty, like that of httpx's `ReadTimeout`.
+    The timeout's text is empty, like that of httpx's `ReadTimeout`. Whatever else the provider raises is a
+    `ProviderBug`.
     """
     try:
         reply = provider.complete(request)
@@ -44,6 +51,15 @@ def ask(provider: Provider, request: ChatRequest) -> RawReply:
         if failure.latency > CLIENT_TIMEOUT:
             raise ProviderTimeout("", latency=CLIENT_TIMEOUT) from failure
         raise
+    except StatekSimError:
+        raise
+    except Exception as error:
+        raise ProviderBug(
+            f"{type(provider).__name__} raised {type(error).__name__}: {error}; a provider that fails raises "
+            "ProviderHTTPError or ProviderTimeout"
+        ) from error
+    if not isinstance(reply, RawReply):
+        raise ProviderBug(f"{type(provider).__name__}.complete returned {reply!r}, expected a RawReply")
     if reply.latency > CLIENT_TIMEOUT:
         raise ProviderTimeout("", latency=CLIENT_TIMEOUT)
     return reply

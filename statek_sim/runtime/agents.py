@@ -38,15 +38,16 @@ class Agent:
         self.metadata: dict[str, str] = {"MODEL": model, **(metadata or {})}
         self.context: dict[str, object] = dict(context or {})
         self.warmup = warmup
-        self.all_tools: tuple[Callable[..., Any], ...] = tuple(tools)
-        for function in self.all_tools:
+        for function in tools:
             if not callable(function):
                 raise BadTool(f"agent {role!r}: tool {function!r} is not callable")
+        # STATEK keeps internal tools behind the others; before 1.3.0 models are offered both, in this order.
+        self.all_tools: tuple[Callable[..., Any], ...] = tuple(sorted(tools, key=_is_internal))
 
     @property
     def tools(self) -> tuple[Callable[..., Any], ...]:
         """The tools that the model may be told about."""
-        return tuple(function for function in self.all_tools if not function.__name__.startswith("_"))
+        return tuple(function for function in self.all_tools if not _is_internal(function))
 
     def system_prompt(self, job_params: Mapping[str, object]) -> str:
         """Return the prompt with `{name}` placeholders filled from `job_params`, if there are any."""
@@ -59,6 +60,10 @@ class Agent:
             if adapter is not None:
                 return adapter if callable(adapter) else None
         return None
+
+
+def _is_internal(function: Callable[..., Any]) -> bool:
+    return function.__name__.startswith("_")
 
 
 class SendMessage(Protocol):
@@ -137,6 +142,7 @@ def _traced(send_message: Callable[..., Any]) -> Callable[..., Any]:
             record_delivery(job, body, media.get("media"))
         return result
 
+    send.__doc__ = send_message.__doc__
     return send
 
 
@@ -144,6 +150,8 @@ def _internal_send(send_message: Callable[..., Any]) -> Callable[..., Any]:
     def _send_message(body: str, media: Any = None) -> Any:
         return send_message(body=body, media=media)
 
+    # Before 1.3.0 models are offered this tool, with the application's own words about it.
+    _send_message.__doc__ = send_message.__doc__
     return _send_message
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -33,7 +32,3 @@ class Host(Protocol):
 
     def timestamp(self) -> datetime:
         """Return the wall time for log items."""
-
-
-ToolFunction = Callable[..., Any]
-"""A tool as the user wrote it, after `@tool`."""

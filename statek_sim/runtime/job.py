@@ -45,6 +45,7 @@ class Job:
 
     __slots__ = (
         "__weakref__",
+        "_status",
         "awaited_result",
         "chat_log",
         "chat_style",
@@ -65,7 +66,6 @@ class Job:
         "py_env",
         "raised_difficulty",
         "slept",
-        "status",
         "steps",
         "stop_reason",
         "token_extension",
@@ -87,7 +87,7 @@ class Job:
         self.job_def = job_def
         self.parent_job = parent_job
         self.chat_style = job_def.chat_style if job_def.chat_style is not None else host.default_chat_style
-        self.status = JobStatus.READY
+        self._status = JobStatus.READY
         self.py_env = PyEnv()
         self.chat_log: list[ChatItem] = []
         self.awaited_result: FutureResult | None = None
@@ -114,6 +114,11 @@ class Job:
         return f"Job({self.id!r}, {self.agent.role!r}, {self.status})"
 
     @property
+    def status(self) -> JobStatus:
+        """Where the job is in its life; only `move_to` changes it."""
+        return self._status
+
+    @property
     def agent(self) -> Agent:
         """The agent that does the work."""
         return self.job_def.agent
@@ -132,9 +137,9 @@ class Job:
 
     def move_to(self, target: JobStatus) -> None:
         """Change the status along the table; staying where it is changes nothing."""
-        if target is self.status:
+        if target is self._status:
             return
-        old, self.status = self.status, advance(self.status, target, job_id=self.id)
+        old, self._status = self._status, advance(self._status, target, job_id=self.id)
         self.host.trace.add(events.StatusChanged(self.host.clock.now(), self.id, old, target))
         self.host.job_changed(self)
         if target is JobStatus.DONE:

@@ -14,7 +14,7 @@ class JobDefs:
     """Finds the definition for a combination of agent, warmup, style, locale and parameters, or makes it."""
 
     def __init__(self) -> None:
-        self._known: dict[Agent, list[JobDef]] = {}
+        self._known: dict[Agent, dict[object, list[JobDef]]] = {}
 
     def get(
         self,
@@ -25,12 +25,21 @@ class JobDefs:
         job_params: Mapping[str, object],
     ) -> JobDef:
         """Return the shared definition; an error recorded on it concerns every later job of the same work."""
-        known = self._known.setdefault(agent, [])
-        for definition in known:
-            same = (definition.chat_style, definition.locale) == (chat_style, locale)
+        alike = self._known.setdefault(agent, {}).setdefault(_key(chat_style, locale, job_params), [])
+        for definition in alike:
             # Parsed blocks are cached by source, so identity settles most comparisons.
-            if same and definition.warmup_code == warmup and definition.job_params == job_params:
+            if definition.warmup_code == warmup and definition.job_params == job_params:
                 return definition
         definition = JobDef(agent, agent.metadata, warmup, dict(job_params), chat_style, locale)
-        known.append(definition)
+        alike.append(definition)
         return definition
+
+
+def _key(chat_style: ChatStyle | None, locale: str | None, job_params: Mapping[str, object]) -> object:
+    """Return what equal definitions have in common; parameters that cannot be hashed are told apart later."""
+    key = (chat_style, locale, *sorted(job_params.items(), key=lambda pair: pair[0]))
+    try:
+        hash(key)
+    except TypeError:
+        return (chat_style, locale)
+    return key

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.clock import VirtualClock
+from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness
@@ -29,6 +30,7 @@ from statek_sim.runtime.history import HistoryProjection
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.job_def import JobDef
 from statek_sim.runtime.job_defs import JobDefs
+from statek_sim.runtime.model_name import models_by_difficulty
 from statek_sim.runtime.scheduler import Order, Scheduler
 from statek_sim.runtime.services import Services
 from statek_sim.runtime.status import JobStatus
@@ -84,6 +86,8 @@ class Runtime:
         budget: ExecutionBudget | None = None,
         tokenizers: TokenizerRegistry | None = None,
     ) -> None:
+        if not callable(getattr(llm, "complete", None)):
+            raise BadInput(f"llm={llm!r} has no method 'complete'; wrap a plain callable in FunctionLLM")
         self.profile = profile_named(profile) if isinstance(profile, str) else profile
         self.settings = settings or StatekSettings()
         self.clock = clock or VirtualClock()
@@ -98,7 +102,7 @@ class Runtime:
         self._definitions = JobDefs()
         self._services = Services(
             provider=llm,
-            harness=harness or harness_of(self.settings, self.profile),
+            harness=(harness or harness_of(self.settings)).under(ExtensionRule(self.profile.limit_extension)),
             profile=self.profile,
             clock=self.clock,
             trace=self.trace,
@@ -135,7 +139,8 @@ class Runtime:
         `message` is the first user message. `name` becomes the job's id (it must be new). Warmup that cannot be
         read raises its SyntaxError or ValueError here, before any job exists (behaviour 7.1).
         """
-        job_id = name or self._free_id()
+        _check_arguments(agent, name, job_params)
+        job_id = self._free_id() if name is None else name
         if job_id in self._jobs:
             raise BadInput(f"job {job_id!r} exists already; names of jobs are unique within a runtime")
         definition = self._define(agent, warmup_code, chat_style, _inherited(locale, parent_job), job_params)
@@ -169,6 +174,8 @@ class Runtime:
         locale: str | None,
         job_params: Mapping[str, object],
     ) -> JobDef:
+        # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
+        models_by_difficulty(agent.metadata["MODEL"])
         # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
         own, agents = (
             parse_warmup(source, bind_assignments=self.profile.as_tool_binds_assignment)
@@ -300,16 +307,29 @@ class Runtime:
             yield from job.usage.turns
 
 
-def harness_of(settings: StatekSettings, profile: Profile) -> LLM_Harness:
-    """Return the harness that `settings` describe, extending limits as `profile` does."""
+def harness_of(settings: StatekSettings) -> LLM_Harness:
+    """Return the harness that `settings` describe."""
     return LLM_Harness(
         settings.max_turns,
         settings.max_exceptions,
         settings.max_consecutive_exceptions,
         settings.max_token_usage,
         settings.limit_extension_per_completion,
-        rule=ExtensionRule(profile.limit_extension),
     )
+
+
+def _check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
+    """Refuse what would only fail later, or vanish: no agent, an empty name, a misspelt argument."""
+    if not isinstance(agent, Agent):
+        raise BadInput(f"create_job wants an Agent first, got {agent!r}")
+    if name == "":
+        raise BadInput("a job's name is not empty; leave it out to have one made")
+    for param in job_params:
+        if hint := suggestion(param, _CREATE_JOB_ARGUMENTS):
+            raise BadInput(f"create_job: {param!r} would be a prompt parameter.{hint}")
+
+
+_CREATE_JOB_ARGUMENTS: Final = ("shared_vars", "parent_job", "warmup_code", "chat_style", "locale", "message", "name")
 
 
 def policy_of(settings: StatekSettings) -> SandboxPolicy:
@@ -334,7 +354,7 @@ def _default_style(style: object) -> ChatStyle | None:
 def _chat_style(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
     """Return a definition's style: the job's, a dialog agent's metadata, else MD_DIALOG for dialogs."""
     if chosen is not None:
-        return ChatStyle(chosen)
+        return parse_chat_style(str(chosen))
     if "CHAT_STYLE" in agent.metadata:
         return parse_chat_style(agent.metadata["CHAT_STYLE"])
     return ChatStyle.MD_DIALOG if isinstance(agent, DialogAgent) else None

@@ -29,7 +29,7 @@ ORDERS: Final[tuple[Order, ...]] = get_args(Order)
 """fifo: as they became runnable; newest: latest created first, as dbzero was seen to do; shuffled: by the seed."""
 
 PASS_SECONDS: Final = 0.3
-"""Virtual seconds between two passes over a job that busily waits (the loop's sleep; up to 1.3.1)."""
+"""Virtual seconds between two passes of the loop over jobs that can only be asked again (the loop's sleep)."""
 
 MOST_IDLE_POLLS: Final = 12_000
 """How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
@@ -125,6 +125,7 @@ class Scheduler:
 
     def run(self, until: float) -> bool:
         """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
+        self._idle_polls = 0
         while True:
             if self._step_ready() or self._begin_pass():
                 continue

@@ -7,8 +7,9 @@ import inspect
 from collections.abc import Callable
 from datetime import date, datetime, time
 from functools import lru_cache
-from types import UnionType
+from types import FunctionType, UnionType
 from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overload
+from weakref import WeakSet
 
 from statek_sim.errors import BadTool
 from statek_sim.runtime.async_tools import run_virtual
@@ -20,7 +21,8 @@ from statek_sim.runtime.tool_trace import record_call, record_failure, record_re
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ISO_TYPES: Final = (datetime, date, time)
-_INJECTED: Final = "__injected__"
+_INJECTED: Final[WeakSet[FunctionType]] = WeakSet()
+"""What `injected` has made. No mark on the function itself: agents see the attributes of a tool they print."""
 _VARIADIC: Final = frozenset({inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL})
 
 
@@ -105,10 +107,12 @@ def _run_tool(
 ) -> Any:
     """Call a tool for the current job, with its trace events and its handler."""
     job = get_current_job()
+    if job is not None:
+        # As the caller wrote them: names are looked up only afterwards.
+        record_call(job, function.__name__, args, kwargs)
     args, kwargs = resolve_names(function, args, kwargs)
     if job is None:
         return _finish(function(*args, **kwargs))[0]
-    record_call(job, function.__name__, args, kwargs)
     try:
         result, slept = _finish(function(*args, **kwargs))
     except Exception as error:
@@ -199,7 +203,9 @@ def accepts_local_context(function: Callable[..., object]) -> bool:
 
 def injected(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` as agent code sees it: with the workspace's names passed as `_local_context`."""
-    if hasattr(function, _INJECTED) or not accepts_local_context(function):
+    if isinstance(function, FunctionType) and function in _INJECTED:
+        return function
+    if not accepts_local_context(function):
         return function
 
     @functools.wraps(function)
@@ -210,7 +216,8 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
         kwargs["_local_context"] = {} if execution is None else dict(execution.namespace)
         return function(*args, **kwargs)
 
-    setattr(call, _INJECTED, True)
+    if isinstance(call, FunctionType):
+        _INJECTED.add(call)
     return call
 
 

@@ -77,7 +77,9 @@ def test_a_child_takes_the_handlers_its_parent_has_at_that_moment(called: Called
     assert [entry.name for entry in parent.error_handlers] == ["early", "late"]
 
 
-def test_the_latest_input_replaces_the_one_before_and_stays_in_its_place_behind_others(called: Called) -> None:
+def test_the_latest_input_replaces_the_one_before_and_stays_in_its_place_behind_others(
+    called: Called,
+) -> None:
     agent = Agent("worker", context={"_critical_error_handler": noting(called, "critical")})
     job = idle_runtime().create_job(agent)
     job.push_user_message("first")
@@ -103,7 +105,9 @@ def test_before_1_3_1_no_input_is_bound(called: Called) -> None:
 def test_a_child_binds_its_own_input_to_the_adapter_it_inherited(called: Called) -> None:
     runtime = idle_runtime()
     adapter = noting(called, "critical")
-    parent = runtime.create_job(Agent("boss", context={"critical_error_handler": adapter}), message="to parent")
+    parent = runtime.create_job(
+        Agent("boss", context={"critical_error_handler": adapter}), message="to parent"
+    )
     child = runtime.create_job(Agent("worker"), parent_job=parent, message="to child")
     child.notify_handlers()
     assert called == [("critical", "to child", None)]

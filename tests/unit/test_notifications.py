@@ -67,7 +67,8 @@ def test_a_resting_job_starts_again_without_counting_a_completion() -> None:
 
 def test_a_notification_at_the_end_keeps_the_job_going_and_the_exit_value_is_lost() -> None:
     runtime = Runtime(ScriptedLLM([code("notify('wait')\nexit(1)"), code("exit(2)")]), harness=UNLIMITED)
-    job = runtime.create_job(Agent("worker", context={"notify": lambda text: job.send_notification(text)}))
+    job = runtime.create_job(Agent("worker"))
+    job.py_env.global_state["notify"] = job.send_notification
     runtime.run()
     assert (job.py_env.exit_status, job.num_turns) == (2, 2)
 

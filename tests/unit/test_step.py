@@ -47,10 +47,10 @@ def test_a_wait_in_warmup_keeps_the_status() -> None:
     runtime = idle_runtime()
     job = runtime.create_job(Agent("worker", tools=[gate.tool]), warmup_code="gate()\nexit(1)")
     runtime.run()
-    assert job.status is JobStatus.WARMING_UP
+    assert statuses(job.trace) == ["WARMING_UP"]
     runtime.at(1, gate.open)
     runtime.run()
-    assert job.status is JobStatus.DONE
+    assert statuses(job.trace) == ["WARMING_UP", "DONE"]
 
 
 @pytest.mark.parametrize("style", [None, "CONSOLE", "MARKDOWN"])

@@ -106,7 +106,11 @@ def with_wrong_handler(job: Job) -> None:
     ("prepare", "kind", "message"),
     [
         (None, RuntimeError, r"^complete_sub_task requires a current job$"),
-        (lambda job: None, RuntimeError, r"^complete_sub_task requires sub_task_handler in current job locals$"),
+        (
+            lambda job: None,
+            RuntimeError,
+            r"^complete_sub_task requires sub_task_handler in current job locals$",
+        ),
         (with_wrong_handler, TypeError, r"^sub_task_handler must be a SubTaskHandler$"),
     ],
 )
@@ -131,8 +135,12 @@ def test_a_child_reports_from_its_own_code_and_the_parent_reads_the_result() -> 
 
     child_agent = Agent("child", context={"complete_sub_task": complete_sub_task})
     script = {
-        "child": ["complete_sub_task('forty-two')\nexit(1)"],
-        "parent": ["delegate()", code("x = 0").after(1), "exit(str(find_sub_task_handler('t-1')))"],
+        "child": [code("complete_sub_task('forty-two')\nexit(1)")],
+        "parent": [
+            code("delegate()"),
+            code("x = 0").after(1),
+            code("exit(str(find_sub_task_handler('t-1')))"),
+        ],
     }
     runtime = Runtime(ScriptedLLM(script), harness=UNLIMITED)
     parent = runtime.create_job(Agent("parent", tools=[delegate]))

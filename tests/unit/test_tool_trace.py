@@ -36,7 +36,9 @@ def test_results_are_shown_as_the_agent_sees_them() -> None:
 
 
 def test_every_call_that_began_has_an_end() -> None:
-    job = run_one("echo(1)\nfail()", tool_call("echo", value=2), tool_call("fail"), "exit(1)", tools=(echo, fail))
+    job = run_one(
+        "echo(1)\nfail()", tool_call("echo", value=2), tool_call("fail"), "exit(1)", tools=(echo, fail)
+    )
     kinds = [type(event).__name__ for event in job.trace if isinstance(event, ToolCalled | ToolReturned)]
     assert kinds == ["ToolCalled", "ToolReturned"] * 5
 

@@ -65,7 +65,9 @@ def test_a_tool_without_kwargs_is_refused_with_its_signature() -> None:
 
 
 def test_a_subtask_without_kwargs_is_refused() -> None:
-    with pytest.raises(BadTool, match=r"^Function 'without_kwargs' must accept \*\*kwargs to be used as a sub"):
+    with pytest.raises(
+        BadTool, match=r"^Function 'without_kwargs' must accept \*\*kwargs to be used as a sub"
+    ):
         subtask(without_kwargs)
 
 
@@ -92,7 +94,10 @@ def test_a_bad_tool_is_a_type_error_too() -> None:
         (public, r"'public' of tool 'claim' needs a name that starts with '_'"),
         (_one, r"'_one' of tool 'claim' takes 1 parameters, expected \(context, error=None\)"),
         (_three, r"'_three' of tool 'claim' takes 3 parameters, expected \(context, error=None\)"),
-        (_required, r"'_required' of tool 'claim' needs a default for 'error', expected \(context, error=None\)"),
+        (
+            _required,
+            r"'_required' of tool 'claim' needs a default for 'error', expected \(context, error=None\)",
+        ),
     ],
 )
 def test_a_handler_that_breaks_the_protocol_is_refused_with_the_reason(handler: Any, problem: str) -> None:

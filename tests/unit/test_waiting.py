@@ -103,7 +103,7 @@ def test_a_job_that_went_on_by_itself_no_longer_waits() -> None:
     # Before 1.3.2 a job enters its waiting block again without being released; another job of the same round
     # opened the gate just before.
     first, second = Gate("first"), Gate("second")
-    script = {"job:busy": [code("exit(1)").after(1)], "job:a": ["exit(1)", "second()\nexit(2)"]}
+    script = {"job:busy": [code("exit(1)").after(1)], "job:a": [code("exit(1)"), code("second()\nexit(2)")]}
     runtime = Runtime(ScriptedLLM(script), profile="1.2", order="newest", max_concurrency=1)
     agent = Agent("worker", tools=[first.tool, second.tool], context={"open_first": first.open})
     job = runtime.create_job(agent, name="a", warmup_code="first()")

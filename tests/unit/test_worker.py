@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from statek_sim import Agent, ChatRequest, FunctionLLM, LLM_Harness, Runtime, ScriptedLLM, code, fault
-from statek_sim.errors import BadInput, ContractViolation, ScriptError, ScriptExhausted, UnmatchedRequest
+from statek_sim.errors import (
+    BadInput,
+    ContractViolation,
+    ProviderBug,
+    ScriptError,
+    ScriptExhausted,
+    UnmatchedRequest,
+)
 from statek_sim.runtime.status import JobStatus
 from tests.unit.runtime_samples import idle_runtime, run_one
 
@@ -16,7 +23,7 @@ def refusing(error: Exception) -> FunctionLLM:
 
 
 @pytest.mark.parametrize(
-    "error", [ScriptError("no such page"), UnmatchedRequest("who?"), ContractViolation("no"), BadInput("bad")]
+    "error", [ScriptError("no such page"), UnmatchedRequest("who"), ContractViolation("no"), BadInput("bad")]
 )
 def test_an_error_of_the_test_set_up_fails_the_run_not_the_job(error: Exception) -> None:
     runtime = Runtime(refusing(error))
@@ -29,17 +36,29 @@ def test_an_error_of_the_test_set_up_fails_the_run_not_the_job(error: Exception)
 def test_a_script_that_is_too_short_fails_the_run() -> None:
     runtime = idle_runtime(script=["x = 1"])
     runtime.create_job(Agent("worker"))
-    with pytest.raises(ScriptExhausted, match=r"^job 'job-1' \(agent 'worker', turn 2, attempt 1\) asked for one more"):
+    with pytest.raises(
+        ScriptExhausted, match=r"^job 'job-1' \(agent 'worker', turn 2, attempt 1\) asked for one more"
+    ):
         runtime.run()
 
 
-def test_any_other_error_of_a_provider_ends_its_job_only() -> None:
+def test_any_other_error_of_a_provider_fails_the_run_and_not_the_job() -> None:
     runtime = Runtime(refusing(ZeroDivisionError("odd")))
     job = runtime.create_job(Agent("worker"))
-    runtime.run()
-    assert (job.stop_reason, job.py_env.exit_status) == ("crash", None)
-    assert job.error is not None
-    assert (job.error.error_type, job.error.error_message) == ("ZeroDivisionError", "odd")
+    with pytest.raises(ProviderBug, match=r"^FunctionLLM raised ZeroDivisionError: odd; a provider that fails"):
+        runtime.run()
+    assert job.error is None
+
+
+def test_a_provider_that_returns_something_else_fails_the_run() -> None:
+    class Wordy:
+        def complete(self, request: ChatRequest) -> str:
+            return "hello"
+
+    runtime = Runtime(Wordy())  # type: ignore[arg-type]  # the mistake under test
+    runtime.create_job(Agent("worker"))
+    with pytest.raises(ProviderBug, match=r"^Wordy.complete returned 'hello', expected a RawReply$"):
+        runtime.run()
 
 
 def test_a_crash_is_shown_without_frames_of_this_machine() -> None:
@@ -66,7 +85,9 @@ def test_handlers_run_with_the_error_after_the_job_is_done() -> None:
     seen: list[tuple[object, str, JobStatus]] = []
     runtime = idle_runtime(script=[fault(400)])
     job = runtime.create_job(Agent("worker"))
-    job.add_error_handler(lambda context, error=None: seen.append((context, type(error).__name__, job.status)), 7)
+    job.add_error_handler(
+        lambda context, error=None: seen.append((context, type(error).__name__, job.status)), 7
+    )
     runtime.run()
     assert seen == [(7, "ProviderHTTPError", JobStatus.DONE)]
 

@@ -87,7 +87,9 @@ def test_exit_without_a_value_ends_nothing() -> None:
 
 def test_a_wait_continues_at_its_statement_and_repeats_only_that_one() -> None:
     gate = Gate()
-    runtime = idle_runtime(script=[code("print('before')\nx = [gate(), print('again')]\nprint(x[0])\nexit(1)")])
+    runtime = idle_runtime(
+        script=[code("print('before')\nx = [gate(), print('again')]\nprint(x[0])\nexit(1)")]
+    )
     job = runtime.create_job(Agent("worker", tools=[gate.tool]))
     runtime.at(1, gate.open)
     runtime.run()
@@ -107,7 +109,13 @@ def test_an_awaited_expression_statement_shows_its_value_and_is_not_repeated() -
 
 @pytest.mark.parametrize(
     ("source", "outcome"),
-    [("x = 1", "done"), ("1/0", "raised"), ("x = (", "raised"), ("exit(1)", "exited"), ("while True: pass", "contained")],
+    [
+        ("x = 1", "done"),
+        ("1/0", "raised"),
+        ("x = (", "raised"),
+        ("exit(1)", "exited"),
+        ("while True: pass", "contained"),
+    ],
 )
 def test_the_trace_says_how_a_block_ended(source: str, outcome: str) -> None:
     job = run_one(source, code("exit(1)").forever())
@@ -131,7 +139,10 @@ def fetch(**kwargs: object) -> None:
 def test_a_refused_connection_fails_the_run_not_the_job(reply: Reply) -> None:
     runtime = Runtime(ScriptedLLM([reply]))
     runtime.create_job(Agent("worker", tools=[fetch]))
-    with forbid_network(), pytest.raises(NetworkForbidden, match=r"^a real network connection to '192\.0\.2\.1' port"):
+    with (
+        forbid_network(),
+        pytest.raises(NetworkForbidden, match=r"^a real network connection to '192\.0\.2\.1' port"),
+    ):
         runtime.run()
 
 
@@ -153,7 +164,9 @@ def test_a_refused_connection_of_a_dialog_agent_fails_the_run() -> None:
 
 
 def test_two_jobs_share_no_names() -> None:
-    runtime = Runtime(ScriptedLLM({"job:a": ["x = 1", "exit(x)"], "job:b": ["x = 2", "exit(x)"]}), harness=UNLIMITED)
+    runtime = Runtime(
+        ScriptedLLM({"job:a": ["x = 1", "exit(x)"], "job:b": ["x = 2", "exit(x)"]}), harness=UNLIMITED
+    )
     jobs = [runtime.create_job(Agent("worker"), name=name) for name in ("a", "b")]
     runtime.run()
     assert [job.py_env.exit_status for job in jobs] == [1, 2]

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from statek_sim import Agent
+from statek_sim.runtime.job_def import JobDef, JobDefError
+from statek_sim.runtime.job_defs import JobDefs
+from statek_sim.runtime.runtime import Runtime
+from tests.unit.runtime_samples import idle_runtime
+
+AGENT = Agent("worker")
+
+
+@pytest.fixture
+def runtime() -> Runtime:
+    return idle_runtime()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"warmup_code": "x = 1"}, {"locale": "pl"}, {"chat_style": "CONSOLE"}, {"topic": "bees"}],
+)
+def test_jobs_that_ask_for_the_same_work_share_its_definition(
+    runtime: Runtime, options: dict[str, Any]
+) -> None:
+    one, other = (runtime.create_job(AGENT, **options) for _ in range(2))
+    assert one.job_def is other.job_def
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"warmup_code": "x = 1"}, {"locale": "pl"}, {"chat_style": "CONSOLE"}, {"topic": "bees"}],
+)
+def test_jobs_that_differ_in_one_thing_do_not(runtime: Runtime, options: dict[str, Any]) -> None:
+    assert runtime.create_job(AGENT).job_def is not runtime.create_job(AGENT, **options).job_def
+
+
+def test_agents_that_look_alike_are_two(runtime: Runtime) -> None:
+    assert runtime.create_job(AGENT).job_def is not runtime.create_job(Agent("worker")).job_def
+
+
+def test_runtimes_share_no_definitions() -> None:
+    assert idle_runtime().create_job(AGENT).job_def is not idle_runtime().create_job(AGENT).job_def
+
+
+def test_names_given_to_a_job_are_its_own(runtime: Runtime) -> None:
+    one = runtime.create_job(AGENT, shared_vars={"x": 1})
+    other = runtime.create_job(AGENT, shared_vars={"x": 2}, message="hello")
+    assert one.job_def is other.job_def
+    assert (one.py_env.local_state, other.py_env.local_state) == ({"x": 1}, {"x": 2})
+
+
+def test_a_failed_warmup_shows_at_every_job_of_the_definition(runtime: Runtime) -> None:
+    first, second = (runtime.create_job(AGENT, warmup_code="1/0") for _ in range(2))
+    runtime.run()
+    assert first.job_def.get_errors() == [JobDefError("division by zero", "ZeroDivisionError")] * 2
+    assert second.job_def.has_errors()
+
+
+def test_a_restarted_worker_forgets_failed_warmups(runtime: Runtime) -> None:
+    job = runtime.create_job(AGENT, warmup_code="1/0")
+    runtime.run()
+    runtime.restart_worker()
+    assert not job.job_def.has_errors()
+
+
+def test_errors_are_handed_out_as_a_copy() -> None:
+    definition = JobDef(AGENT, AGENT.metadata)
+    definition.set_error(ValueError("no"))
+    definition.get_errors().clear()
+    assert definition.get_errors() == [JobDefError("no", "ValueError")]
+
+
+def test_parameters_are_taken_as_they_are_at_creation() -> None:
+    definitions, parameters = JobDefs(), {"topic": "bees"}
+    definition = definitions.get(AGENT, (), None, None, parameters)
+    parameters["topic"] = "wasps"
+    assert definition.job_params == {"topic": "bees"}
+    assert definitions.get(AGENT, (), None, None, parameters) is not definition
