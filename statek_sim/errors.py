@@ -15,6 +15,8 @@
     |   +-- ProviderTimeout      no answer within the client's time limit
     +-- ProviderBug              a provider raised something else, or returned something else
     +-- NetworkForbidden         code tried a real network connection
+    +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
+    +-- RunawayJob               a job, or an agent loop, that nothing would ever end
     +-- ContractViolation        a provider broke the provider contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
@@ -24,6 +26,8 @@ swallow what the agent under test was meant to see.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 
 class StatekSimError(Exception):
@@ -95,6 +99,18 @@ class ProviderBug(StatekSimError):
 
 class NetworkForbidden(StatekSimError):
     """Code tried to open a real network connection while that is forbidden."""
+
+
+class AsyncToolStuck(StatekSimError):
+    """An async tool awaits something that no timer can bring, such as real input or output."""
+
+
+class RunawayJob(StatekSimError):  # its subject may be an agent loop
+    """A job took more steps, or a loop started more jobs, than a run allows; nothing else would end it."""
+
+
+FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
+"""Errors in a user's tool that agent code must not get to see: they concern the test, not the agent."""
 
 
 class ContractViolation(StatekSimError):

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
-from statek_sim.errors import NetworkForbidden, ProviderFailure
+from statek_sim.errors import FAILS_THE_RUN, ProviderFailure
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.metering.wire import body_size
@@ -171,7 +171,7 @@ def _take(services: Services, job: Job, reply: ParsedReply) -> None:
     if job.chat_style in (ChatStyle.MD_DIALOG, ChatStyle.DIRECT):
         try:
             deliver(job, reply.text)
-        except NetworkForbidden:
+        except FAILS_THE_RUN:
             raise
         except Exception as error:  # noqa: BLE001  # the user's send_message
             job.console_append(f"{type(error).__name__}: {error}", ErrorKind.EXECUTION)

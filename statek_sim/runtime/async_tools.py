@@ -10,13 +10,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from statek_sim.errors import StatekSimError
+from statek_sim.errors import AsyncToolStuck
 
 T = TypeVar("T")
-
-
-class AsyncToolStuck(StatekSimError):
-    """An async tool awaits something that no timer can bring, such as real input or output."""
 
 
 class _JumpingSelector:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.clock import VirtualClock
 from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule
@@ -110,6 +111,7 @@ class Runtime:
             policy=policy_of(self.settings),
             tokenizers=tokenizers,
         )
+        self._max_steps = max_steps
         self._scheduler = Scheduler(
             self._services,
             self.clock.advance_to,
@@ -231,16 +233,29 @@ class Runtime:
         definition.clear_errors()
         self._services.register(agent)
 
+        started: dict[float, int] = {}
+        starting: list[Job] = []
+        seen = 0
+
         def start_jobs(capacity: int) -> None:
+            nonlocal seen
             if definition.has_errors():
                 raise RuntimeError(
                     f"Job definition for agent '{agent.role}' has errors — aborting agentic loop"
                 )
-            starting = sum(
-                job.job_def.agent is agent and job.status in (JobStatus.READY, JobStatus.WARMING_UP)
-                for job in self._jobs.values()
-            )
-            for _ in range(min(capacity, queue_size() - starting)):
+            created = islice(self._jobs.values(), seen, None)
+            starting.extend(job for job in created if job.job_def.agent is agent)
+            seen = len(self._jobs)
+            # A job that has started never waits to start again.
+            starting[:] = [job for job in starting if job.status in (JobStatus.READY, JobStatus.WARMING_UP)]
+            now = self.clock.now()
+            for _ in range(min(capacity, queue_size() - len(starting))):
+                started[now] = started.get(now, 0) + 1
+                if started[now] > self._max_steps:
+                    raise RunawayJob(
+                        f"the loop of agent {agent.role!r} started {self._max_steps} jobs at {now:g} s; "
+                        "its queue never gets shorter"
+                    )
                 self.create_job(agent, warmup_code=warmup_code)
 
         self._scheduler.on_pass.append(start_jobs)
@@ -329,7 +344,15 @@ def _check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, ob
             raise BadInput(f"create_job: {param!r} would be a prompt parameter.{hint}")
 
 
-_CREATE_JOB_ARGUMENTS: Final = ("shared_vars", "parent_job", "warmup_code", "chat_style", "locale", "message", "name")
+_CREATE_JOB_ARGUMENTS: Final = (
+    "shared_vars",
+    "parent_job",
+    "warmup_code",
+    "chat_style",
+    "locale",
+    "message",
+    "name",
+)
 
 
 def policy_of(settings: StatekSettings) -> SandboxPolicy:

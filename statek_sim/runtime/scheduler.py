@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from statek_sim import trace as events
-from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.errors import BadInput, RunawayJob, StatekSimError
 from statek_sim.runtime.containment import WorkerKilled
 from statek_sim.runtime.context import reset_job, set_job
 from statek_sim.runtime.status import JobStatus
@@ -36,10 +36,6 @@ MOST_IDLE_POLLS: Final = 12_000
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
 _EVENT, _STEP = 0, 1
-
-
-class RunawayJob(StatekSimError):
-    """A job took more steps than a run allows; with unlimited limits nothing else would end it."""
 
 
 @dataclass(frozen=True, order=True, slots=True)

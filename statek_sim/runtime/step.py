@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
-from statek_sim.errors import NetworkForbidden
+from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.asking import ask_model
 from statek_sim.runtime.calls import CodeBlock
 from statek_sim.runtime.chat_log import LLM_LogItem, WarmupLogItem
@@ -42,10 +42,7 @@ def job_step(services: Services, job: Job) -> Step:
     if block is None:
         job.move_to(JobStatus.STARTED)
     else:
-        go_on = _run_pending(services, job, block)
-        if job.slept:
-            slept, job.slept = job.slept, 0.0
-            yield slept
+        go_on = yield from _run_pending(services, job, block)
         if not go_on:
             return
     yield from ask_model(services, job)
@@ -77,27 +74,45 @@ def _pending_block(job: Job) -> CodeBlock | None:
     return CodeBlock(response) if isinstance(response, str) else response
 
 
-def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
-    """Execute a block; return whether the step goes on to the model."""
+def _run_pending(services: Services, job: Job, block: CodeBlock) -> Generator[float, None, bool]:
+    """Execute a block and let the time pass that its tools slept; return whether the step goes on to the model."""
     _enter(job)
     if not block.tool_calls and job.chat_style is not ChatStyle.DIRECT and is_empty_code(block.code):
         job.console_append(NO_CODE, ErrorKind.EXECUTION)
+    before, start = dict(job.py_env.local_state), job.next_instr_num
+    failure: Exception | None = None
     try:
         _execute(services, job, block)
     except FutureError as waiting:
+        # At once, so that what becomes ready while a tool still sleeps is not missed.
         services.wait(job, waiting)
+        yield from _sleep(job)
         return False
-    except (Contained, NetworkForbidden):
+    except (Contained, *FAILS_THE_RUN):
         raise
     except Exception as error:  # noqa: BLE001  # model-written code
-        # Outside warmup the error is already on the console, where the model will see it.
-        if job.status is JobStatus.WARMING_UP:
-            _fail_warmup(job, error)
-            return False
+        failure = error
+    try:
+        yield from _sleep(job)
+    except GeneratorExit:
+        # The worker died before the tool came back: the block has not ended.
+        job.py_env.local_state, job.py_env.exit_status, job.next_instr_num = before, None, start
+        raise
+    # Outside warmup the error is already on the console, where the model will see it.
+    if failure is not None and job.status is JobStatus.WARMING_UP:
+        _fail_warmup(job, failure)
+        return False
     if job.py_env.exit_status is not None:
         _finish_by_exit(services, job)
         return False
     return _next_warmup_block(job) if job.status is JobStatus.WARMING_UP else True
+
+
+def _sleep(job: Job) -> Step:
+    """Let the virtual seconds pass that the block's tools took."""
+    if job.slept:
+        slept, job.slept = job.slept, 0.0
+        yield slept
 
 
 def _enter(job: Job) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from statek_sim import trace as events
-from statek_sim.errors import NetworkForbidden
+from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.async_tools import run_virtual
 from statek_sim.runtime.calls import PYTHON_CLI, CallSpec, CodeBlock
 from statek_sim.runtime.chat_log import ExecutionItem, ToolError
@@ -63,7 +63,7 @@ def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> s
         _bind(job, call, result)
         if result is not None:
             lines.append(format_print_arg(result))
-    except NetworkForbidden:
+    except FAILS_THE_RUN:
         raise
     except Exception as error:  # noqa: BLE001  # the user's tool
         return f"{type(error).__name__}: {error}"

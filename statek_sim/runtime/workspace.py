@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
-from statek_sim.errors import NetworkForbidden
+from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.async_tools import run_virtual
 from statek_sim.runtime.containment import Contained, WorkerKilled
 from statek_sim.runtime.context import Execution, reset_execution, set_execution, write_line
@@ -125,7 +125,7 @@ def _run_statements(
             if waiting.instr_num is None:
                 waiting.instr_num = index
             raise
-        except NetworkForbidden:
+        except FAILS_THE_RUN:
             raise
         except Exception as error:
             output.error(f"{type(error).__name__}: {error}")

@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
-from statek_sim import Agent, Runtime, ScriptedLLM, tool
-from statek_sim.runtime.async_tools import AsyncToolStuck, run_virtual
+from statek_sim import Agent, JobStatus, Runtime, ScriptedLLM, tool
+from statek_sim.errors import AsyncToolStuck
+from statek_sim.runtime.async_tools import run_virtual
+from statek_sim.trace import JobStopped
 from tests.unit.runtime_samples import run_one
 
 
@@ -133,3 +135,28 @@ def test_an_async_tool_delays_its_job_and_nobody_else() -> None:
     runtime.run()
     assert [request.at for request in slow.trace.requests()] == [0.0, 1.0]
     assert [request.at for request in quick.trace.requests()] == [0.0, 0.0]
+
+
+def test_a_job_ends_when_its_sleeping_tool_has_come_back() -> None:
+    runtime = Runtime(ScriptedLLM({"job:a": ["slowly('a'); exit(1)"]}))
+    job = runtime.create_job(Agent("worker", tools=[slowly]), name="a")
+    runtime.run()
+    assert [event.at for event in job.trace if isinstance(event, JobStopped)] == [1.0]
+
+
+def test_a_worker_that_dies_while_a_tool_sleeps_leaves_no_names_and_no_exit() -> None:
+    runtime = Runtime(ScriptedLLM({"job:a": ["x = 1; slowly('a'); exit(x)"]}))
+    job = runtime.create_job(Agent("worker", tools=[slowly]), name="a")
+    runtime.at(0.5, runtime.crash_worker)
+    runtime.run()
+    assert (job.status, job.py_env.exit_status, job.py_env.local_state) == (JobStatus.STARTED, None, {})
+
+
+def test_a_tool_that_waits_for_what_nothing_brings_fails_the_run() -> None:
+    @tool
+    async def stuck(**kwargs: object) -> None:
+        """Wait for an event nobody sets."""
+        await asyncio.Event().wait()
+
+    with pytest.raises(AsyncToolStuck):
+        run_one("stuck()", "exit(1)", tools=(stuck,))

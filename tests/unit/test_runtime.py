@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim import Agent, DialogAgent, LLM_Harness, Runtime, ScriptedLLM, StatekSettings, code, text, tool
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.runtime import harness_of, policy_of
 from statek_sim.runtime.status import JobStatus
@@ -188,6 +188,13 @@ def test_a_loop_dies_of_a_broken_warmup_and_a_restart_forgives() -> None:
     assert runtime.jobs[-1].py_env.exit_status == "good"
 
 
+def test_a_loop_whose_queue_never_gets_shorter_fails_the_run() -> None:
+    runtime = Runtime(ScriptedLLM([]), max_steps=100)
+    runtime.add_loop(Agent("worker"), lambda: 1, warmup_code="exit(1)")
+    with pytest.raises(RunawayJob, match="its queue never gets shorter"):
+        runtime.run()
+
+
 def test_an_action_follows_the_call_of_a_tool_it_was_tied_to() -> None:
     @tool
     def ping(**kwargs: object) -> None:
@@ -256,7 +263,9 @@ def test_a_harness_without_a_rule_extends_limits_as_the_profile_does(profile: st
 
 def test_create_job_refuses_what_would_vanish() -> None:
     runtime = idle_runtime()
-    with pytest.raises(BadInput, match=r"^create_job: 'shared_var' would be a prompt parameter\. Did you mean"):
+    with pytest.raises(
+        BadInput, match=r"^create_job: 'shared_var' would be a prompt parameter\. Did you mean"
+    ):
         runtime.create_job(Agent("a"), shared_var={"x": 1})
     with pytest.raises(BadInput, match=r"^create_job wants an Agent first, got 'guide'$"):
         runtime.create_job("guide")  # type: ignore[arg-type]  # the mistake under test

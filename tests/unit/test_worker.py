@@ -11,6 +11,7 @@ from statek_sim.errors import (
     ScriptExhausted,
     UnmatchedRequest,
 )
+from statek_sim.runtime.model_name import BadModelName
 from statek_sim.runtime.status import JobStatus
 from tests.unit.runtime_samples import idle_runtime, run_one
 
@@ -45,7 +46,9 @@ def test_a_script_that_is_too_short_fails_the_run() -> None:
 def test_any_other_error_of_a_provider_fails_the_run_and_not_the_job() -> None:
     runtime = Runtime(refusing(ZeroDivisionError("odd")))
     job = runtime.create_job(Agent("worker"))
-    with pytest.raises(ProviderBug, match=r"^FunctionLLM raised ZeroDivisionError: odd; a provider that fails"):
+    with pytest.raises(
+        ProviderBug, match=r"^FunctionLLM raised ZeroDivisionError: odd; a provider that fails"
+    ):
         runtime.run()
     assert job.error is None
 
@@ -101,11 +104,15 @@ def test_a_normal_end_runs_no_handler_and_keeps_it() -> None:
     assert len(job.error_handlers) == 1
 
 
-def test_an_impossible_model_name_ends_the_job() -> None:
+def test_an_impossible_model_name_means_no_job() -> None:
     runtime = idle_runtime()
-    job = runtime.create_job(Agent("worker", model="llama3.1:8b"))
-    runtime.run()
-    assert (job.stop_reason, job.llm_calls) == ("crash", 0)
+    with pytest.raises(
+        BadModelName,
+        match=r"^MODEL 'llama3\.1:8b': a ':' means difficulty labels; "
+        r"expected 'L:', 'M:' or 'H:' and a model, got 'llama3\.1:8b'$",
+    ):
+        runtime.create_job(Agent("worker", model="llama3.1:8b"))
+    assert runtime.jobs == []
 
 
 def test_code_that_raises_what_nothing_catches_ends_its_job_and_no_other() -> None:
