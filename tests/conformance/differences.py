@@ -1,0 +1,108 @@
+"""What our runtime knowingly does differently from the real package: every job, every field, with the reason.
+
+`test_recorded` holds this table to its word in both directions. A field is `job.fact` or a fact of the whole case;
+`requests` goes with nearly every one, because what a job shows becomes part of its next request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+OLD, NEW = "1.2.7", "1.4.2"
+BOTH: Final = (OLD, NEW)
+
+LOST = (
+    "dbzero cannot store this kind of value: STATEK then keeps neither it nor the names bound after it, without a "
+    "word, and takes a wait or a warmup in the same block for failed; we keep every value"
+)
+COPIED = (
+    "dbzero stores containers as copies, so a list with two names is two lists after the block; we keep one"
+)
+ORDERED = "dbzero's dicts come back in the order of its own hashes; ours keep the order of insertion"
+QUALIFIED = "Python names a dbzero class with its module in errors of operators; ours is a plain class"
+DENIED = "STATEK's restricted store denies its own job attributes while agent code waits for a mute agent"
+UNCOUNTED = (
+    "STATEK counts the bytes of a reply before it finds that its content is no text; we find that first"
+)
+NO_NOTIFICATIONS = "before 1.4.0 the method does not exist; our error says so in other words"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One declared difference. `fields` differ in every one of `versions`."""
+
+    job: str
+    fields: tuple[str, ...]
+    reason: str
+    versions: tuple[str, ...] = BOTH
+
+
+SHOWN: Final = ("main.console", "requests")
+KEPT: Final = ("main.locals", *SHOWN)
+COUNTED: Final = ("main.exceptions", "main.streak")
+ENDED: Final = ("main.status", "main.stop", "main.exit", "main.turns", "main.usage", "unused_replies")
+
+DIFFERENCES: Final[tuple[Difference, ...]] = (
+    Difference("locals_of_containers", KEPT, ORDERED),
+    Difference("one_list_two_names", KEPT, COPIED),
+    Difference("list_in_a_dict", KEPT, COPIED),
+    Difference("generator_is_lost", (*KEPT, *COUNTED), LOST),
+    Difference("match_is_lost", (*KEPT, *COUNTED), LOST),
+    Difference("kinds_that_are_lost", (*KEPT, *COUNTED), LOST),
+    Difference("lost_value_and_wait", (*KEPT, *ENDED), LOST),
+    Difference(
+        "lost_value_in_warmup",
+        (
+            *KEPT,
+            "main.stop",
+            "main.exit",
+            "main.turns",
+            "main.usage",
+            "unused_replies",
+            "main.definition_errors",
+        ),
+        LOST,
+    ),
+    Difference("huge_number", KEPT, "dbzero stores integers in 64 bits: one that is larger comes back as -1"),
+    Difference(
+        "locals_for_tools",
+        SHOWN,
+        "in restricted mode code's tools get a `_local_context` without the job's names in STATEK; ours has them",
+    ),
+    Difference("wait_in_if", SHOWN, QUALIFIED),
+    Difference("wait_in_comprehension", SHOWN, QUALIFIED),
+    Difference(
+        "dialog_style_without_dialog",
+        SHOWN,
+        "the error names the agent's class: SupervisedAgent there, Agent here, where it is the only plain one",
+    ),
+    Difference(
+        "model_with_colon",
+        ("refused",),
+        "both refuse to create the job; STATEK speaks of a duplicate for difficulty low, we say what a ':' means",
+    ),
+    Difference("mute_task", (*SHOWN, *COUNTED, "main.turns", "main.usage", "unused_replies"), DENIED),
+    Difference("mute_dialog_md", (*SHOWN, *COUNTED, "main.turns", "main.usage", "unused_replies"), DENIED),
+    Difference("number_as_content", ("main.usage",), UNCOUNTED),
+    Difference("list_as_content", ("main.usage",), UNCOUNTED),
+    Difference("notified_when_done", ("refused",), NO_NOTIFICATIONS, (OLD,)),
+    Difference("notified_while_waiting", ("refused",), NO_NOTIFICATIONS, (OLD,)),
+    Difference("notified_during_request", ("refused",), NO_NOTIFICATIONS, (OLD,)),
+    Difference("notified_before_exit", ("refused",), NO_NOTIFICATIONS, (OLD,)),
+    Difference("notified_twice", ("refused",), NO_NOTIFICATIONS, (OLD,)),
+    Difference("notified_dialog", ("refused",), NO_NOTIFICATIONS, (OLD,)),
+    Difference("notified_between_calls", ("refused",), NO_NOTIFICATIONS, (OLD,)),
+    Difference("notified_dialog_done", ("refused",), NO_NOTIFICATIONS, (OLD,)),
+    Difference("child_tells_parent", ("child.console", "requests"), NO_NOTIFICATIONS, (OLD,)),
+)
+
+
+def declared(version: str, job: str) -> frozenset[str]:
+    """Return the fields of a job that are known to differ in `version`."""
+    return frozenset(
+        field
+        for difference in DIFFERENCES
+        if difference.job == job and version in difference.versions
+        for field in difference.fields
+    )

@@ -1,0 +1,196 @@
+"""What reaches the console and how it is shown: print, echoes, styles, boxes, bytes (behaviour 3, 5, 6)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.conformance.job import END, ConformanceJob, call, calls, cli, code, console, dialog
+
+JOBS: Final[tuple[ConformanceJob, ...]] = (
+    console(
+        "echo_and_print",
+        "containers look the same printed and echoed, text does not get quotes",
+        "print({'b','a'}, (1,), {'k':1.5}, [1,'x',None], 'raw')",
+        "[1,'x']\n'abc'\nNone\n{'k':[1,2]}",
+        "exit('ok')",
+    ),
+    console(
+        "print_options",
+        "every print is one entry, whatever its end",
+        "print('a',end='')\nprint('b\\nc')\nprint()",
+        "print(1, 2, sep='-')\nprint('x', end='!\\n')\nprint('one', 'two', sep='\\n', end='\\n\\n')",
+        "print('flushed', flush=True)\nprint(None)\nprint('')\nprint('  padded  ')",
+        "exit('k')",
+    ),
+    console(
+        "echoes",
+        "which expression statements are shown",
+        "1 + 1\n'text'\nNone\nnote('a')\n[].append(1)\nlen('abc')",
+        "(print('in brackets'))\n[print('in a list')]\nprint('a') or 'b'",
+        "x = 5\nx\nx == 5\n-x\nnot x",
+        END,
+    ),
+    console(
+        "long_collections",
+        "collections of more than 25 members are cut",
+        "list(range(30))\nlist(range(25))",
+        "{n: n * n for n in range(30)}\ntuple(range(26))\nset(range(27))",
+        "print([[1] * 30, {'a': list(range(30))}])\n['x' * 300]",
+        END,
+    ),
+    console(
+        "objects_shown",
+        "how application objects look",
+        "claim('one')\n[claim('two')]\n{'k': claim('three')}\nprint(claim('four'), [claim('five')])",
+        "f'{claim(\"six\")}'",
+        "str(claim('seven'))\nlen",
+        "note\n[note]",
+        END,
+        tools=("claim", "note"),
+    ),
+    console(
+        "f_strings",
+        "values inside f-strings, with and without a format",
+        "x = 7.5\nprint(f'{x} {x!r} {x:.2f} {[1, 2]} {None} {\"t\"} {{}}')",
+        "names = ['a', 'b']\nf'{names} {names!s} {len(names):>3} {x=}'",
+        "import datetime\nprint(f'{datetime.date(2024, 1, 2)} {datetime.datetime(2024, 1, 2, 3, 4)}')",
+        "'{} {}'.format(names, x)\n'%s %r' % (names, 'q')\nstr(names)\nrepr(names)",
+        END,
+    ),
+    console(
+        "unicode",
+        "a character outside ASCII costs 6 bytes, outside the first plane 12",
+        "print('zażółć 🎉 中文')",
+        "print('\\u00e9', 'é', '\\t|', '\\x07', '\\\\')",
+        "x = 'żółw'\nx\n[x]",
+        "exit('końcówka')",
+        prompt="Odpowiadaj po polsku 🙂.",
+    ),
+    dialog("unicode_dialog", "text of both sides outside ASCII", "Cześć 🎉", message="Привет, 世界"),
+    console(
+        "markdown",
+        "only python fences run",
+        "text\n```python\nprint(1)\n```\nmore\n```python\nprint(2)\n```",
+        "no code at all",
+        "```py\nprint(3)\n```",
+        "```\nprint(4)\n```",
+        "```python\nprint(5)",
+        "```python\nexit('ok')\n```",
+        style="MARKDOWN",
+    ),
+    console(
+        "fences_on_the_console",
+        "with any fence, what is outside becomes comments",
+        "Look:\n```python\nprint(1)\n```\nthen\n```\nprint(2)\n```",
+        "I would print(1) here",
+        '```json\n{"a": 1}\n```',
+        "exit('ok')",
+        style="CONSOLE",
+    ),
+    console(
+        "console_style",
+        "the CONSOLE style shows output with a mark on every line",
+        "print('a\\nb')\n1",
+        "",
+        "exit('ok')",
+        style="CONSOLE",
+        prompt="You are at a prompt.",
+    ),
+    console(
+        "boxed_console",
+        "the console in a box of its own",
+        "print('a')\nprint('b')",
+        "x = 1",
+        "1/0",
+        "exit('ok')",
+        settings={"xml_box_console": "OUTPUT"},
+    ),
+    console(
+        "boxed_markdown",
+        "the box around the console in MARKDOWN",
+        "```python\nprint('a')\n```",
+        "```python\nexit('ok')\n```",
+        style="MARKDOWN",
+        settings={"xml_box_console": "OUTPUT"},
+    ),
+    dialog(
+        "boxed_dialog",
+        "the box around the console in MD_DIALOG",
+        "```python\nprint('a')\n```",
+        "bye",
+        style="MD_DIALOG",
+        settings={"xml_box_console": "OUTPUT"},
+    ),
+    dialog(
+        "boxed_results",
+        "the box around tool results in DIRECT",
+        calls(call("talk", first="t"), cli("print('c')")),
+        "bye",
+        scope="ALL",
+        tools=("talk",),
+        settings={"xml_box_console": "OUTPUT"},
+    ),
+    console(
+        "silent_turns",
+        "turns that print nothing, then one that fails",
+        "x = 1",
+        "y = 2",
+        "1/0",
+        "z = 3",
+        "print(x, y, z)",
+        END,
+    ),
+    console(
+        "tool_prints",
+        "what a tool prints is console output of the code that called it",
+        "talk('a')",
+        "x = talk('b', second=5)\nprint('after', x)",
+        "print(talk('c'))",
+        END,
+        tools=("talk",),
+    ),
+    console(
+        "async_tools",
+        "a tool that awaits, called from code: alone, nested, in a loop, failing",
+        "slow('a')",
+        "x = slow('b')\nprint(x, [slow('c'), slow('d')])",
+        "for word in 'ef':\n    print(slow(word))",
+        "slow_failure('g')",
+        "try:\n    slow_failure('h')\nexcept LookupError as error:\n    print('caught', error)",
+        END,
+        tools=("slow", "slow_failure"),
+    ),
+    console(
+        "table_result",
+        "a table of a tool, echoed and used",
+        "rows = table()\nrows\nrows[1]['name']",
+        "table(30)",
+        "print(sum(row['share'] for row in rows), rows[-1])",
+        END,
+        tools=("table",),
+    ),
+    console(
+        "locals_for_tools",
+        "a tool looks names up in the workspace",
+        code("""
+            x = 1
+            locals_seen('x')
+            locals_seen('y')
+            def f():
+                inner = 5
+                return locals_seen('inner')
+            f()
+        """),
+        "locals_seen('x')",
+        END,
+        tools=("locals_seen",),
+    ),
+    console(
+        "print_locals",
+        "the system tool that shows the shared context, without one",
+        "b = [1]\na = 'text'",
+        "print_locals()",
+        "print_locals('any')",
+        END,
+    ),
+)
