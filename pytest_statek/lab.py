@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
@@ -13,21 +13,36 @@ from pytest_statek.options import REQUESTED
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput, UnusedReplies
 from statek_sim.providers.network import NetworkGuard, forbid_network
+from statek_sim.suite.transcript import formatted, transcript
 from statek_sim.testing import Lab
+from statek_sim.trace import Event
 from statek_sim.wall_clock import frozen_wall_clock
 
+SECTION: Final = "STATEK conversation"
+"""The title under which the report of a failed test shows what its agents said and did."""
+
+FIRST: Final = 10
+LAST: Final = 40
+"""Lines of a long conversation that are shown; a failure is explained at its end, by what was set up at its start."""
+
 _OPEN: Final = pytest.StashKey[tuple[Lab, NetworkGuard | None]]()
+_SHOWN: Final = pytest.StashKey[bool]()
 
 
 @contextmanager
 def open_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     """Set up the lab that the test's marker describes; inside, the network is closed and time is virtual."""
     item: pytest.Item = request.node
+    registry = tokenizers(request.config)
+    problem = None
     try:
         wishes = wishes_of(item, request.config.stash[REQUESTED])
-        lab = Lab(wishes.lab, tokenizers=tokenizers(request.config))
+        lab = Lab(wishes.lab, tokenizers=registry)
     except BadInput as error:
-        pytest.fail(f"{item.nodeid}: @pytest.mark.statek: {error}", pytrace=False)
+        problem = str(error)
+    if problem is not None:
+        # Not where it was caught: pytest would print the error a second time, as the context of this one.
+        pytest.fail(f"{item.nodeid}: @pytest.mark.statek: {problem}", pytrace=False)
     with ExitStack() as stack:
         guard = None if wishes.allow_network else stack.enter_context(forbid_network())
         stack.enter_context(frozen_wall_clock(lab.clock, active=wishes.virtual_wall_clock))
@@ -41,6 +56,30 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     yield
     if _OPEN in item.stash:
         _check(*item.stash[_OPEN])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the conversation of a test that failed, once: what it was when the first of its phases failed."""
+    report = yield
+    if report.failed and _OPEN in item.stash and _SHOWN not in item.stash:
+        item.stash[_SHOWN] = True
+        lines = conversation(item.stash[_OPEN][0].runtime.trace.events)
+        if lines:
+            report.sections.append((SECTION, "\n".join(lines)))
+    return report
+
+
+def conversation(trace: Iterable[Event]) -> list[str]:
+    """Return what happened in a run as lines; of a long one the start and the end."""
+    told = list(transcript(trace))
+    lines = formatted(told, name_jobs=len({line.job for line in told}) > 1)
+    left_out = len(lines) - FIRST - LAST
+    if left_out <= 1:
+        return lines
+    return [*lines[:FIRST], f"  ... {left_out} more lines ...", *lines[-LAST:]]
 
 
 def _check(lab: Lab, guard: NetworkGuard | None) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.options import Requested
+from pytest_statek.options import Requested, joined
 from pytest_statek.plan import seed_of
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
@@ -72,7 +72,7 @@ def _preset(said: object, here: Path) -> str | None:
     if said is None:
         return None
     text = str(said) if isinstance(said, Path) else _text("preset", said)
-    return located_preset(str(here / text) if (here / text).is_file() else text)
+    return located_preset(joined(here, text) if (here / text).is_file() else text)
 
 
 def _default_preset(asked: Requested) -> str:

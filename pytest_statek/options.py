@@ -5,6 +5,7 @@ This module is loaded in every pytest run, so it imports nothing but pytest.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -90,7 +91,8 @@ def add_options(parser: pytest.Parser) -> None:
         default=[],
         metavar="PATH",
         help="run the built-in scenario suites, or with =PATH the scenarios in that file or folder (repeatable). "
-        "Added to the tests whose paths are given; without any path, only scenarios run",
+        "Added to the tests whose paths are given; without any path, only scenarios run. Tools named module:attr are "
+        "found in the folder where pytest was called and in the rootdir, as well as where Python looks",
     )
     group.addoption(
         "--statek-preset",
@@ -134,19 +136,24 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("statek_allow_network", "as --statek-allow-network", type="bool", default=False)
 
 
+def joined(here: Path, path: str) -> str:
+    """Return a path that starts `here` unless it is absolute, without `..`: as pytest shows paths, and people read."""
+    return os.path.normpath(here / path)
+
+
 def _absolute(path: str, here: Path) -> str:
-    return path if path == BUILT_IN else str(here / path)
+    return path if path == BUILT_IN else joined(here, path)
 
 
 def _preset(text: str | None, here: Path) -> str | None:
     """Return the name of a preset, or the path of its file where there is one."""
     if not text:
         return None
-    return str(here / text) if (here / text).is_file() else text
+    return joined(here, text) if (here / text).is_file() else text
 
 
 def _folder(text: str | None, here: Path) -> str | None:
-    return str(here / text) if text else None
+    return joined(here, text) if text else None
 
 
 def _without_names(args: Sequence[str]) -> list[str]:

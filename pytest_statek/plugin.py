@@ -9,9 +9,12 @@ from __future__ import annotations
 import pytest
 
 from pytest_statek import hooks
+
+# By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
+from pytest_statek.fixtures import _statek_lab, statek_clock, statek_llm, statek_queue, statek_runtime
 from pytest_statek.options import MARKER, REQUESTED, Requested, add_options
 
-pytest_plugins = ("pytest_statek.fixtures",)
+__all__ = ["_statek_lab", "statek_clock", "statek_llm", "statek_queue", "statek_runtime"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,8 @@ def pytest_configure(config: pytest.Config) -> None:
     asked = config.stash[REQUESTED]
     plan = config.stash[PLAN] = checked(asked, here=config.invocation_params.dir)
     if asked.collects:
+        _find_modules_in(config, config.rootpath)
+        _find_modules_in(config, config.invocation_params.dir)
         results = config.stash[RESULTS] = Results()
         config.pluginmanager.register(ScenarioCollection(plan), "statek-collection")
         if not hasattr(config, "workerinput"):
@@ -36,3 +40,17 @@ def pytest_runtest_makereport(
         else:
             item.config.stash[RESULTS].add(item.result)
     return report
+
+
+def _find_modules_in(config: pytest.Config, folder: Path) -> None:
+    """Let scenarios name tools in modules of this folder, until the run ends."""
+    place = str(folder)
+
+    def forget() -> None:
+        if place in sys.path:
+            sys.path.remove(place)
+
+    if place not in sys.path:
+        # First, as `python -m pytest` and `statek-sim` have it: one name means one module, whatever runs it.
+        sys.path.insert(0, place)
+        config.add_cleanup(forget)

@@ -22,9 +22,6 @@ from statek_sim.suite.result import ScenarioResult
 _ATTACHED: Final = "statek_scenario_result"
 """The attribute of a test report that carries a result from a worker of pytest-xdist to the controller."""
 
-_OWN_PRESET: Final = "default"
-"""What reports call the preset when each scenario ran under its own, as `statek-sim run` does."""
-
 _EVERY_RUN: Final = 2
 """Verbosity (`-vv`) from which the usage table shows every run."""
 
@@ -82,8 +79,9 @@ class ScenarioSummary:
     def _sum_up(self) -> bool:
         if not len(self._results):
             return True
-        preset = self._plan.preset or _OWN_PRESET
-        self._report = build_report(list(self._results), preset=preset, seed=self._plan.seed, statements=None)
+        self._report = build_report(
+            list(self._results), preset=self._plan.preset, seed=self._plan.seed, statements=None
+        )
         folder = self._plan.report
         if folder is None:
             return True

@@ -5,26 +5,47 @@ The pytest fixtures are made of these; nothing here knows pytest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, final, runtime_checkable
+from functools import wraps
+from typing import Final, ParamSpec, Protocol, TypeVar, final, runtime_checkable
 
 from statek_sim import trace as events
 from statek_sim.backends.reference import measured
 from statek_sim.clock import VirtualClock
-from statek_sim.errors import BadInput, ScriptError, UnmatchedRequest
+from statek_sim.errors import BadInput, ProviderBug, ScriptError, UnmatchedRequest
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule, HarnessLimits
 from statek_sim.harness.preset import load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+from statek_sim.providers.retry import ask
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
 from statek_sim.runtime.context import get_current_job
-from statek_sim.runtime.runtime import FOREVER, RunOutcome, Runtime
+from statek_sim.runtime.runtime import Runtime
 from statek_sim.semantics import profile_named
 from statek_sim.world.queue import WorkItem, WorkQueue
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def _at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Let errors about the test itself point at the test, not into this package."""
+
+    @wraps(function)
+    def called(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        __tracebackhide__ = True
+        try:
+            return function(*args, **kwargs)
+        except (BadInput, ProviderBug, ScriptError) as error:
+            # Where in this package a script ran out is no help; what the message says is. A cause is: it is what
+            # the user's own code raised, with the way into that code.
+            raise error.with_traceback(None) from error.__cause__
+
+    return called
 
 
 @runtime_checkable
@@ -46,6 +67,7 @@ class ScriptableLLM:
         self._provider: Provider | None = None
         self.requests: list[ChatRequest] = []
 
+    @_at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
         """Set the replies per agent role, `script(worker=[code("exit(1)")])`, or for everybody, `script([...])`.
 
@@ -54,14 +76,24 @@ class ScriptableLLM:
         """
         if everybody is not None and by_role:
             raise BadInput("a script is given as one argument or by role, not both")
-        said = {role: list(replies) for role, replies in by_role.items()} if everybody is None else everybody
+        said = (
+            {role: _listed(role, replies) for role, replies in by_role.items()}
+            if everybody is None
+            else everybody
+        )
         if not said:
             raise BadInput("a script needs replies: script(worker=[...]) names them by agent role")
         self.check_finished()
         self._provider = ScriptedLLM(said, measure=measured, keep_requests=False)
 
+    @_at_the_caller
     def use(self, provider: Provider) -> None:
         """Let `provider` answer from now on."""
+        if not callable(getattr(provider, "complete", None)):
+            raise BadInput(
+                f"{provider!r} is no provider, it has no method `complete`; "
+                "wrap a callable in FunctionLLM: statek_llm.use(FunctionLLM(answer))"
+            )
         self.check_finished()
         self._provider = provider
 
@@ -73,12 +105,19 @@ class ScriptableLLM:
                 f"job {request.job_id!r} of agent {request.role!r} asked for a reply, but the LLM has no script; "
                 f"give it one before the run: statek_llm.script({_key(request.role)})"
             )
-        return self._provider.complete(request)
+        # Asked as the runtime asks: an error then names the provider that is broken, and not this class.
+        return ask(self._provider, request)
 
     def check_finished(self) -> None:
         """Raise `UnusedReplies` when replies are left that no job asked for."""
         if isinstance(self._provider, _Finishing):
             self._provider.check_finished()
+
+
+def _listed(role: str, replies: Iterable[ScriptEntry]) -> list[ScriptEntry]:
+    if isinstance(replies, str | bytes | Mapping) or not isinstance(replies, Iterable):
+        raise BadInput(f"script {role!r} is a list of replies, not {replies!r}; write {role}=[...]")
+    return list(replies)
 
 
 def _key(role: str) -> str:
@@ -88,14 +127,8 @@ def _key(role: str) -> str:
 class LabRuntime(Runtime):
     """A runtime whose errors about the test itself point at the test, not into this package."""
 
-    def run(self, until: float = FOREVER) -> RunOutcome:
-        """Run until nothing is left to do; see `Runtime.run`."""
-        __tracebackhide__ = True
-        try:
-            return super().run(until)
-        except (ScriptError, BadInput) as error:
-            # Where in this package the script ran out is no help; what the message says is.
-            raise error.with_traceback(None) from None
+    create_job = _at_the_caller(Runtime.create_job)
+    run = _at_the_caller(Runtime.run)
 
 
 LIMITS: Final = (

@@ -96,21 +96,123 @@ def test_it(statek_runtime, statek_llm):
     result.stdout.no_fnmatch_line("*statek_sim/*.py*")
 
 
-def test_a_bug_in_a_test_double_keeps_its_traceback(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """\
+BROKEN = """\
 def broken(request):
     raise KeyError("oops")
 
 def test_it(statek_runtime, statek_llm):
     statek_llm.use(FunctionLLM(broken))
-    statek_runtime.create_job(Agent("worker"))
+    job = statek_runtime.create_job(Agent("worker"))
     statek_runtime.run()
-    assert statek_runtime.jobs[0].stop_reason == "exit"
-""",
-    )
+    assert {claim}
+"""
+
+
+@pytest.mark.parametrize("claim", ["job.stop_reason == 'exit'", "job.status.name == 'DONE'"])
+def test_a_bug_in_a_test_double_fails_the_test_and_keeps_its_traceback(
+    pytester: pytest.Pytester, claim: str
+) -> None:
+    result = run(pytester, BROKEN.format(claim=claim))
     result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            ">*raise KeyError(*",
+            "E *KeyError: 'oops'",
+            ">*statek_runtime.run()",
+            "E *ProviderBug: FunctionLLM raised KeyError*",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("statek_llm.script(guide='exit(1)')", "*'guide' is a list of replies, not 'exit(1)'; write guide=*"),
+        ("statek_llm.script(guide=code('exit(1)'))", "*'guide' is a list of replies, not Reply*"),
+        ("statek_llm.script('exit(1)')", "*a script is a list of replies, not 'exit(1)'"),
+        ("statek_llm.script({'guide': 'exit(1)'})", "*'guide' is a list of replies, not 'exit(1)'"),
+        ("statek_llm.script()", "*a script needs replies*"),
+        ("statek_llm.use(print)", "*wrap a callable in FunctionLLM*"),
+        (
+            "[statek_runtime.create_job(Agent('worker'), name='same') for _ in 'ab']",
+            "*'same' exists already*",
+        ),
+    ],
+)
+def test_a_wrong_call_is_told_where_it_stands(pytester: pytest.Pytester, call: str, error: str) -> None:
+    result = run(pytester, f"def test_it(statek_llm, statek_runtime):\n    {call}\n")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f">*{call.replace('[', '[[]')}", f"E *BadInput: {error}", "test_it.py:*"])
+    result.stdout.no_fnmatch_line("*statek_sim/*.py:*")
+
+
+TALKS = """\
+def test_it(statek_runtime, statek_llm):
+    statek_llm.script({script})
+    for name in {names}:
+        statek_runtime.create_job(Agent("worker"), name=name, message="how are you?")
+    statek_runtime.run()
+    assert {claim}
+"""
+
+
+def test_a_failing_test_shows_the_conversation(pytester: pytest.Pytester) -> None:
+    result = run(pytester, TALKS.format(script='worker=[code("exit(7)")]', names=["main"], claim=False))
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*- STATEK conversation -*", "*user *how are you?", "*assistant *exit(7)", "*exit *7"]
+    )
+
+
+def test_the_conversation_of_several_jobs_names_them(pytester: pytest.Pytester) -> None:
+    script = 'worker=[code("exit(1)"), code("exit(2)")]'
+    result = run(pytester, TALKS.format(script=script, names=["one", "two"], claim=False))
+    result.stdout.fnmatch_lines(["*one *assistant *exit(1)", "*two *assistant *exit(2)"])
+
+
+def test_a_long_conversation_shows_its_start_and_its_end(pytester: pytest.Pytester) -> None:
+    source = TALKS.format(script='[code("print(1)").forever()]', names=["main"], claim=False)
+    result = run(
+        pytester, "@pytest.mark.statek(limits={'max_turns': 60, 'max_token_usage': None})\n" + source
+    )
+    lines = result.outlines
+    start = next(place for place, line in enumerate(lines) if "STATEK conversation" in line)
+    end = next(
+        place for place, line in enumerate(lines) if "short test summary" in line or "1 failed" in line
+    )
+    assert 45 <= end - start <= 55
+    result.stdout.fnmatch_lines(["*how are you?", "  ... * more lines ...", "*stopped *max_turns*"])
+
+
+def test_the_conversation_of_a_test_that_fails_in_its_fixtures_is_shown_once(
+    pytester: pytest.Pytester,
+) -> None:
+    setup = """\
+@pytest.fixture
+def broken(statek_runtime):
+    yield
+    assert False
+
+"""
+    source = TALKS.format(script='worker=[code("exit(7)")]', names=["main"], claim=False)
+    result = run(pytester, source.replace("(statek_runtime", "(broken, statek_runtime"), setup=setup)
+    result.assert_outcomes(failed=1, errors=1)
+    assert result.stdout.str().count("STATEK conversation") == 1
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_replies_left_over_come_with_the_conversation(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    result = run(pytester, LEFT_OVER, *workers)
+    result.stdout.fnmatch_lines(["*reply 2 of 'worker'*", "*- STATEK conversation -*", "*exit(1)"])
+
+
+def test_a_test_that_passes_or_in_which_nobody_spoke_shows_no_conversation(pytester: pytest.Pytester) -> None:
+    passes = TALKS.format(script='worker=[code("exit(7)")]', names=["main"], claim=True)
+    result = run(pytester, passes + "\ndef test_silent(statek_runtime):\n    assert False\n", "-rA")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.no_fnmatch_line("*STATEK conversation*")
 
 
 def test_a_run_without_script_says_how_to_give_one(pytester: pytest.Pytester) -> None:
@@ -216,6 +318,7 @@ def test_a_wrong_marker_is_told_in_one_line(pytester: pytest.Pytester, arguments
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([f"test_it.py::test_it: @pytest.mark.statek: {error}"])
     result.stdout.no_fnmatch_line("*pytest_statek*.py*")
+    result.stdout.no_fnmatch_line("*another exception*")
 
 
 def test_the_queue_holds_the_marked_items_and_its_changes_are_traced(pytester: pytest.Pytester) -> None:

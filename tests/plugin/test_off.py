@@ -53,6 +53,35 @@ def test_a_plain_run_loads_four_small_modules(pytester: pytest.Pytester, args: t
     assert not {name for name in modules if name.split(".")[0] in HEAVY}
 
 
+COUNTING = """\
+import importlib.metadata as metadata
+
+READS = []
+distributions = metadata.distributions
+
+def counted(**context):
+    READS.append(context)
+    return distributions(**context)
+
+metadata.distributions = counted
+
+def pytest_unconfigure(config):
+    print("reads:", len(READS))
+"""
+
+
+def test_a_plain_run_does_not_make_pytest_search_the_installed_packages_again(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(counting=COUNTING, test_own="def test_own(): pass")
+    reads = []
+    for args in ((), ("-p", "no:statek")):
+        result = pytester.runpytest_subprocess("-s", "-p", "counting", *args)
+        reads += [line for line in result.outlines if "reads:" in line]
+    assert len(reads) == 2
+    assert reads[0] == reads[1] != "reads: 0"
+
+
 def test_ini_keys_alone_load_nothing_in_a_run_with_paths(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nstatek_scenarios = scenarios\nstatek_preset = batch\nstatek_seed = 1")
     pytester.makepyfile(test_own="def test_own(): pass")

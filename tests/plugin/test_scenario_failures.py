@@ -17,14 +17,14 @@ def test_a_failing_scenario_prints_the_difference_the_transcript_and_how_to_reru
     result = pytester.runpytest("--statek-scenarios=scenarios")
     result.stdout.fnmatch_lines(
         [
-            "limits/one-turn-more[[]docs]: a job that exits at once takes two turns",
-            "*scenarios/turns.yaml:12",
-            "*jobs.main.llm_calls: expected 2, got 1",
+            "jobs.main.llm_calls: expected 2, got 1",
+            "  a job that exits at once takes two turns",
+            "  scenarios/turns.yaml:12",
             "*what happened in job main:",
             "*exit('ok')",
             "*statek-sim run scenarios/turns.yaml*one-turn-more*",
             "*pytest *one-turn-more[[]docs]*",
-            "FAILED scenarios/turns.yaml::limits/one-turn-more[[]docs]*",
+            "FAILED scenarios/turns.yaml::limits/one-turn-more[[]docs] - jobs.main.llm_calls*",
         ]
     )
     result.stdout.no_fnmatch_line("*Traceback*")
@@ -84,6 +84,13 @@ def test_a_tool_that_cannot_be_imported_is_told_in_one_line(pytester: pytest.Pyt
     result.stdout.no_fnmatch_line("*.py:*")
 
 
+SCENARIOS = {
+    "--statek-preset": ("--statek-scenarios",),
+    "--statek-report": ("--statek-scenarios",),
+}
+"""What the option needs beside it."""
+
+
 def usage_error(pytester: pytest.Pytester, *args: str) -> str:
     """Return what a run that is refused says."""
     result = pytester.runpytest(*args)
@@ -125,3 +132,14 @@ def test_a_wrong_seed_in_the_configuration_file_is_refused(pytester: pytest.Pyte
     pytester.makeini("[pytest]\nstatek_seed = many")
     error = usage_error(pytester, "--statek-scenarios=scenarios")
     assert "statek_seed='many': expected a whole number" in error
+
+
+@pytest.mark.parametrize("option", ["--statek-scenarios", "--statek-preset", "--statek-report"])
+def test_a_wrong_path_is_told_without_detours(pytester: pytest.Pytester, write: Write, option: str) -> None:
+    write("bad.env", "STATEK_MAX_TURNS=many")
+    folder = pytester.mkdir("inner")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        error = usage_error(pytester, f"{option}=../bad.env", *SCENARIOS.get(option, ()))
+    assert str(pytester.path / "bad.env") in error
+    assert ".." not in error

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import traceback
+from typing import Any
 
 import pytest
 
-from statek_sim.errors import BadInput, BadSetting, ScriptExhausted, UnmatchedRequest, UnusedReplies
+from statek_sim.errors import (
+    BadInput,
+    BadSetting,
+    ProviderBug,
+    ScriptExhausted,
+    UnmatchedRequest,
+    UnusedReplies,
+)
 from statek_sim.providers.function import FunctionLLM
+from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import code
 from statek_sim.runtime.agents import Agent
 from statek_sim.testing import Lab, LabSettings, ScriptableLLM
@@ -39,6 +48,33 @@ def test_a_script_by_role_and_for_everybody_at_once_is_refused() -> None:
 def test_an_empty_script_is_refused() -> None:
     with pytest.raises(BadInput, match=r"^a script needs replies: script\(worker=\[\.\.\.\]\) names them"):
         ScriptableLLM().script()
+
+
+@pytest.mark.parametrize("replies", ["exit(1)", b"exit(1)", code("exit(1)"), {"exit(1)": 1}])
+def test_replies_that_are_no_list_are_refused(replies: Any) -> None:
+    with pytest.raises(
+        BadInput, match=r"^script 'guide' is a list of replies, not .*; write guide=\[\.\.\.\]$"
+    ):
+        ScriptableLLM().script(guide=replies)
+
+
+def test_a_text_is_no_script_for_everybody() -> None:
+    with pytest.raises(BadInput, match=r"^a script is a list of replies, not 'exit\(1\)'$"):
+        ScriptableLLM().script("exit(1)")
+
+
+def test_replies_may_come_from_a_generator() -> None:
+    lab = Lab(LabSettings())
+    jobs = [lab.runtime.create_job(Agent("worker")) for _ in range(2)]
+    lab.llm.script(worker=(f"exit({number})" for number in (1, 2)))
+    lab.runtime.run()
+    assert [job.py_env.exit_status for job in jobs] == [1, 2]
+
+
+def test_what_is_no_provider_is_refused() -> None:
+    answer: Any = print
+    with pytest.raises(BadInput, match=r"has no method `complete`; wrap a callable in FunctionLLM"):
+        ScriptableLLM().use(answer)
 
 
 def test_a_second_script_waits_for_the_end_of_the_first() -> None:
@@ -73,6 +109,29 @@ def test_an_error_of_the_script_shows_no_frames_of_the_runtime() -> None:
     with pytest.raises(ScriptExhausted) as caught:
         lab.runtime.run()
     assert len(traceback.extract_tb(caught.value.__traceback__)) == 2
+
+
+def test_a_wrong_call_shows_no_frames_of_the_runtime() -> None:
+    lab = Lab(LabSettings())
+    lab.runtime.create_job(Agent("worker"), name="same")
+    with pytest.raises(BadInput, match=r"^job 'same' exists already") as caught:
+        lab.runtime.create_job(Agent("worker"), name="same")
+    assert len(traceback.extract_tb(caught.value.__traceback__)) == 2
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+
+
+def test_a_bug_of_a_provider_is_the_cause_of_the_error() -> None:
+    def broken(request: ChatRequest) -> str:
+        raise KeyError(request.job_id)
+
+    lab = Lab(LabSettings())
+    lab.llm.use(FunctionLLM(broken))
+    lab.runtime.create_job(Agent("worker"))
+    with pytest.raises(ProviderBug, match=r"^FunctionLLM raised KeyError: 'job-1'") as caught:
+        lab.runtime.run()
+    assert len(traceback.extract_tb(caught.value.__traceback__)) == 2
+    assert caught.value.__cause__ is not None
+    assert traceback.extract_tb(caught.value.__cause__.__traceback__)[-1].name == "broken"
 
 
 def test_limits_replace_those_of_the_preset_one_by_one() -> None:
