@@ -1,6 +1,6 @@
 # Each target sets up .venv by itself; Python 3.11 or later is all it needs.
 
-.PHONY: help scenarios test lint types format bench clean
+.PHONY: help scenarios test conformance record lint types format bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -9,6 +9,9 @@ READY := $(VENV)/.ready
 # The first of these that runs and is new enough; `make PYTHON=...` names another.
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11, \
 	$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+
+# The versions of the real package that the reference runtime is held against.
+STATEK_VERSIONS := 1.2.7 1.4.2
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1#\2/p' $(MAKEFILE_LIST) | column -t -s '#' 2>/dev/null \
@@ -19,6 +22,12 @@ scenarios: $(READY) ## run the built-in suites and print what they used
 
 test: $(READY) ## prove the toolkit itself: every check that CI runs
 	@$(BIN)/python tools/ci.py
+
+conformance: $(READY) $(STATEK_VERSIONS:%=.venv-statek-%/.ready) ## compare with real versions of STATEK
+	@$(BIN)/statek-sim conformance $(STATEK_VERSIONS:%=--python .venv-statek-%/bin/python) --json conformance.json
+
+record: $(READY) $(STATEK_VERSIONS:%=.venv-statek-%/.ready) ## record anew what real versions of STATEK do
+	@$(BIN)/python -m tests.conformance.record $(foreach v,$(STATEK_VERSIONS),$(v)=$(CURDIR)/.venv-statek-$(v)/bin/python)
 
 lint: $(READY) ## style, formatting and import contracts
 	@$(BIN)/python tools/ci.py lint format imports
@@ -33,7 +42,7 @@ bench: $(READY) ## measure against the real STATEK, which goes into bench/.peer
 	@$(BIN)/python -m bench.run
 
 clean: ## remove everything that can be made again
-	rm -rf $(VENV) .venv-* bench/.peer bench.json build dist
+	rm -rf $(VENV) .venv-* bench/.peer bench.json conformance.json build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -42,4 +51,11 @@ $(READY): pyproject.toml
 	@echo "setting up $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+.venv-statek-%/.ready:
+	@test -n "$(PYTHON)" || { echo 'no Python 3.11 or later found; name one with make PYTHON=/path/to/python' >&2; exit 1; }
+	@echo "setting up .venv-statek-$*"
+	@$(PYTHON) -m venv .venv-statek-$*
+	@.venv-statek-$*/bin/python -m pip install --quiet --disable-pip-version-check 'statek[dbzero]==$*'
 	@touch $@

@@ -12,7 +12,10 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
@@ -38,6 +41,16 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class Backend(StrEnum):
+    """Who runs a scenario."""
+
+    REFERENCE = "reference"
+    INSTALLED = "installed"
+
+
+Runner = Callable[["Scenario", "Profile"], "ScenarioResult"]
 
 ProfileOption = Annotated[
     list[str] | None,
@@ -76,11 +89,26 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             # Agents print what they like; a terminal that cannot show it gets its escape.
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="statek-sim")
+        _command()(args=None if arguments is None else list(arguments), prog_name="statek-sim")
     except BadInput as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     sys.exit(0)
+
+
+def _command() -> Callable[..., object]:
+    """Return the command line; its help names an argument by its metavar alone, without a Python type."""
+    command = typer.main.get_command(app)
+    for subcommand in vars(command)["commands"].values():
+        for parameter in subcommand.params:
+            if parameter.param_type_name == "argument":
+                # typer (0.29) asks this method, and has no setting for it.
+                vars(parameter)["display_type_rich"] = _no_type
+    return command
+
+
+def _no_type(ctx: object) -> None:
+    """Say nothing about an argument's type."""
 
 
 def _version(asked: bool) -> None:
@@ -131,21 +159,36 @@ def run(
             "--accept", help="Rewrite expectations that do not hold with what happened, and show the diff."
         ),
     ] = False,
+    backend: Annotated[
+        Backend,
+        typer.Option(
+            metavar="reference|installed",
+            help="Who runs them: the reference runtime, or the statek package that is installed here. The latter "
+            "follows one profile, and has no trace to compare.",
+        ),
+    ] = Backend.REFERENCE,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")
     ] = False,
 ) -> None:
     """Run scenarios and compare what happens with what they expect."""
+    if accept and backend is not Backend.REFERENCE:
+        raise BadInput("--accept: expectations are written by the reference runtime; leave --backend out")
     if accept and (preset is not None or seed is not None or not paths):
         raise BadInput("--accept: name the files to rewrite, and leave --preset and --seed to the scenarios")
-    from statek_sim.suite.run import chosen
+    _check_writable(json_file=json_file, folder=report)
+    from statek_sim.suite.run import chosen, nothing_chosen
 
     scenarios = _loaded(paths)
     pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
     if not pairs:
-        raise BadInput(f"no scenario to run: none of {len(scenarios)} fits what was asked for")
+        raise BadInput(nothing_chosen(scenarios, select=select, tags=tag or ()))
     coverage = None if paths else _coverage(scenarios)[1]
-    results, told = _run(pairs, preset=preset, seed=seed, coverage=coverage, quiet=quiet)
+    with ExitStack() as stack:
+        runner = None
+        if backend is Backend.INSTALLED:
+            runner, pairs = _installed(stack, pairs, preset=preset, seed=seed)
+        results, told = _run(pairs, preset=preset, seed=seed, coverage=coverage, quiet=quiet, runner=runner)
     _write(told, json_file=json_file, folder=report)
     failed = told.overall.failed > 0
     if accept and failed:
@@ -163,7 +206,10 @@ def validate(
         bool, typer.Option("--json", help="Print the result as JSON on standard output.")
     ] = False,
 ) -> None:
-    """Check scenario files without running them; exits 2 when something is wrong with them."""
+    """Check scenario files without running them.
+
+    Exits 2 when something is wrong with them.
+    """
     from statek_sim.scenario.load import load_paths
 
     loaded = load_paths(paths)
@@ -238,7 +284,11 @@ def trace(
     preset: PresetOption = None,
     seed: SeedOption = None,
 ) -> None:
-    """Run one scenario and print its trace as JSON lines: a header, then one event per line."""
+    """Run one scenario and print its trace as JSON lines.
+
+    The first line is a header, then there is one event per line. Exits 1 when the run fails and the scenario does
+    not expect that; its other expectations are not looked at.
+    """
     from statek_sim.did_you_mean import suggestion
     from statek_sim.suite.run import profile_known, run_one
     from statek_sim.trace import Trace
@@ -250,13 +300,58 @@ def trace(
         )
     scenario = by_id[scenario_id]
     chosen_profile = scenario.profiles[0] if profile is None else profile_known(profile)
-    record = run_one(scenario, chosen_profile, preset=preset, seed=seed).record
+    result = run_one(scenario, chosen_profile, preset=preset, seed=seed)
+    record = result.record
     whole = Trace(profile=record.profile, seed=record.seed)
     for event in record.events:
         whole.add(event)
     _print(whole.lines())
     if record.error is not None:
-        typer.echo(f"the run failed: {record.error.type}: {record.error.message}", err=True)
+        expected = all(mismatch.keypath != ("error",) for mismatch in result.mismatches)
+        note = ", as the scenario expects" if expected else ""
+        typer.echo(f"the run failed{note}: {record.error.type}: {record.error.message}", err=True)
+        if not expected:
+            raise typer.Exit(1)
+
+
+@app.command()
+def conformance(
+    python: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PATH", show_default=False, help="An interpreter that has statek installed (repeatable)."
+        ),
+    ],
+    scenarios: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
+        ),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers as JSON to this file.")
+    ] = None,
+) -> None:
+    """Run scenarios on the real statek too and compare.
+
+    Exits 1 when something differs that is not declared.
+    """
+    from statek_sim.conformance.declared import load_declarations
+    from statek_sim.conformance.matrix import run_matrix
+    from statek_sim.conformance.report import matrix_json, matrix_lines, unknown_declarations
+    from statek_sim.reporting.artifact import write_artifact
+
+    _check_writable(json_file=json_file, folder=None)
+    loaded = _loaded(scenarios)
+    declarations = load_declarations()
+    matrices = run_matrix(python, loaded, declarations)
+    _print(matrix_lines(matrices))
+    lost = [] if scenarios else list(unknown_declarations(declarations, (s.id for s in loaded), matrices))
+    _print((f"declared.yaml: {line}" for line in lost), err=True)
+    if json_file is not None:
+        write_artifact(json_file, json.dumps(matrix_json(matrices), indent=2) + "\n")
+    if lost or any(matrix.failed for matrix in matrices):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -269,7 +364,10 @@ def presets() -> None:
 
 @app.command()
 def profiles() -> None:
-    """List the rules on which the behaviour profiles differ, each with its value in every profile."""
+    """List the rules on which the behaviour profiles differ.
+
+    Each comes with its value in every profile.
+    """
     from statek_sim.suite.listing import profile_lines
 
     _print(profile_lines())
@@ -300,6 +398,7 @@ def _run(
     seed: int | None,
     coverage: Coverage | None,
     quiet: bool,
+    runner: Runner | None = None,
 ) -> tuple[list[ScenarioResult], Report]:
     """Run the scenarios and tell how it goes."""
     from rich.console import Console
@@ -309,19 +408,60 @@ def _run(
     from statek_sim.reporting.wording import verdict
     from statek_sim.suite.run import run_one
 
+    run = runner or partial(run_one, preset=preset, seed=seed)
     results: list[ScenarioResult] = []
     with TerminalReporter(Console(quiet=quiet), verbose=False) as reporter:
         reporter.start(len(pairs))
         for scenario, profile in pairs:
-            results.append(run_one(scenario, profile, preset=preset, seed=seed))
+            results.append(run(scenario, profile))
             reporter.result(results[-1])
-        report = build_report(results, preset=preset or "default", seed=seed, statements=coverage)
+        report = build_report(results, preset=preset, seed=seed, statements=coverage)
         reporter.finish(report)
     if quiet:
         for failure in report.failures:
-            typer.echo(f"{failure.text}\n")
+            typer.echo(f"{failure.name}: {failure.text}\n")
         typer.echo(verdict(report.overall))
     return results, report
+
+
+def _check_writable(*, json_file: Path | None, folder: Path | None) -> None:
+    """Raise BadInput before anything runs when a report could not be written after it."""
+    from statek_sim.reporting.artifact import check_writable
+
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise BadInput(f"--report {folder}: expected a folder, found something else")
+    if json_file is not None:
+        check_writable(json_file)
+    if folder is not None:
+        check_writable(folder / "report.json")
+        check_writable(folder / "report.md")
+
+
+def _installed(
+    stack: ExitStack, pairs: Sequence[tuple[Scenario, Profile]], *, preset: str | None, seed: int | None
+) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
+    """Start the installed package; return how to run a scenario on it, and which of `pairs` it can run."""
+    from statek_sim.backends.installed.peer import Peer, profile_of_peer
+    from statek_sim.backends.installed.support import contained, unsupported
+    from statek_sim.backends.reference import run_scenario
+    from statek_sim.suite.installed import run_one_installed
+    from statek_sim.suite.run import located_preset
+
+    peer = stack.enter_context(Peer(sys.executable))
+    own = profile_of_peer(peer)
+    supported: list[tuple[Scenario, Profile]] = []
+    for scenario, profile in pairs:
+        if profile != own:
+            continue
+        reason = unsupported(scenario) or contained(run_scenario(scenario, profile))
+        if reason is None:
+            supported.append((scenario, profile))
+        else:
+            typer.echo(f"not run: {scenario.suite}/{scenario.id}: {reason}", err=True)
+    if not supported:
+        raise BadInput(f"no scenario to run: statek {peer.version} follows profile {own}")
+    located = None if preset is None else located_preset(preset)
+    return partial(run_one_installed, peer, preset=located, seed=seed), tuple(supported)
 
 
 def _write(report: Report, *, json_file: Path | None, folder: Path | None) -> None:

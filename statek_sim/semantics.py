@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 
@@ -100,9 +101,9 @@ PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOC
 
 
 def profile_named(name: str) -> Profile:
-    """Return the profile called `name`; an unknown name is `BadInput` and lists the known ones."""
+    """Return the profile called `name`; an unknown name is `BadInput`: the known ones, and the one it is like."""
     try:
         return PROFILES[name]
     except KeyError:
-        known = ", ".join(PROFILES)
-        raise BadInput(f"profile {name!r} is unknown; expected one of: {known}") from None
+        said = f"profile {name!r} is unknown; expected one of: {', '.join(PROFILES)}."
+        raise BadInput((said + suggestion(name, PROFILES)).removesuffix(".")) from None

@@ -27,6 +27,7 @@ from statek_sim.providers.script import (
     UsageKind,
 )
 from statek_sim.scenario import reply as written
+from statek_sim.scenario.check import unknown_tool
 from statek_sim.scenario.schema import Limits, Scenario
 from statek_sim.scenario.schema import World as WrittenWorld
 from statek_sim.semantics import Profile
@@ -116,8 +117,7 @@ def tool_named(
         return found  # type: ignore[no-any-return]  # checked just above
     if name not in builtin:
         raise BadScenario(
-            f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: there is no built-in tool {name!r}; "
-            f"built-in: {', '.join(sorted(builtin))}; your own are written 'module:attribute'"
+            f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {unknown_tool(name, builtin)}"
         )
     return builtin[name]
 

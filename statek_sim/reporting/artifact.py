@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -24,6 +25,30 @@ def write_artifact(path: Path, text: str) -> None:
             _replace(target, text)
     except OSError as error:
         raise BadInput(f"{path}: cannot write the report: {error.strerror or error}") from error
+
+
+def check_writable(path: Path) -> None:
+    """Raise the `BadInput` that `write_artifact` would, as far as one can know beforehand; writes nothing."""
+    problem = _problem(path)
+    if problem:
+        raise BadInput(f"{path}: cannot write the report: {os.strerror(problem)}")
+
+
+def _problem(path: Path) -> int:
+    """Return the error number that writing to `path` would end with, 0 when none is foreseen."""
+    try:
+        if path.is_dir():
+            return errno.EISDIR
+        if path.exists() and not path.is_file():
+            return 0 if os.access(path, os.W_OK) else errno.EACCES
+        folder = path.resolve().parent
+        while not folder.exists():
+            folder = folder.parent
+    except OSError as error:
+        return error.errno or errno.EIO
+    if not folder.is_dir():
+        return errno.ENOTDIR
+    return 0 if os.access(folder, os.W_OK | os.X_OK) else errno.EACCES
 
 
 def _replace(target: Path, text: str) -> None:

@@ -23,6 +23,9 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 WORST: Final = 3
 """Offenders named in each direction."""
 
+AS_WRITTEN: Final = "as written"
+"""What reports say in place of a preset when each scenario ran under its own."""
+
 _JOINED: Final = " + "
 """What `UsageRecord.tokenizer` puts between the labels of several tokenizers."""
 
@@ -115,7 +118,7 @@ class Offender:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed scenario and what people need to read about it."""
+    """A failed scenario's `suite/id[profile]` and what people need to read about it, first what is wrong."""
 
     name: str
     text: str
@@ -140,9 +143,9 @@ class Summary:
 class Report:
     """One run. Rows, suites and failures are sorted by suite, scenario and profile.
 
-    `seed` is None when each scenario ran with its own. `over` and `under` are the worst offenders, the worst
-    first: of the scenarios whose estimate is off for the same main reason only the worst is there. `digest`
-    covers the names and trace digests of all rows.
+    `preset` is `AS_WRITTEN`, `seed` None, when each scenario ran with its own. `over` and `under` are the worst
+    offenders, the worst first: of the scenarios whose estimate is off for the same main reason only the worst is
+    there. `digest` covers the names and trace digests of all rows.
     """
 
     profiles: tuple[str, ...]
@@ -164,14 +167,17 @@ class Report:
 
 
 def build_report(
-    results: Sequence[ScenarioResult], *, preset: str, seed: int | None, statements: Coverage | None
+    results: Sequence[ScenarioResult], *, preset: str | None, seed: int | None, statements: Coverage | None
 ) -> Report:
-    """Return the report of finished scenarios, given in any order."""
+    """Return the report of finished scenarios, given in any order.
+
+    `preset` and `seed` are what replaced the scenarios' own, None where nothing did.
+    """
     ordered = sorted(results, key=_place)
     rows = tuple(_row(result) for result in ordered)
     return Report(
         profiles=tuple(sorted({row.profile for row in rows}, key=_profile_place)),
-        preset=preset,
+        preset=AS_WRITTEN if preset is None else preset,
         seed=seed,
         digest=_digest(rows),
         rows=rows,

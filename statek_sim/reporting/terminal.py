@@ -151,7 +151,7 @@ class TerminalReporter:
         if failures:
             self._title("Failures", "")
         for failure in failures:
-            head, _, rest = self._printable(failure.text).partition("\n")
+            head, _, rest = self._printable(f"{failure.name}: {failure.text}").partition("\n")
             self._print(Text(head, "bold red"), *([Text(rest)] if rest else []), Text())
 
     def _verdict(self, report: Report) -> None:

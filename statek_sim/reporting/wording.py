@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from statek_sim.reporting.model import Offender, Report, Summary
+from statek_sim.reporting.model import AS_WRITTEN, Offender, Report, Summary
 from statek_sim.reporting.numbers import count, plural
 from statek_sim.scenario.statements import Coverage
 
@@ -25,8 +25,9 @@ def verdict(overall: Summary) -> str:
 def settings(report: Report) -> str:
     """Return what the scenarios ran under."""
     noun = "profile" if len(report.profiles) == 1 else "profiles"
-    seed = "seeds as written" if report.seed is None else f"seed {report.seed}"
-    return f"{noun} {', '.join(report.profiles) or 'none'}; preset {report.preset}; {seed}"
+    preset = f"{'presets' if report.preset == AS_WRITTEN else 'preset'} {report.preset}"
+    seed = f"seeds {AS_WRITTEN}" if report.seed is None else f"seed {report.seed}"
+    return f"{noun} {', '.join(report.profiles) or 'none'}; {preset}; {seed}"
 
 
 def explanation(offender: Offender) -> str:

@@ -16,6 +16,7 @@ from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
 from statek_sim.scenario.references import JobReference, WorldReference, references_in
 from statek_sim.scenario.schema import JobText, Limits, ScenarioText
+from statek_sim.tool_names import BUILT_IN_TOOLS
 
 _MADE_JOB: Final = re.compile(r"job-[0-9]+")
 """Ids of jobs that a run creates itself: children, and jobs of an agentic loop."""
@@ -75,6 +76,18 @@ def _setting(at: Keypath, name: str, value: object) -> Iterator[Finding]:
 def _agents(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     if not scenario.agents:
         yield Finding((), "no agents; expected at least one under agents")
+    for role, agent in scenario.agents.items():
+        for position, tool in enumerate(agent.tools):
+            # `module:attribute` is looked for when the scenario runs: importing runs code.
+            if ":" not in tool and tool not in BUILT_IN_TOOLS:
+                at: Keypath = ("agents", role, "tools", position)
+                yield Finding(at, f"{dotted(at)}: {unknown_tool(tool, BUILT_IN_TOOLS)}")
+
+
+def unknown_tool(name: str, known: Iterable[str]) -> str:
+    """Return what is said about a tool name that is none of the `known` ones."""
+    hint = suggestion(name, known) or " Your own are written 'module:attribute'"
+    return f"there is no built-in tool {name!r}.{hint}"
 
 
 def _jobs(scenario: ScenarioText, path: Path) -> Iterator[Finding]:

@@ -22,16 +22,21 @@ _INDENT: Final = "  "
 
 
 def failure_text(result: ScenarioResult) -> str:
-    """Return all that a person needs to understand why a scenario failed, without a line break at the end."""
+    """Return all that a person needs to understand why a scenario failed, without a line break at the end.
+
+    The first line is the first mismatch: lists of failures show it beside the scenario's id.
+    """
     scenario = result.scenario
-    lines = [f"{result.id}: {scenario.title}"]
+    first, *others = (describe(result, mismatch) for mismatch in result.mismatches)
+    lines = list(first)
+    for other in others:
+        lines += ["", *_indented(other)]
+    lines += ["", f"{_INDENT}{scenario.title}"]
     if scenario.source:
         lines.append(f"{_INDENT}source: {scenario.source}")
     lines.append(f"{_INDENT}{_shown(scenario.path)}:{scenario.line}")
-    for mismatch in result.mismatches:
-        lines += ["", *_indented(describe(result, mismatch))]
-    for job in dict.fromkeys(job_of(mismatch) for mismatch in result.mismatches):
-        lines += ["", *_indented(_transcript(result, job))]
+    for job, about in _by_job(result).items():
+        lines += ["", *_indented(_transcript(result, job, about))]
     lines += ["", f"{_INDENT}run just this one:"]
     lines += [f"{_INDENT * 2}{command}" for command in (rerun_command(result), pytest_command(result))]
     return "\n".join(lines)
@@ -77,11 +82,24 @@ def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
     return [f"{name}: expected {_text(expected)}, got {_text(actual)}"]
 
 
-def _transcript(result: ScenarioResult, job: str | None) -> list[str]:
-    """Return the run, or one job's part of it, up to the first difference in it."""
+def _by_job(result: ScenarioResult) -> dict[str | None, list[Mismatch]]:
+    """Return the mismatches by the job whose transcript explains them; None is the whole run.
+
+    What is about the run is about its only job. Where it has several, a mismatch about the run takes the others
+    with it: its transcript shows every job.
+    """
+    jobs = tuple(result.record.jobs)
+    run = jobs[0] if len(jobs) == 1 else None
+    found: dict[str | None, list[Mismatch]] = {}
+    for mismatch in result.mismatches:
+        job = job_of(mismatch)
+        found.setdefault(job if job in jobs else run, []).append(mismatch)
+    return {None: list(result.mismatches)} if None in found else found
+
+
+def _transcript(result: ScenarioResult, only: str | None, about: Sequence[Mismatch]) -> list[str]:
+    """Return the run, or with `only` one job's part of it, up to the first of the differences `about` it."""
     trace = result.record.events
-    only = job if job is not None or len(result.record.jobs) != 1 else next(iter(result.record.jobs))
-    about = [mismatch for mismatch in result.mismatches if job_of(mismatch) == job]
     places = [place for mismatch in about if (place := difference_at(trace, mismatch)) is not None]
     end = min(places) + 1 if places else len(trace)
     lines = formatted(list(transcript(trace[:end], job=only)), name_jobs=only is None)

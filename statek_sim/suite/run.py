@@ -13,6 +13,7 @@ from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.scenario.merge import expectations_for
 from statek_sim.scenario.schema import PROFILES, Profile, Scenario
+from statek_sim.semantics import profile_named
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import ScenarioResult
 
@@ -51,6 +52,20 @@ def chosen(
         if profile in scenario.profiles and profile in known
         if wanted in f"{scenario.suite}/{scenario.id}[{profile}]".casefold()
     )
+
+
+def nothing_chosen(
+    scenarios: Sequence[Scenario], *, select: str | None = None, tags: Collection[str] = ()
+) -> str:
+    """Return what to say when `chosen` chose nothing, with the tag or the scenario that may have been meant."""
+    said = f"no scenario to run: none of {len(scenarios)} fits what was asked for."
+    known_tags = {tag for scenario in scenarios for tag in scenario.tags}
+    for tag in tags:
+        said += "" if tag in known_tags else suggestion(tag, known_tags)
+    if select is not None and not chosen(scenarios, select=select):
+        prefixed = "/" in select
+        said += suggestion(select, {f"{one.suite}/{one.id}" if prefixed else one.id for one in scenarios})
+    return said.removesuffix(".")
 
 
 def run_suite(
@@ -99,13 +114,9 @@ def run_one(
 
 
 def profile_known(name: str) -> Profile:
-    """Return the profile called `name`; raises BadInput with the known ones."""
-    for profile in PROFILES:
-        if profile == name:
-            return profile
-    known = ", ".join(PROFILES)
-    hint = suggestion(name, PROFILES)
-    raise BadInput(f"profile {name!r} is unknown; expected one of: {known}.{hint}".removesuffix("."))
+    """Return `name` as scenario files know it; raises BadInput when no profile is called that."""
+    known = profile_named(name).name
+    return next(profile for profile in PROFILES if profile == known)
 
 
 def located_preset(name_or_path: str) -> str:

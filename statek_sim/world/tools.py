@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from statek_sim.tool_names import (
+    CLAIM_TOOLS,
+    DELEGATION_TOOLS,
+    FRAMEWORK_TOOLS,
+    ITEM_TOOLS,
+    PLAIN_TOOLS,
+    WAITING_TOOLS,
+)
 from statek_sim.world.claim_tools import claim_tools, item_tools
 from statek_sim.world.framework_tools import delegation_tools, framework_tools
 from statek_sim.world.plain_tools import plain_tools
@@ -13,30 +21,12 @@ from statek_sim.world.waiting_tools import waiting_tools
 from statek_sim.world.world import World
 
 _GROUPS: Final = {
-    claim_tools: (
-        "fetch_next_item",
-        "claim_or_release",
-        "claim_unguarded",
-        "claim_with_failing_cleanup",
-        "claim_without_cleanup",
-        "fetch_status",
-        "wait_for_next_item",
-    ),
-    item_tools: ("process_item", "add_item", "item_status"),
-    waiting_tools: ("wait_for", "wait_for_pair", "wait_for_any", "wait_for_all", "is_waiting"),
-    plain_tools: (
-        "note",
-        "echo",
-        "say",
-        "fail",
-        "note_and_refuse",
-        "slow_echo",
-        "read_clock",
-        "reset_everything",
-        "read_records",
-    ),
-    framework_tools: ("make_tool_with_handler", "harness_limit"),
-    delegation_tools: ("start_subtask", "finish_subtask", "delegate"),
+    claim_tools: CLAIM_TOOLS,
+    item_tools: ITEM_TOOLS,
+    waiting_tools: WAITING_TOOLS,
+    plain_tools: PLAIN_TOOLS,
+    framework_tools: FRAMEWORK_TOOLS,
+    delegation_tools: DELEGATION_TOOLS,
 }
 _GROUP_OF: Final = {name: group for group, names in _GROUPS.items() for name in names}
 

@@ -78,9 +78,9 @@ def test_a_second_completion_is_refused_as_the_application_would_see_it(run: Run
     record = run(
         "    agents: {worker: {tools: [wait_for]}}\n"
         "    world: {futures: [never]}\n"
-        "    jobs: {main: {subtask: t-1}}\n"
+        "    jobs: {main: {}, child: {parent: main, subtask: t-1}}\n"
         "    events: [{at: 1, complete: t-1, result: a}, {at: 2, complete: t-1, result: b}]\n"
-        "    script: {worker: [{code: wait_for('never')}]}\n"
+        "    script: {worker: [{code: wait_for('never'), repeat: 2}]}\n"
     )
     assert record.error is not None
     assert (record.error.type, record.error.message) == (

@@ -76,8 +76,7 @@ def test_a_run_exits_1_when_one_fails_and_tells_how_to_repeat_it(shell: Shell) -
     shell.write("suite/b.yaml", FAILING)
     ran = shell("run", "suite", "--profile", "1.4")
     assert ran.code == 1
-    assert "suite/fails[1.4]: Fails" in ran.out
-    assert "llm_calls: expected 3, got 1" in ran.out
+    assert "suite/fails[1.4]: llm_calls: expected 3, got 1\n\n  Fails\n" in ran.out
     assert "    statek-sim run suite/b.yaml --select fails --profile 1.4\n" in ran.out
     assert "1 passed, 1 failed" in ran.out
 
@@ -87,7 +86,7 @@ def test_a_quiet_run_prints_failures_and_the_verdict_only(shell: Shell) -> None:
     assert shell("run", "suite", "--quiet").out == "3 passed\n"
     shell.write("suite/b.yaml", FAILING)
     ran = shell("run", "suite", "-q", "--select", "fails", "--profile", "docs")
-    assert ran.out.startswith("suite/fails[docs]: Fails\n")
+    assert ran.out.startswith("suite/fails[docs]: llm_calls: expected 3, got 1\n")
     assert ran.out.endswith("\n0 passed, 1 failed\n")
 
 
@@ -108,9 +107,20 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
         (["run", "bad"], "bad/a.yaml:2: scenario 'bad': unknown key 'agnets'. Did you mean 'agents'?"),
         (["run", "suite", "--accept", "--seed", "1"], "--accept: name the files to rewrite"),
         (["run", "--accept"], "--accept: name the files to rewrite"),
+        (["run", "suite", "--select", "pases"], "fits what was asked for. Did you mean 'passes'?"),
         (["run", "suite", "--json", "suite/a.yaml/x"], "suite/a.yaml/x: cannot write the report"),
+        (["run", "suite", "--json", "suite"], "suite: cannot write the report: Is a directory"),
+        (["run", "suite", "--report", "suite/a.yaml"], "--report suite/a.yaml: expected a folder, found"),
+        (
+            ["run", "suite", "--report", "suite/a.yaml/x"],
+            "suite/a.yaml/x/report.json: cannot write the report",
+        ),
         (["run", "suite", "--seed", "one"], "Invalid value for '--seed'"),
         (["trace", "pases", "suite"], "no scenario has the id 'pases'. Did you mean 'passes'?"),
+        (
+            ["conformance", "--python", "none", "--scenarios", "none", "--json", "suite"],
+            "suite: cannot write the report: Is a directory",
+        ),
         (["suites", "bad"], "bad/a.yaml:2: scenario 'bad': unknown key 'agnets'"),
         (["explode"], "No such command 'explode'"),
     ],
@@ -167,11 +177,29 @@ def test_reports_are_written(shell: Shell) -> None:
     assert ran.code == 1
     report = json.loads((shell.folder / "out/r.json").read_text())
     assert report["schema"] == "statek-sim/report@1"
-    assert (report["profile"], report["preset"], report["seed"]) == ("docs", "default", 3)
+    assert (report["profile"], report["preset"], report["seed"]) == ("docs", "as written", 3)
     assert report["summary"] == {"total": 2, "passed": 1, "failed": 1}
     assert [entry["outcome"] for entry in report["scenarios"]] == ["failed", "passed"]
     assert json.loads((shell.folder / "reports/report.json").read_text()) == report
     assert "suite/fails[docs]" in (shell.folder / "reports/report.md").read_text()
+
+
+def test_the_reports_name_a_preset_that_was_given(shell: Shell) -> None:
+    shell.write("a.yaml", PASSING)
+    ran = shell("run", "a.yaml", "--preset", "batch", "--json", "r.json")
+    assert "preset batch; seeds as written" in ran.out
+    assert json.loads((shell.folder / "r.json").read_text())["preset"] == "batch"
+    assert "presets as written; seeds as written" in shell("run", "a.yaml").out
+
+
+@pytest.mark.parametrize("options", [["--json", "a.yaml/r.json"], ["--report", "a.yaml"]])
+def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(
+    shell: Shell, options: list[str]
+) -> None:
+    shell.write("a.yaml", PASSING)
+    ran = shell("run", "a.yaml", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert [path.name for path in shell.folder.iterdir()] == ["a.yaml"]
 
 
 def test_accept_rewrites_shows_the_diff_and_exits_0(shell: Shell) -> None:
@@ -210,6 +238,20 @@ def test_validate_answers_in_json(shell: Shell) -> None:
     (problem,) = said["problems"]
     assert (problem["path"], problem["line"]) == ("bad.yaml", 2)
     assert problem["message"] == "scenario 'bad': unknown key 'agnets'. Did you mean 'agents'?"
+
+
+def test_validate_finds_an_unknown_tool_at_its_own_line(shell: Shell) -> None:
+    shell.write(
+        "a.yaml",
+        "scenarios:\n  - id: a\n    title: A\n    agents:\n      w:\n        tools:\n"
+        "          - echo\n          - fetch_next_itm\n",
+    )
+    ran = shell("validate", "a.yaml")
+    assert (ran.code, ran.err) == (
+        2,
+        "a.yaml:8: scenario 'a': agents.w.tools[1]: there is no built-in tool 'fetch_next_itm'. "
+        "Did you mean 'fetch_next_item'?\n",
+    )
 
 
 def test_the_schema_is_valid_and_accepts_what_runs(shell: Shell) -> None:
@@ -256,7 +298,16 @@ def test_a_trace_of_a_run_that_fails_says_so(shell: Shell) -> None:
     shell.write("a.yaml", PASSING.replace("exit(1)", "pass"))
     ran = shell("trace", "passes", "a.yaml")
     assert json.loads(ran.out.splitlines()[0])["profile"] == "docs"
+    assert ran.code == 1
     assert ran.err.startswith("the run failed: ScriptExhausted: ")
+
+
+def test_a_trace_of_a_run_that_fails_as_expected_exits_0(shell: Shell) -> None:
+    failing = PASSING.replace("exit(1)", "pass").replace("{llm_calls: 1}", "{error: {type: ScriptExhausted}}")
+    shell.write("a.yaml", failing)
+    ran = shell("trace", "passes", "a.yaml")
+    assert ran.code == 0
+    assert ran.err.startswith("the run failed, as the scenario expects: ScriptExhausted: ")
 
 
 def test_presets_and_profiles_are_listed(shell: Shell) -> None:
@@ -268,6 +319,26 @@ def test_presets_and_profiles_are_listed(shell: Shell) -> None:
 
 def test_the_version_is_printed(shell: Shell) -> None:
     assert shell("--version").out.startswith("pytest-statek ")
+
+
+COMMANDS = ("run", "validate", "suites", "trace", "schema", "presets", "profiles", "conformance")
+
+
+def test_the_help_tells_every_command_in_a_whole_line(shell: Shell) -> None:
+    listed = shell("--help").out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert {line.split()[0] for line in listed} == set(COMMANDS)
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_names_arguments_without_python_types(shell: Shell, command: str) -> None:
+    assert "<" not in shell(command, "--help").out
+
+
+def test_arguments_are_called_by_their_metavar(shell: Shell) -> None:
+    help_ = shell("trace", "--help").out
+    assert "\n  SCENARIO_ID  Id of the scenario.  [required]\n" in help_
+    assert "\n  PATH         Scenario files or folders" in help_
 
 
 def test_help_waits_for_no_tokenizer() -> None:

@@ -33,8 +33,8 @@ def test_the_head_and_the_summary_tell_how_it_ended() -> None:
 
 def test_a_failure_is_shown_with_its_text() -> None:
     text = render(_report(result("claims/x", english(), mismatches=[WRONG])))
-    assert "## Failures\n\n### `claims/x[docs]`\n\n```text\nclaims/x[docs]: What it shows." in text
-    assert "jobs.main.turns" in text
+    assert "## Failures\n\n### `claims/x[docs]`\n\n```text\njobs.main.turns: expected 2, got 3\n" in text
+    assert "\n  What it shows.\n" in text
 
 
 def test_a_failure_cannot_leave_its_block() -> None:

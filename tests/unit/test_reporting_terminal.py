@@ -112,7 +112,8 @@ def test_offenders_come_with_the_reason() -> None:
 
 def test_a_failure_is_told_and_the_verdict_comes_last() -> None:
     text = _printed(_results())
-    assert "\nFailures\nreactivation/push[docs]: What it shows.\n" in text
+    assert "\nFailures\nreactivation/push[docs]: jobs.main.turns: expected 2, got 3\n" in text
+    assert "\n  What it shows.\n" in text
     assert text.splitlines()[-3:] == [
         "15 passed, 1 failed in 5.25s",
         "profiles docs, 1.4; preset default; seeds as written",
@@ -122,19 +123,24 @@ def test_a_failure_is_told_and_the_verdict_comes_last() -> None:
 
 def test_a_failures_lines_are_neither_wrapped_nor_obeyed() -> None:
     results = [result("a/x", mismatches=[WRONG])]
-    failure = Failure("a/x[docs]", f"a/x[docs]: it\n  [bold]{'long ' * 40}\x1b[2J\ud800 :smile:")
+    failure = Failure("a/x[docs]", f"it\n  [bold]{'long ' * 40}\x1b[2J\ud800 :smile:")
     text = _printed(results, report=replace(_report(results), failures=(failure,)))
     assert f"\n  [bold]{'long ' * 40}\\x1b[2J\\ud800 :smile:\n" in text
 
 
 def test_what_the_output_cannot_encode_is_escaped() -> None:
     results = [result("a/x", mismatches=[WRONG])]
-    report = replace(_report(results), failures=(Failure("a/x[docs]", "a/x[docs]: zażółć 好"),))
+    report = replace(_report(results), failures=(Failure("a/x[docs]", "zażółć 好"),))
     raw = io.BytesIO()
     console = Console(file=io.TextIOWrapper(raw, encoding="ascii"), width=80, _environ={})
     TerminalReporter(console, verbose=False).finish(report)
     console.file.flush()
     assert b"a/x[docs]: za\\u017c\\xf3\\u0142\\u0107 \\u597d\n" in raw.getvalue()
+
+
+def test_without_a_preset_for_the_whole_run_the_presets_are_as_written() -> None:
+    report = build_report([result("a/x")], preset=None, seed=3, statements=None)
+    assert "\nprofile docs; presets as written; seed 3\n" in _printed([], report=report)
 
 
 def test_statements_without_a_scenario_are_named_before_the_verdict() -> None:

@@ -329,6 +329,14 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
         ),
         ("tools: []", "unknown key 'tools'"),
         ("agents: {worker: {tools: [a b]}}", None),
+        (
+            "agents: {worker: {tools: [echo, get_any, fetch_status, own.tools:a, ecko]}}",
+            "agents.worker.tools[4]: there is no built-in tool 'ecko'. Did you mean 'echo'?",
+        ),
+        (
+            "agents: {worker: {tools: [zzz]}}",
+            "agents.worker.tools[0]: there is no built-in tool 'zzz'. Your own are written 'module:attribute'",
+        ),
         ("script: {worker: [{text: a, when: {last_message: {matches: '('}}}]}", None),
     ],
 )

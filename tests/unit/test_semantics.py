@@ -26,6 +26,12 @@ def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
         profile_named("1.3")
 
 
+def test_a_mistyped_profile_gets_a_suggestion() -> None:
+    message = r"^profile 'dosc' is unknown; expected one of: docs, 1\.2, 1\.4\. Did you mean 'docs'\?$"
+    with pytest.raises(BadInput, match=message):
+        profile_named("dosc")
+
+
 def test_the_documents_differ_from_the_release_in_two_rules() -> None:
     assert differing(DOCS, V1_4) == {"name", "limit_extension", "as_tool_binds_assignment"}
 

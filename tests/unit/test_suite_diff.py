@@ -17,11 +17,7 @@ def test_a_failure_reads_from_title_to_command(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     text = failure_text(claims(tmp_path, "{jobs: {main: {console: ['0', '2'], turns: 4}}}"))
     assert text == (
-        "samples/claims[docs]: A claimed item goes to ERROR when the job fails\n"
-        "  source: 003 Invocation\n"
-        "  file.yaml:3\n"
-        "\n"
-        "  jobs.main.turns: expected 4, got 5\n"
+        "jobs.main.turns: expected 4, got 5\n"
         "\n"
         "  jobs.main.console: differs\n"
         "    --- expected\n"
@@ -33,6 +29,10 @@ def test_a_failure_reads_from_title_to_command(tmp_path: Path, monkeypatch: pyte
         '    +"ValueError: no more"\n'
         "    +\"NameError: name 'undefined' is not defined\"\n"
         '    +"LLM_HarnessError: Maximum consecutive exceptions exceeded: 2/1"\n'
+        "\n"
+        "  A claimed item goes to ERROR when the job fails\n"
+        "  source: 003 Invocation\n"
+        "  file.yaml:3\n"
         "\n"
         "  what happened in job main up to the first difference:\n"
         "       0s  job        main: agent worker on gpt-4o\n"
@@ -58,11 +58,61 @@ def test_a_run_that_failed_tells_why_and_what_came_before(tmp_path: Path) -> Non
     script: {worker: [{code: print(1)}]}
 """
     text = failure_text(run_one(load(tmp_path, short)[0], "docs"))
-    assert "the run failed: ScriptExhausted: job 'main' (agent 'worker', turn 2, attempt 1) asked for" in text
+    assert text.startswith(
+        "the run failed: ScriptExhausted: job 'main' (agent 'worker', turn 2, attempt 1) asked for"
+    )
     assert "add a reply to script 'worker'" in text
     assert "what happened in job main:" in text
     assert "console    1" in text
     assert "Traceback" not in text
+
+
+def test_a_run_with_one_job_is_told_once_up_to_the_first_difference(tmp_path: Path) -> None:
+    expect = "{llm_calls: 2, claims_leaked: 1, usage: {bytes_sent: 0}, jobs: {main: {turns: 4}}}"
+    text = failure_text(claims(tmp_path, expect))
+    assert text.startswith("llm_calls: expected 2, got 5\n")
+    assert text.count("what happened in") == 1
+    assert "  what happened in job main up to the first difference:\n" in text
+    assert text.count("print(n)") == 1
+    assert "undefined" not in text
+
+
+def test_a_long_difference_that_comes_first_follows_its_line(tmp_path: Path) -> None:
+    text = failure_text(claims(tmp_path, "{jobs: {main: {console: ['0']}}}"))
+    assert text.startswith("jobs.main.console: differs\n  --- expected\n  +++ actual\n")
+
+
+TWO_JOBS = """\
+  - id: two
+    title: Two jobs
+    agents: {worker: {}}
+    jobs: {a: {message: go on}, b: {message: and you}}
+    script: {worker: [{code: exit(1), repeat: forever}]}
+"""
+
+
+def transcripts_of(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if "what happened in" in line]
+
+
+def test_each_of_several_jobs_is_told_by_itself(tmp_path: Path) -> None:
+    (scenario,) = load(tmp_path, TWO_JOBS + "    expect: {jobs: {a: {exit: 2}, b: {exit: 3, turns: 0}}}\n")
+    assert transcripts_of(failure_text(run_one(scenario, "docs"))) == [
+        "what happened in job a:",
+        "what happened in job b up to the first difference:",
+    ]
+
+
+def test_a_mismatch_of_a_run_with_several_jobs_shows_all_of_them_once(tmp_path: Path) -> None:
+    (scenario,) = load(tmp_path, TWO_JOBS + "    expect: {claims_leaked: 1, jobs: {a: {exit: 2}}}\n")
+    text = failure_text(run_one(scenario, "docs"))
+    assert transcripts_of(text) == ["what happened in the run:"]
+    assert text.count("go on") == text.count("and you") == 1
+
+
+def test_a_job_that_never_was_shows_what_was_instead(tmp_path: Path) -> None:
+    text = failure_text(claims(tmp_path, "{jobs: {job-7: {turns: 1}}}"))
+    assert transcripts_of(text) == ["what happened in job main:"]
 
 
 def test_a_long_transcript_keeps_what_is_nearest_to_the_difference(tmp_path: Path) -> None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from statek_sim.errors import BadInput
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.result import Mismatch
-from statek_sim.suite.run import builtin_suites, chosen, located_preset, run_one, run_suite
+from statek_sim.suite.run import (
+    builtin_suites,
+    chosen,
+    located_preset,
+    nothing_chosen,
+    run_one,
+    run_suite,
+)
 from tests.unit.suite_samples import load
 
 TEXT = """\
@@ -65,6 +73,24 @@ def test_a_tag_selects_scenarios_that_have_one_of_them(scenarios: tuple[Scenario
 def test_an_unknown_profile_is_bad_input(scenarios: tuple[Scenario, ...], name: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         chosen(scenarios, profiles=[name])
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ({"select": "turns-one-ovr"}, ". Did you mean 'turns-one-over'?"),
+        ({"select": "samples/othr"}, ". Did you mean 'samples/other'?"),
+        ({"select": "zzz"}, ""),
+        ({"select": "turns"}, ""),
+        ({"tags": ["slwo"]}, ". Did you mean 'slow'?"),
+        ({"tags": ["slow"]}, ""),
+    ],
+)
+def test_a_wish_that_nothing_fits_gets_a_suggestion(
+    scenarios: tuple[Scenario, ...], asked: dict[str, Any], hint: str
+) -> None:
+    said = nothing_chosen(scenarios, **asked)
+    assert said == f"no scenario to run: none of 3 fits what was asked for{hint}"
 
 
 def test_a_suite_yields_results_in_that_order(scenarios: tuple[Scenario, ...]) -> None:

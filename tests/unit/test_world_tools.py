@@ -4,7 +4,9 @@ import pytest
 
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.runtime import error_handlers, futures, subtasks, task, tools
+from statek_sim.runtime.builtin_tools import get_all, get_any
 from statek_sim.runtime.context import get_current_job
+from statek_sim.tool_names import BUILT_IN_TOOLS
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem, WorkQueue
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
@@ -41,6 +43,12 @@ def test_every_listed_tool_exists_under_its_name_and_says_what_it_does(built_in:
     for name in built_in:
         assert built_in[name].__name__ == name
         assert built_in[name].__doc__
+
+
+def test_scenarios_know_exactly_the_tools_that_there_are(built_in: WorldTools) -> None:
+    given = [function.__name__ for function in (get_any, get_all)]
+    assert [*given, *built_in] == list(BUILT_IN_TOOLS)
+    assert [built_in[name].__name__ for name in BUILT_IN_TOOLS[len(given) :]] == list(built_in)
 
 
 def test_claims_go_to_the_first_ready_item_and_then_there_are_none(

@@ -1,0 +1,54 @@
+"""The process that has `statek`: it imports the package once and runs every scenario in a fork of its own.
+
+So scenarios share no cache, no registry and no store, and one that hangs or dies takes nothing with it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+import tempfile
+
+from statek_sim.backends.installed.wire import Line, Message
+
+
+def main() -> None:
+    """Greet, then run what is asked for until the other side is gone."""
+    line = Line.of_this_process()
+    try:
+        # Importing it takes long and may fail: the other side is told which.
+        from statek_sim.backends.installed.stage import perform  # noqa: PLC0415
+    except ImportError as error:
+        line.send({"failed": f"{type(error).__name__}: {error}"})
+        return
+    line.send({"statek": importlib.metadata.version("statek"), "python": platform.python_version()})
+    while (order := line.receive()) is not None:
+        folder = tempfile.mkdtemp(prefix="statek-")
+        child = os.fork()
+        if child == 0:
+            os._exit(_act(line, order, folder, perform))
+        _, status = os.waitpid(child, 0)
+        shutil.rmtree(folder, ignore_errors=True)
+        line.send({"ended": os.waitstatus_to_exitcode(status)})
+
+
+def _act(line: Line, order: Message, folder: str, perform: object) -> int:
+    """Run one scenario in this fork and return the exit code."""
+    os.chdir(folder)
+    line.send({"pid": os.getpid()})
+    try:
+        line.send({"facts": perform(line, order, folder)})  # type: ignore[operator]  # imported late
+    except BaseException as error:  # noqa: BLE001  # the other side reports it
+        import traceback  # noqa: PLC0415
+
+        traceback.print_exc(file=sys.stderr)
+        line.send({"broken": f"{type(error).__name__}: {error}"})
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    main()

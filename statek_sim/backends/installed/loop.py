@@ -1,0 +1,191 @@
+"""STATEK's worker loop in virtual time: its own `job_worker` per step, its own review of waiting jobs per pass.
+
+The loop of the package sleeps for real and takes jobs in the store's order, which is nobody's promise; here a round
+of one step per runnable job, first come, first served (behaviour 10).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from statek.executors.job import JobStatus
+from statek.executors.utils import job_worker, unsuspend_jobs
+
+from statek_sim.backends.installed.virtual_time import STEP, VirtualTime, let_others_run
+
+PASS_SECONDS: Final = 0.3
+"""Seconds between two looks at a job that waits in warmup, before 1.3.2 (as in the reference runtime)."""
+
+MOST_STEPS: Final = 20_000
+"""Steps of one job; more mean that it never comes to rest (as in the reference runtime)."""
+
+MOST_ESCAPES: Final = 25
+"""Steps in a row that end in an exception which STATEK's worker lets through; more mean that it never ends."""
+
+_RUNNABLE: Final = (JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED)
+
+
+class Interrupted(BaseException):
+    """The run cannot go on: the script does not fit, or the job never comes to rest."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+class WorkerLoop:
+    """Runs the jobs that `known()` names, in order of creation, until nothing is left to do."""
+
+    def __init__(
+        self,
+        time: VirtualTime,
+        known: Callable[[], dict[str, Any]],
+        *,
+        max_concurrency: int,
+        dormant: bool,
+        order: str,
+        seed: int,
+    ) -> None:
+        self._time = time
+        self._known = known
+        self._most = max_concurrency
+        self._dormant = dormant
+        self._order = order
+        self._random = random.Random(seed)
+        self._queue: list[str] = []
+        self._ties: dict[str, float] = {}
+        self._round: list[str] = []
+        self._flying: dict[str, asyncio.Task[None]] = {}
+        self._waiting: list[str] = []
+        self._busy: set[str] = set()
+        self._escapes: dict[str, int] = {}
+        self.steps: dict[str, int] = {}
+        self.before_step: Callable[[str], None] = lambda _name: None
+        self.died: str | None = None
+
+    async def run(self, until: float) -> bool:
+        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
+        while True:
+            if await self._step() or self._begin_pass():
+                continue
+            when = self._time.next_at
+            if when is None:
+                return True
+            if when > until:
+                return False
+            self._time.do_next()
+            await self._settle()
+
+    # -- what may run ----------------------------------------------------------------------------------------------
+
+    def offer(self, *, last: str | None = None) -> None:
+        """Queue every job that became able to run; the one whose step just ended comes last."""
+        jobs = self._known()
+        waited = [name for name in self._waiting if name in jobs]
+        for name in sorted((*waited, *(n for n in jobs if n not in waited)), key=lambda name: name == last):
+            self._offer(name, jobs[name])
+        self._waiting = [
+            *(name for name in self._waiting if self._waits(jobs[name])),
+            *(name for name in jobs if name not in self._waiting and self._waits(jobs[name])),
+        ]
+
+    def _offer(self, name: str, job: Any) -> None:
+        held = name in self._queue or name in self._round or name in self._flying or name in self._busy
+        if not held and self.died is None and self._can_run(job):
+            self._queue.append(name)
+            self._ties[name] = self._tie(name)
+
+    def _tie(self, name: str) -> float:
+        """Return a job's place in the next round, drawn as the reference runtime draws it."""
+        if self._order == "newest":
+            return -list(self._known()).index(name)
+        return self._random.random() if self._order == "shuffled" else 0.0
+
+    def _can_run(self, job: Any) -> bool:
+        return job.status in _RUNNABLE and not (self._dormant and self._waits(job))
+
+    @staticmethod
+    def _waits(job: Any) -> bool:
+        return job.awaited_result is not None and job.status in (JobStatus.SUSPENDED, JobStatus.WARMING_UP)
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    async def _step(self) -> bool:
+        """Begin the next step of this round; return whether there was one."""
+        if self.died is not None or not self._round or len(self._flying) >= self._most:
+            return False
+        name = self._round.pop(0)
+        job = self._known()[name]
+        if not self._can_run(job):
+            return True
+        self.steps[name] = self.steps.get(name, 0) + 1
+        if self.steps[name] > MOST_STEPS:
+            raise Interrupted("RunawayJob", f"job {name!r} wants step {self.steps[name]}")
+        self.before_step(name)
+        self._flying[name] = asyncio.ensure_future(job_worker(asyncio.Semaphore(1), job))
+        await self._settle()
+        return True
+
+    def _begin_pass(self) -> bool:
+        """Let STATEK review its waiting jobs and open the next round if it has jobs."""
+        if self.died is not None:
+            return False
+        try:
+            unsuspend_jobs()
+        except Exception as error:  # noqa: BLE001  # a condition: the user's code
+            self._die(f"the worker loop died of {type(error).__name__}: {error}")
+            return False
+        self.offer()
+        if not self._queue or len(self._flying) >= self._most:
+            return False
+        self._round, self._queue = sorted(self._queue, key=self._ties.__getitem__), []
+        return True
+
+    async def _settle(self) -> None:
+        """Let tasks run until they wait for time to pass, and take in those that ended."""
+        await let_others_run()
+        for name in [name for name, task in self._flying.items() if task.done()]:
+            task = self._flying.pop(name)
+            self._look_at(name, task.exception())
+            job = self._known()[name]
+            if not self._dormant and job.status == JobStatus.WARMING_UP and self._waits(job):
+                self._look_again(name)
+            self.offer(last=name)
+        self.offer()
+
+    def _look_at(self, name: str, escaped: BaseException | None) -> None:
+        if escaped is None:
+            self._escapes[name] = 0
+            return
+        if isinstance(escaped, Interrupted):
+            raise escaped
+        self._escapes[name] = self._escapes.get(name, 0) + 1
+        if self._escapes[name] > MOST_ESCAPES:
+            told = f"{type(escaped).__name__}: {escaped}"
+            raise Interrupted("Livelock", f"job {name!r} repeats the same step forever: {told}")
+
+    def _look_again(self, name: str) -> None:
+        self._busy.add(name)
+
+        def again() -> None:
+            self._busy.discard(name)
+            self.offer()
+
+        self._time.at(self._time.now + PASS_SECONDS, again, priority=STEP)
+
+    def _die(self, reason: str) -> None:
+        self.died = reason
+        for task in self._flying.values():
+            task.cancel()
+        self._flying.clear()
+        self._queue.clear()
+        self._round.clear()
+
+
+def waiting_names(jobs: dict[str, Any]) -> Iterable[str]:
+    """Return the names of jobs that wait for a future."""
+    return (name for name, job in jobs.items() if WorkerLoop._waits(job))

@@ -1,0 +1,273 @@
+"""The other interpreter, which has `statek`: starting it, and answering the requests of the scenarios it runs."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+from statek_sim.backends.installed.wire import Line, Message
+from statek_sim.backends.reference import measured
+from statek_sim.backends.setup import harness_for, script_of, settings_of
+from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout, StatekSimError
+from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.semantics import profile_named
+
+DEADLINE: Final = 60.0
+"""Real seconds that one scenario may take over there before its process is killed."""
+
+_ROOT: Final = Path(__file__).resolve().parents[3]
+_START: Final = (
+    "import runpy, sys; sys.path.extend({paths!r}); "
+    "runpy.run_module('statek_sim.backends.installed', run_name='__main__')"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A scenario ran to its end; `facts` are named as in `backends.record`."""
+
+    facts: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A scenario did not come back: it hung, or its process died."""
+
+    reason: str
+
+
+def profile_of(version: str) -> Profile | None:
+    """Return the behaviour profile of a STATEK version, None for one that has none."""
+    known: dict[str, Profile] = {"1.2": "1.2", "1.4": "1.4"}
+    return known.get(".".join(version.split(".")[:2]))
+
+
+class Peer:
+    """A running interpreter with `statek`. Use it as a context manager."""
+
+    def __init__(self, python: str, *, deadline: float = DEADLINE) -> None:
+        self.interpreter = python
+        # It starts in a folder of its own; a virtual environment's interpreter must not be resolved further.
+        self._path = os.path.abspath(python) if os.sep in python else python
+        self._deadline = deadline
+        self._folder = tempfile.TemporaryDirectory(prefix="statek-sim-")
+        try:
+            self._process = self._spawn()
+        except OSError as error:
+            self._folder.cleanup()
+            raise BadInput(f"{python}: cannot be started: {error.strerror}") from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._line = Line(
+            cast("Any", self._process.stdout),  # unbuffered pipes are raw files
+            cast("Any", self._process.stdin),
+        )
+        try:
+            hello = self._line.receive() or {"failed": "it ended at once"}
+        except ValueError:
+            hello = {"failed": "it is no Python interpreter"}
+        if "statek" not in hello:
+            self.close()
+            raise BadInput(
+                f"{python}: cannot run statek: {hello.get('failed')}; install it there with: "
+                f"{python} -m pip install 'statek[dbzero]'"
+            )
+        self.version = str(hello["statek"])
+        self.python_version = str(hello["python"])
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        code = _START.format(paths=[str(_ROOT), os.getcwd()])
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": self._folder.name,
+            "TMPDIR": self._folder.name,
+            "LANG": "C.UTF-8",
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        return subprocess.Popen(
+            [self._path, "-P", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd=self._folder.name,
+            env=environment,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the interpreter."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
+
+    # -- scenarios -------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        scenario: Scenario,
+        profile: str,
+        *,
+        preset: str | None = None,
+        seed: int | None = None,
+        tokenizers: TokenizerRegistry | None = None,
+    ) -> Ran | Lost:
+        """Run one scenario with the limits and settings it has under `profile`.
+
+        `preset` and `seed` replace the scenario's own. A scenario that does not come back is tried once more: only
+        what happens again is STATEK's doing, and not that of a machine with too much to do.
+        """
+        order = _order(scenario, profile, preset, seed)
+        outcome = self._try(scenario, order, tokenizers)
+        return outcome if isinstance(outcome, Ran) else self._try(scenario, order, tokenizers)
+
+    def _try(self, scenario: Scenario, order: Message, tokenizers: TokenizerRegistry | None) -> Ran | Lost:
+        llm = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
+        self._line.send(order)
+        deadline = _Deadline(self._deadline)
+        outcome: Ran | Lost | None = None
+        while (message := self._line.receive()) is not None:
+            if "pid" in message:
+                deadline.watch(cast("int", message["pid"]))
+            elif "request" in message:
+                self._line.send(_answer(llm, message))
+            elif "facts" in message:
+                outcome = Ran(_finished(cast("Message", message["facts"]), llm))
+            elif "broken" in message:
+                outcome = Lost(f"broken: {message['broken']}")
+            elif "ended" in message:
+                deadline.lift()
+                if deadline.passed:
+                    return Lost(f"hangs: killed after {self._deadline:g} s")
+                return outcome or Lost(f"its process died with {_exit(cast('int', message['ended']))}")
+        raise BadInput(f"{self.interpreter}: the interpreter with statek {self.version} died")
+
+
+def profile_of_peer(peer: Peer) -> Profile:
+    """Return the behaviour profile of an interpreter's STATEK; a version without one is BadInput."""
+    profile = profile_of(peer.version)
+    if profile is None:
+        raise BadInput(
+            f"{peer.interpreter}: statek {peer.version} has no behaviour profile; expected 1.2.x or 1.4.x"
+        )
+    return profile
+
+
+class _Deadline:
+    """Kills a process that takes too long."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._timer: threading.Timer | None = None
+        self.passed = False
+
+    def watch(self, pid: int) -> None:
+        """Begin to count for this process."""
+        self._timer = threading.Timer(self._seconds, self._kill, (pid,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _kill(self, pid: int) -> None:
+        self.passed = True
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def lift(self) -> None:
+        """Stop counting: the process has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _order(scenario: Scenario, profile: str, preset: str | None, seed: int | None) -> Message:
+    settings = settings_of(scenario, preset=preset)
+    behaviour = profile_named(profile)
+    harness = harness_for(scenario.limits, settings, behaviour)
+    placed = {"suite", "path", "line", "file_digest", "expect", "expect_in", "jobs"}
+    jobs: Message = {
+        name: job.model_dump(mode="json", exclude_unset=True) for name, job in scenario.jobs.items()
+    }
+    return {
+        "scenario": {
+            **scenario.model_dump(mode="json", exclude_unset=True, exclude=placed),
+            "jobs": jobs,
+            "seed": scenario.seed if seed is None else seed,
+        },
+        "dormant": behaviour.waiting_job_is_dormant,
+        "settings": settings.model_dump(mode="json", exclude_unset=True),
+        "limits": {
+            name: getattr(harness, name)
+            for name in (
+                "max_turns",
+                "max_exceptions",
+                "max_consecutive_exceptions",
+                "max_token_usage",
+                "limit_extension_per_completion",
+            )
+        },
+    }
+
+
+def _answer(llm: ScriptedLLM, message: Message) -> Message:
+    """Answer one request as the script says; a script that does not fit ends the run."""
+    body: Any = message["request"]
+    request = ChatRequest(
+        job_id=str(message["job"]),
+        role=str(message["role"]),
+        turn=cast("int", message["turn"]),
+        attempt=cast("int", message["attempt"]),
+        at=cast("float", message["at"]),
+        model=body["model"],
+        messages=tuple(body["messages"]),
+        tools=tuple(body.get("tools") or ()),
+        temperature=body.get("temperature"),
+        bytes_sent=cast("int", message["bytes_sent"]),
+        chat_style=cast("Any", message["style"]),  # STATEK's names are ours
+    )
+    try:
+        reply = llm.complete(request)
+    except ProviderHTTPError as failure:
+        return {"status": failure.status, "latency": failure.latency}
+    except ProviderTimeout as failure:
+        return {"timeout": True, "latency": failure.latency}
+    except StatekSimError as failure:
+        return {"abort": {"type": type(failure).__name__, "message": str(failure)}}
+    return {"body": base64.b64encode(reply.body).decode(), "latency": reply.latency}
+
+
+def _finished(facts: Message, llm: ScriptedLLM) -> Message:
+    """Replies that nobody asked for are an error of the run, as on the reference runtime."""
+    if facts["error"] is None:
+        try:
+            llm.check_finished()
+        except StatekSimError as failure:
+            facts["error"] = {"type": type(failure).__name__, "message": str(failure)}
+    return facts
+
+
+def _exit(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name

@@ -1,0 +1,136 @@
+"""The objects of the built-in world as STATEK's store can keep them: by name; what a name stands for is in `LIVE`.
+
+The classes have the names of the reference runtime's, which agents see in texts and errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import dbzero
+from statek import future
+
+from statek_sim.world import events, queue
+
+
+class Live:
+    """What the names stand for, in this process."""
+
+    def __init__(self) -> None:
+        self.queue = queue.WorkQueue()
+        self.events = events.ExternalEvents()
+
+
+LIVE: Final = Live()
+
+
+@dbzero.memo
+class QueueOwner:
+    """A worker's identity."""
+
+    def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
+        self.id = id
+
+
+@dbzero.memo
+class WorkItem:
+    """A work item by its id."""
+
+    def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
+        self.id = id
+
+    @property
+    def status(self) -> queue.ItemStatus:
+        """Where the item is."""
+        return LIVE.queue.items[self.id].status
+
+    @property
+    def owner_id(self) -> str | None:
+        """Who holds it."""
+        return LIVE.queue.items[self.id].owner_id
+
+    @property
+    def error_message(self) -> str | None:
+        """Why it failed."""
+        return LIVE.queue.items[self.id].error_message
+
+    def held_by(self, owner: Any) -> bool:
+        """Return whether `owner` holds the claim."""
+        return LIVE.queue.items[self.id].held_by(owner)
+
+    def __llm_repr__(self) -> str:
+        return LIVE.queue.items[self.id].__llm_repr__()
+
+
+@dbzero.memo
+class ExternalEvent:
+    """An external event by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def is_ready(self) -> bool:
+        """Return whether the value is there; a broken event raises."""
+        return LIVE.events[self.name].is_ready()
+
+    @property
+    def value(self) -> object:
+        """The value it was resolved with."""
+        return LIVE.events[self.name].value
+
+
+@dbzero.memo
+class FutureResult(future.FutureResult):
+    """A future of the world's tools. It needs no dependencies: STATEK asks its condition."""
+
+    def __init__(self, deps: object, state_num: int) -> None:
+        super().__init__(deps=None, state_num=state_num)
+
+
+class Queue:
+    """The work queue as tools use it: stored items go in and out."""
+
+    def __init__(self) -> None:
+        self._stored: dict[str, Any] = {}
+
+    @property
+    def items(self) -> dict[str, Any]:
+        """The stored items by id."""
+        return {name: self._item(name) for name in LIVE.queue.items}
+
+    def _item(self, name: str) -> Any:
+        if name not in self._stored:
+            self._stored[name] = WorkItem(name)
+        return self._stored[name]
+
+    def add(self, item: queue.WorkItem) -> None:
+        """Add an item."""
+        LIVE.queue.add(item)
+
+    def ready(self) -> int:
+        """Return how many items can be claimed."""
+        return LIVE.queue.ready()
+
+    def claim_next(self, owner: Any) -> Any:
+        """Give the first ready item to `owner`."""
+        item = LIVE.queue.claim_next(owner)
+        return None if item is None else self._item(item.id)
+
+    def complete(self, item: Any) -> None:
+        """Finish a claimed item."""
+        LIVE.queue.complete(LIVE.queue.items[item.id])
+
+    def mark_error(self, item: Any, message: str) -> None:
+        """Mark an item as failed."""
+        LIVE.queue.mark_error(LIVE.queue.items[item.id], message)
+
+    def release(self, item: Any) -> None:
+        """Give a claim back."""
+        LIVE.queue.release(LIVE.queue.items[item.id])
+
+
+class Events:
+    """The external events as tools use them."""
+
+    def __getitem__(self, name: str) -> Any:
+        return ExternalEvent(LIVE.events[name].name)

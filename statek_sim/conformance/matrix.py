@@ -1,0 +1,152 @@
+"""Every scenario on the reference runtime and on real versions of STATEK, and how they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from statek_sim.backends.installed.peer import Lost, Peer, Ran, profile_of_peer
+from statek_sim.backends.installed.support import contained, unsupported
+from statek_sim.backends.reference import run_scenario
+from statek_sim.conformance.compare import Difference, differences
+from statek_sim.conformance.declared import Declarations
+from statek_sim.conformance.facts import reference_facts
+from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.values import JSON
+
+ReferenceFacts = Mapping[tuple[str, Profile], dict[str, JSON] | str]
+"""What the reference runtime did, or why it cannot be compared."""
+
+
+class Verdict(StrEnum):
+    """How one scenario does on one version."""
+
+    AGREE = "agree"
+    DECLARED = "declared"
+    DIFFERS = "differs"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One scenario on one version.
+
+    `differences` are those that count: undeclared ones, or the declared ones of a scenario that has no other.
+    `stale` are declared fields that agree. `reason` says why there is nothing to compare, or what was declared.
+    """
+
+    scenario: str
+    verdict: Verdict
+    differences: tuple[Difference, ...] = ()
+    stale: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionMatrix:
+    """All scenarios on one version of STATEK."""
+
+    version: str
+    profile: Profile
+    python: str
+    rows: tuple[Row, ...]
+
+    def count(self, verdict: Verdict) -> int:
+        """Return how many scenarios have this verdict."""
+        return sum(row.verdict is verdict for row in self.rows)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something differs undeclared, or a declaration no longer holds."""
+        return any(row.verdict is Verdict.DIFFERS or row.stale for row in self.rows)
+
+
+def run_matrix(
+    pythons: Sequence[str], scenarios: Sequence[Scenario], declarations: Declarations
+) -> tuple[VersionMatrix, ...]:
+    """Compare `scenarios` on the STATEK of every interpreter in `pythons`; interpreters work side by side.
+
+    Raises BadInput for an interpreter without STATEK, or with a version that no behaviour profile describes.
+    """
+    peers = [Peer(python) for python in pythons]
+    try:
+        profiles = [profile_of_peer(peer) for peer in peers]
+        # First, and one at a time: a run of the reference runtime has its process to itself.
+        reference = _reference(scenarios, set(profiles))
+        with ThreadPoolExecutor(max_workers=max(1, len(peers))) as pool:
+            running = [
+                pool.submit(_version, peer, profile, scenarios, reference, declarations)
+                for peer, profile in zip(peers, profiles, strict=True)
+            ]
+            return tuple(future.result() for future in running)
+    finally:
+        for peer in peers:
+            peer.close()
+
+
+def _reference(scenarios: Iterable[Scenario], profiles: set[Profile]) -> ReferenceFacts:
+    return {
+        (scenario.id, profile): unsupported(scenario) or _facts(scenario, profile)
+        for scenario in scenarios
+        for profile in scenario.profiles
+        if profile in profiles
+    }
+
+
+def _facts(scenario: Scenario, profile: Profile) -> dict[str, JSON] | str:
+    record = run_scenario(scenario, profile)
+    return contained(record) or reference_facts(record)
+
+
+def _version(
+    peer: Peer,
+    profile: Profile,
+    scenarios: Iterable[Scenario],
+    reference: ReferenceFacts,
+    declarations: Declarations,
+) -> VersionMatrix:
+    rows = tuple(
+        _row(scenario, peer, profile, reference, declarations)
+        for scenario in scenarios
+        if profile in scenario.profiles
+    )
+    return VersionMatrix(version=peer.version, profile=profile, python=peer.python_version, rows=rows)
+
+
+def _row(
+    scenario: Scenario, peer: Peer, profile: Profile, reference: ReferenceFacts, declarations: Declarations
+) -> Row:
+    ours = reference[scenario.id, profile]
+    if isinstance(ours, str):
+        return Row(scenario=scenario.id, verdict=Verdict.UNSUPPORTED, reason=ours)
+    found = compared(ours, peer.run(scenario, profile))
+    return judged(scenario.id, found, declarations.of(scenario.id, peer.version))
+
+
+def compared(reference: dict[str, JSON], outcome: Ran | Lost) -> tuple[Difference, ...]:
+    """Return what differs; a run that did not come back differs in its `error`."""
+    if isinstance(outcome, Lost):
+        return (Difference("error", reference.get("error"), outcome.reason),)
+    return differences(reference, outcome.facts)
+
+
+def judged(scenario: str, found: tuple[Difference, ...], declared: Mapping[str, Any]) -> Row:
+    """Return the verdict on one scenario: `declared` maps the fields that may differ to their declarations."""
+    differing = {difference.field for difference in found}
+    stale = tuple(field for field in declared if field not in differing)
+    undeclared = tuple(difference for difference in found if difference.field not in declared)
+    if undeclared:
+        return Row(scenario=scenario, verdict=Verdict.DIFFERS, differences=undeclared, stale=stale)
+    if not found:
+        return Row(scenario=scenario, verdict=Verdict.AGREE, stale=stale)
+    reasons = dict.fromkeys(declared[difference.field].reason for difference in found)
+    return Row(
+        scenario=scenario,
+        verdict=Verdict.DECLARED,
+        differences=found,
+        stale=stale,
+        reason="; ".join(reasons),
+    )

@@ -1,0 +1,56 @@
+"""Machine-dependent text, made the same by rule: ids of jobs, frames of tracebacks, addresses."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from statek_sim.values import JSON
+
+_CRASHED_JOB: Final = re.compile(r"\bJob \S+ failed with error: ")
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+# In prompts, lines of the console may begin with `> `.
+_QUOTE: Final = r"(?:> )?"
+_HEAD: Final = r"Traceback \(most recent call last\):\n"
+# The frames of a traceback are indented by two spaces at least; what follows them is the exception.
+_FRAMES: Final = re.compile(rf"({_HEAD})(?:{_QUOTE}  .*\n|{_QUOTE}\n)*({_QUOTE})(?:\w+\.)*(\w*)")
+# A chain of exceptions is told oldest first, and the last one is the one that counts.
+_CHAIN: Final = re.compile(
+    rf"{_HEAD}(?:(?!{_QUOTE}Traceback \().*\n)*?{_QUOTE}\n{_QUOTE}"
+    r"(?:During handling of the above exception, another exception occurred|"
+    r"The above exception was the direct cause of the following exception)"
+    rf":\n{_QUOTE}\n{_QUOTE}(?=Traceback \()"
+)
+# What our provider raises stands for what STATEK's HTTP client does.
+_STAND_INS: Final = {"ProviderHTTPError": "HTTPStatusError", "ProviderTimeout": "ReadTimeout"}
+# A future shows its private fields. No agent ever sees this text: printing a future waits for it.
+_FUTURE: Final = re.compile(r"^(\w+)\(deps=.*\)$", re.DOTALL)
+# A job shows its private fields and when it was created.
+_JOB: Final = re.compile(r"^Job\(created_at=.*\)$", re.DOTALL)
+
+
+def normal_text(text: str) -> str:
+    """Return `text` without what differs from machine to machine."""
+    if "Job " in text:
+        text = _CRASHED_JOB.sub("Job (id) failed with error: ", text)
+    if "Traceback (" in text:
+        text = _FRAMES.sub(_without_frames, _CHAIN.sub("", text))
+    return _ADDRESS.sub("", text) if " at 0x" in text else text
+
+
+def _without_frames(found: re.Match[str]) -> str:
+    return found[1] + found[2] + _STAND_INS.get(found[3], found[3])
+
+
+def normal_local(value: JSON) -> JSON:
+    """Return a local's value without what no agent can see."""
+    return _JOB.sub("<Object>", _FUTURE.sub(r"\1(a future)", value)) if isinstance(value, str) else value
+
+
+def normal(value: JSON) -> JSON:
+    """Return `value` with every text in it made normal."""
+    if isinstance(value, str):
+        return normal_text(value)
+    if isinstance(value, list):
+        return [normal(item) for item in value]
+    return {key: normal(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,106 @@
+"""The matrix in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from statek_sim.conformance.compare import Difference
+from statek_sim.conformance.declared import Declarations
+from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix
+from statek_sim.values import JSON
+
+_LONGEST: Final = 600
+"""Characters of a value that are shown."""
+
+
+def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
+    """Yield what does not simply agree, version by version, then the numbers."""
+    for matrix in matrices:
+        for row in matrix.rows:
+            yield from _row_lines(matrix.version, row)
+    for matrix in matrices:
+        counts = ", ".join(f"{matrix.count(verdict)} {verdict}" for verdict in Verdict)
+        yield (
+            f"statek {matrix.version} (profile {matrix.profile}, Python {matrix.python}): "
+            f"{len(matrix.rows)} scenarios: {counts}"
+        )
+
+
+def _row_lines(version: str, row: Row) -> Iterator[str]:
+    name = f"{row.scenario} on {version}"
+    match row.verdict:
+        case Verdict.UNSUPPORTED | Verdict.DECLARED:
+            yield f"{name}: {row.verdict}: {row.reason}"
+        case Verdict.DIFFERS:
+            first, *more = row.differences
+            yield f"{name}: differs in {first.field}"
+            yield from _values(first)
+            if more:
+                yield f"    also: {', '.join(difference.field for difference in more)}"
+    for field in row.stale:
+        yield f"{name}: declared to differ in {field}, but it agrees"
+
+
+def _values(difference: Difference) -> Iterator[str]:
+    ours, theirs = _shown(difference.reference), _shown(difference.installed)
+    start = _common_start(ours, theirs)
+    yield f"    reference: {_cut(ours, start)}"
+    yield f"    installed: {_cut(theirs, start)}"
+
+
+def _shown(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _common_start(left: str, right: str) -> int:
+    """Return how much both have in common, less what is needed to see where they part."""
+    same = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
+    return max(0, same - 80)
+
+
+def _cut(text: str, start: int) -> str:
+    shown = text[start : start + _LONGEST]
+    return ("..." if start else "") + shown + ("..." if start + _LONGEST < len(text) else "")
+
+
+def unknown_declarations(
+    declarations: Declarations, scenarios: Iterable[str], matrices: Sequence[VersionMatrix]
+) -> Iterator[str]:
+    """Yield declarations that nothing was compared with: of scenarios that do not exist or did not run."""
+    known = set(scenarios)
+    ran = {
+        (row.scenario, matrix.version)
+        for matrix in matrices
+        for row in matrix.rows
+        if row.verdict is not Verdict.UNSUPPORTED
+    }
+    versions = {matrix.version for matrix in matrices}
+    for declaration in declarations.all:
+        if declaration.scenario not in known:
+            yield f"line {declaration.line}: no scenario has the id {declaration.scenario!r}"
+            continue
+        for version in declaration.versions:
+            if version in versions and (declaration.scenario, version) not in ran:
+                yield f"line {declaration.line}: {declaration.scenario} was not run on {version}"
+
+
+def matrix_json(matrices: Sequence[VersionMatrix]) -> dict[str, JSON]:
+    """Return the numbers per version; `unsupported` names the scenarios that were not compared, with the reason."""
+    return {
+        "versions": {
+            matrix.version: {
+                "scenarios": len(matrix.rows),
+                "agree": matrix.count(Verdict.AGREE),
+                "declared": matrix.count(Verdict.DECLARED),
+                "differ": matrix.count(Verdict.DIFFERS),
+                "random_examples": 0,
+                "random_differ": 0,
+                "unsupported": {
+                    row.scenario: row.reason for row in matrix.rows if row.verdict is Verdict.UNSUPPORTED
+                },
+            }
+            for matrix in matrices
+        }
+    }

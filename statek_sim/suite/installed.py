@@ -1,0 +1,59 @@
+"""Running scenarios on the real package, and comparing them with what they expect."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from statek_sim.backends.installed.peer import Peer
+from statek_sim.backends.installed.record import installed_record
+from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.scenario.expect import Expect
+from statek_sim.scenario.merge import expectations_for
+from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.suite.expectations import compare
+from statek_sim.suite.result import ScenarioResult
+
+_OF_A_RUN: Final = ("events", "digest")
+_OF_A_JOB: Final = ("stop", "tool_calls")
+_OF_USAGE: Final = ("measured_tokens", "measured_prompt", "measured_completion", "tokenizer")
+
+
+def run_one_installed(
+    peer: Peer,
+    scenario: Scenario,
+    profile: Profile,
+    *,
+    preset: str | None = None,
+    seed: int | None = None,
+    tokenizers: TokenizerRegistry | None = None,
+) -> ScenarioResult:
+    """Run one scenario on `peer`'s STATEK and compare what can be compared there."""
+    started = time.perf_counter()
+    outcome = peer.run(scenario, profile, preset=preset, seed=seed, tokenizers=tokenizers)
+    record = installed_record(scenario, profile, outcome, seed=scenario.seed if seed is None else seed)
+    return ScenarioResult(
+        scenario=scenario,
+        profile=profile,
+        record=record,
+        mismatches=compare(record, answerable(expectations_for(scenario, profile))),
+        seconds=time.perf_counter() - started,
+        preset=preset,
+    )
+
+
+def answerable(expect: Expect) -> Expect:
+    """Return the expectations without those that only the reference runtime's trace and tokenizers can answer."""
+    said: dict[str, Any] = expect.model_dump(exclude_unset=True)
+    _drop(said, _OF_A_RUN)
+    _drop(said.get("usage"), _OF_USAGE)
+    for job in said.get("jobs", {}).values():
+        _drop(job, _OF_A_JOB)
+        _drop(job.get("usage"), _OF_USAGE)
+    return Expect.model_validate(said)
+
+
+def _drop(said: dict[str, Any] | None, keys: tuple[str, ...]) -> None:
+    for key in keys:
+        if said is not None:
+            said.pop(key, None)

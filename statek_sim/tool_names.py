@@ -1,0 +1,58 @@
+"""Names of the tools that scenarios may use without importing them.
+
+`statek_sim.world.tools` makes the tools, `statek_sim.scenario.check` knows whether a name is one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CLAIM_TOOLS: Final = (
+    "fetch_next_item",
+    "claim_or_release",
+    "claim_unguarded",
+    "claim_with_failing_cleanup",
+    "claim_without_cleanup",
+    "fetch_status",
+    "wait_for_next_item",
+)
+"""Claims on the work queue, and what becomes of them when a job fails."""
+
+ITEM_TOOLS: Final = ("process_item", "add_item", "item_status")
+"""Work on items of the queue."""
+
+WAITING_TOOLS: Final = ("wait_for", "wait_for_pair", "wait_for_any", "wait_for_all", "is_waiting")
+"""Futures of the world."""
+
+PLAIN_TOOLS: Final = (
+    "note",
+    "echo",
+    "say",
+    "fail",
+    "note_and_refuse",
+    "slow_echo",
+    "read_clock",
+    "reset_everything",
+    "read_records",
+)
+"""Tools that need nothing but the ledger and the clock."""
+
+FRAMEWORK_TOOLS: Final = ("make_tool_with_handler", "harness_limit")
+"""Tools that use STATEK's own functions."""
+
+DELEGATION_TOOLS: Final = ("start_subtask", "finish_subtask", "delegate")
+"""Subtasks and child jobs."""
+
+RUNTIME_TOOLS: Final = ("get_any", "get_all")
+"""Tools of the runtime itself that an agent has only when they are given to it."""
+
+BUILT_IN_TOOLS: Final = (
+    *RUNTIME_TOOLS,
+    *CLAIM_TOOLS,
+    *ITEM_TOOLS,
+    *WAITING_TOOLS,
+    *PLAIN_TOOLS,
+    *FRAMEWORK_TOOLS,
+    *DELEGATION_TOOLS,
+)
+"""Every name that a scenario may give to an agent's `tools`, besides `module:attribute`."""

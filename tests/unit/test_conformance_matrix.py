@@ -1,0 +1,101 @@
+"""Verdicts, and the matrix in words and numbers."""
+
+from __future__ import annotations
+
+from statek_sim.backends.installed.peer import Lost, Ran
+from statek_sim.conformance.compare import Difference
+from statek_sim.conformance.declared import Declaration, Declarations
+from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix, compared, judged
+from statek_sim.conformance.report import matrix_json, matrix_lines, unknown_declarations
+
+LEDGER = Difference("ledger", ["a"], ["b"])
+TURNS = Difference("jobs.main.turns", 1, 2)
+DECLARED = Declaration(
+    scenario="one", fields=("ledger",), versions=("1.4.2",), reason="sets have no order", line=3
+)
+MAY_DIFFER = Declarations([DECLARED]).of("one", "1.4.2")
+
+
+def matrix(*rows: Row) -> VersionMatrix:
+    return VersionMatrix(version="1.4.2", profile="1.4", python="3.11.7", rows=rows)
+
+
+def test_no_difference_is_agreement() -> None:
+    assert judged("one", (), {}) == Row(scenario="one", verdict=Verdict.AGREE)
+
+
+def test_a_declared_difference_has_its_reason() -> None:
+    row = judged("one", (LEDGER,), MAY_DIFFER)
+
+    assert (row.verdict, row.reason) == (Verdict.DECLARED, "sets have no order")
+    assert not matrix(row).failed
+
+
+def test_one_undeclared_field_is_enough_to_differ() -> None:
+    row = judged("one", (LEDGER, TURNS), MAY_DIFFER)
+
+    assert row.verdict is Verdict.DIFFERS
+    assert row.differences == (TURNS,)
+    assert matrix(row).failed
+
+
+def test_a_declaration_that_no_longer_holds_fails_though_all_agrees() -> None:
+    row = judged("one", (), MAY_DIFFER)
+
+    assert row.verdict is Verdict.AGREE
+    assert matrix(row).failed
+    assert "one on 1.4.2: declared to differ in ledger, but it agrees" in matrix_lines([matrix(row)])
+
+
+def test_a_run_that_does_not_come_back_differs_in_its_error() -> None:
+    found = compared({"error": None}, Lost("hangs: killed after 60 s"))
+
+    assert found == (Difference("error", None, "hangs: killed after 60 s"),)
+
+
+def test_a_run_that_comes_back_is_compared_by_its_facts() -> None:
+    assert compared({"ledger": ["a"]}, Ran({"ledger": ["b"]})) == (LEDGER,)
+
+
+def test_the_first_differing_field_is_shown_with_both_values() -> None:
+    row = judged("one", (TURNS, LEDGER), {})
+
+    assert list(matrix_lines([matrix(row)])) == [
+        "one on 1.4.2: differs in jobs.main.turns",
+        "    reference: 1",
+        "    installed: 2",
+        "    also: ledger",
+        "statek 1.4.2 (profile 1.4, Python 3.11.7): 1 scenarios: 0 agree, 0 declared, 1 differs, 0 unsupported",
+    ]
+
+
+def test_what_was_not_compared_is_named_and_counts_as_nothing_else() -> None:
+    rows = (
+        Row(scenario="one", verdict=Verdict.AGREE),
+        Row(scenario="two", verdict=Verdict.UNSUPPORTED, reason="runs an agentic loop"),
+    )
+
+    assert matrix_json([matrix(*rows)]) == {
+        "versions": {
+            "1.4.2": {
+                "scenarios": 2,
+                "agree": 1,
+                "declared": 0,
+                "differ": 0,
+                "random_examples": 0,
+                "random_differ": 0,
+                "unsupported": {"two": "runs an agentic loop"},
+            }
+        }
+    }
+
+
+def test_declarations_that_nothing_was_compared_with_are_told() -> None:
+    skipped = Row(scenario="one", verdict=Verdict.UNSUPPORTED, reason="runs an agentic loop")
+    of_nothing = Declarations([DECLARED])
+
+    assert list(unknown_declarations(of_nothing, [], [])) == ["line 3: no scenario has the id 'one'"]
+    assert list(unknown_declarations(of_nothing, ["one"], [matrix(skipped)])) == [
+        "line 3: one was not run on 1.4.2"
+    ]
+    assert list(unknown_declarations(of_nothing, ["one"], [])) == []

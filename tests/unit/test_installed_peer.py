@@ -1,0 +1,153 @@
+"""Starting the interpreter that has the real package; what a scenario needs there; which scenarios it cannot run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statek_sim.backends.installed.peer import Lost, Peer, Ran, profile_of
+from statek_sim.backends.installed.record import installed_record
+from statek_sim.backends.installed.support import unsupported
+from statek_sim.backends.installed.wire import Line
+from statek_sim.errors import BadInput
+from statek_sim.scenario.expect import Expect
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.schema import Scenario
+from statek_sim.suite.installed import answerable
+
+
+def scenario_of(folder: Path, extra: str = "") -> Scenario:
+    path = folder / "one.yaml"
+    path.write_text(
+        "scenarios:\n"
+        "  - id: one\n"
+        "    title: One.\n"
+        "    agents: {clerk: {tools: [note]}}\n"
+        "    script: {clerk: [{code: exit(1)}]}\n"
+        f"{extra}"
+    )
+    (scenario,) = load_or_fail([path])
+    return scenario
+
+
+def test_an_interpreter_without_statek_is_told_how_to_install_it(tmp_path: Path) -> None:
+    with pytest.raises(
+        BadInput, match=r"cannot run statek: .*; install it there with: .* -m pip install 'statek\[dbzero\]'$"
+    ):
+        Peer(str(_without_statek(tmp_path)))
+
+
+def test_something_that_is_no_interpreter_is_told() -> None:
+    with pytest.raises(BadInput, match=r"^/bin/echo: cannot run statek: it is no Python interpreter"):
+        Peer("/bin/echo")
+    with pytest.raises(BadInput, match=r"^/nowhere/python: cannot be started: No such file or directory$"):
+        Peer("/nowhere/python")
+
+
+def _without_statek(folder: Path) -> Path:
+    """An environment of its own has no packages at all."""
+    home = folder / "empty"
+    (home / "bin").mkdir(parents=True)
+    (home / "pyvenv.cfg").write_text(f"home = {Path(sys.base_prefix) / 'bin'}\n")
+    python = home / "bin" / "python"
+    python.symlink_to(Path(sys.executable).resolve())
+    return python
+
+
+@pytest.mark.parametrize(
+    ("version", "profile"),
+    [("1.2.5", "1.2"), ("1.2.7", "1.2"), ("1.4.2", "1.4"), ("1.3.0", None), ("2", None)],
+)
+def test_a_version_has_the_profile_of_its_minor_release(version: str, profile: str | None) -> None:
+    assert profile_of(version) == profile
+
+
+@pytest.mark.parametrize(
+    ("extra", "reason"),
+    [
+        ("", None),
+        ("    events: [{at: 1, crash: worker}]\n", "crashes or restarts the worker process"),
+        (
+            "    world: {futures: [x]}\n    events: [{after: {tool: note}, resolve: x}]\n",
+            "an event follows a tool call",
+        ),
+        ("    jobs: {main: {warmup: 'note(read_clock())'}}\n", "reads the wall clock"),
+        (
+            "    world: {queue: {items: [a]}}\n    jobs: {main: {locals: {q: {$world: queue}}}}\n",
+            "a job's local is the queue itself, which STATEK's store cannot keep",
+        ),
+    ],
+)
+def test_a_scenario_that_cannot_run_there_says_why(tmp_path: Path, extra: str, reason: str | None) -> None:
+    assert unsupported(scenario_of(tmp_path, extra)) == reason
+
+
+def test_messages_arrive_whole_and_in_order() -> None:
+    source, sink = os.pipe()
+    with os.fdopen(source, "rb", buffering=0) as near, os.fdopen(sink, "wb", buffering=0) as far:
+        line = Line(near, far)
+        line.send({"text": "a\nb", "many": "x" * 3000})
+        line.send({"second": 2})
+        far.close()
+
+        assert line.receive() == {"text": "a\nb", "many": "x" * 3000}
+        assert line.receive() == {"second": 2}
+        assert line.receive() is None
+
+
+def test_a_run_that_was_lost_is_a_record_with_an_error(tmp_path: Path) -> None:
+    record = installed_record(scenario_of(tmp_path), "1.4", Lost("hangs: killed after 60 s"), seed=0)
+
+    assert record.error is not None
+    assert (record.error.type, record.error.message) == ("Lost", "hangs: killed after 60 s")
+    assert record.jobs == {}
+
+
+def test_facts_become_a_record(tmp_path: Path) -> None:
+    nothing: dict[str, Any] = {
+        **dict.fromkeys(("error", "exit", "completions")),
+        **dict.fromkeys(("turns", "exceptions", "streak", "steps", "approx_tokens"), 0),
+        **dict.fromkeys(("definition_errors", "history", "delivered"), ()),
+    }
+    job: dict[str, Any] = {
+        **nothing,
+        "agent": "clerk",
+        "status": "DONE",
+        "llm_calls": 2,
+        "console": ["a"],
+        "locals": {},
+        "subtasks": {},
+        "tool_log": [["x", {"error": "y"}]],
+        "bytes_sent": 10,
+        "bytes_received": 4,
+        "reported_tokens": 0,
+    }
+    handler: dict[str, Any] = {"job": "main", "name": "_h", "context": "c", "error": None, "failed": None}
+
+    record = installed_record(
+        scenario_of(tmp_path),
+        "1.4",
+        Ran({"jobs": {"main": job}, "handlers": [handler], "error": None}),
+        seed=3,
+    )
+
+    assert (record.backend, record.seed, record.llm_calls, record.error) == ("installed", 3, 2, None)
+    assert record.jobs["main"].tool_log == (("x", {"error": "y"}),)
+    assert [call.name for call in record.jobs["main"].handlers] == ["_h"]
+    assert (record.usage.bytes_sent, record.usage.reported_tokens) == (10, None)
+
+
+def test_what_only_a_trace_can_answer_is_not_asked() -> None:
+    said = {
+        "digest": "0" * 64,
+        "usage": {"tokenizer": "none", "bytes_sent": 1},
+        "jobs": {"main": {"stop": "exit", "turns": 1}},
+    }
+
+    left = answerable(Expect.model_validate(said)).model_dump(exclude_unset=True)
+
+    assert left == {"usage": {"bytes_sent": 1}, "jobs": {"main": {"turns": 1}}}
