@@ -122,8 +122,8 @@ class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name
 
 
 class InvalidFormat(Exception):  # STATEK's own name
-    """A provider's tool call cannot be parsed (STATEK_BEHAVIOUR 6.6)."""
+    """A provider's tool call cannot be parsed (behaviour 6.6)."""
 
 
 class SandboxViolation(RuntimeError):  # STATEK's own name
-    """Model-written code breaks the restricted policy (STATEK_BEHAVIOUR 3)."""
+    """Model-written code breaks the restricted policy (behaviour 3)."""

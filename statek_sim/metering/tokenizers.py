@@ -116,7 +116,7 @@ def tokenizer_for_model(model: str, registry: TokenizerRegistry | None = None) -
 
 
 def bare_model_name(model: str) -> str:
-    """Return `model` without provider, family and trailing options such as `/rl=60` (STATEK_BEHAVIOUR 11)."""
+    """Return `model` without provider, family and trailing options such as `/rl=60` (behaviour 11)."""
     parts = [part for part in model.split("/") if part and "=" not in part]
     return parts[-1] if parts else model
 

@@ -1,7 +1,7 @@
 """Usage of one LLM call, and totals over calls, jobs and scenarios.
 
 Three columns that never mix: bytes and the estimate STATEK makes of them, tokens measured here with a
-tokenizer, tokens that the provider reported. A failed call has no usage at all (STATEK_BEHAVIOUR 5).
+tokenizer, tokens that the provider reported. A failed call has no usage at all (behaviour 5).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from statek_sim.values import JSON
 
 BYTES_PER_TOKEN: Final = 4
-"""STATEK's estimate (000; STATEK_BEHAVIOUR 5)."""
+"""STATEK's estimate (000; behaviour 5)."""
 
 NO_TOKENIZER: Final = "none"
 """The label of totals that nothing was measured for."""

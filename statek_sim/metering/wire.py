@@ -1,6 +1,6 @@
 """Bytes of a request as STATEK meters them.
 
-STATEK counts `len(json.dumps(body).encode())` with Python's defaults (STATEK_BEHAVIOUR 5): non-ASCII
+STATEK counts `len(json.dumps(body).encode())` with Python's defaults (behaviour 5): non-ASCII
 characters escaped, `", "` and `": "` as separators. That is not what goes over the wire, and it is what the
 harness limits. The result is ASCII, so its length in characters is its length in bytes.
 

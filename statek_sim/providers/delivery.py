@@ -1,6 +1,6 @@
 """Turn a scripted reply into what a provider gives: a raw body, or a failure.
 
-Where code goes depends on the chat style of the agent that asked (STATEK_BEHAVIOUR 6.2):
+Where code goes depends on the chat style of the agent that asked (behaviour 6.2):
 
     MARKDOWN, MD_DIALOG   a ```python fence in the content CONSOLE, None         the raw content; fenced when
     there is text beside it, which would run as code otherwise DIRECT                one `python_cli` tool

@@ -1,6 +1,6 @@
 """The OpenAI chat-completions wire format: read a reply body as STATEK does, and build one.
 
-`parse_reply` fails exactly as STATEK 1.2.5 - 1.4.2 fails (STATEK_BEHAVIOUR 5, 6.6 and 12): the error's text
+`parse_reply` fails exactly as STATEK 1.2.5 - 1.4.2 fails (behaviour 5, 6.6 and 12): the error's text
 becomes the job's error. A body of the wrong shape therefore fails with Python's own message, so the
 `TypedDict`s below say what the wire shape should be and nothing checks it first. Built bodies are compact
 UTF-8 JSON that depends on the arguments alone.

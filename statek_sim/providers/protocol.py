@@ -52,7 +52,7 @@ class ChatRequest:
         return None
 
     def body(self) -> dict[str, JSON]:
-        """Return the whole JSON request body, keys in STATEK's order (STATEK_BEHAVIOUR 12)."""
+        """Return the whole JSON request body, keys in STATEK's order (behaviour 12)."""
         body: dict[str, JSON] = {"model": self.model, "messages": [dict(m) for m in self.messages]}
         if self.tools:
             body["tools"] = [dict(spec) for spec in self.tools]

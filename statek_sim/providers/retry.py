@@ -1,4 +1,4 @@
-"""How STATEK's client waits and tries again (STATEK_BEHAVIOUR 8, last point; checked with 1.4.2)."""
+"""How STATEK's client waits and tries again (behaviour 8, last point; checked with 1.4.2)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 STATEK estimates `bytes // 4`, so each part has an estimate (its bytes over 4) and a count (its tokens), and the
 differences of all parts add up to the difference of the totals. Only calls that were answered are in it: STATEK
-meters no others (STATEK_BEHAVIOUR 5).
+meters no others (behaviour 5).
 """
 
 from __future__ import annotations

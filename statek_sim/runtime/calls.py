@@ -42,11 +42,6 @@ class CodeBlock:
         return tuple(call for call in self.tool_calls if call.name == PYTHON_CLI)
 
     @property
-    def regular_calls(self) -> tuple[CallSpec, ...]:
-        """Every call but `python_cli`, in the order asked."""
-        return tuple(call for call in self.tool_calls if call.name != PYTHON_CLI)
-
-    @property
     def hidden(self) -> bool:
         """Whether `hidden = True`, exactly, keeps this block out of the conversation."""
         return self.metadata.get("hidden") is True

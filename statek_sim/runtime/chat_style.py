@@ -9,7 +9,7 @@ from statek_sim.errors import BadSetting
 
 
 class ChatStyle(StrEnum):
-    """One of STATEK's four chat styles (STATEK_BEHAVIOUR 6.2).
+    """One of STATEK's four chat styles (behaviour 6.2).
 
     No style at all is `None` and looks like CONSOLE, but does not filter tools by style.
     """

@@ -43,7 +43,7 @@ def block_comment(text: str) -> str:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def strip_markup(text: str, *, strict: bool) -> str:
-    """Return the Python code in a reply, with everything else as comments (STATEK_BEHAVIOUR 6.2).
+    """Return the Python code in a reply, with everything else as comments (behaviour 6.2).
 
     Strict (MARKDOWN, MD_DIALOG): only closed fences that open with exactly "```python" and a newline are
     code. Not strict (CONSOLE, no style): any fence is, and a text without fences is code as it stands.
@@ -75,7 +75,7 @@ def extract_dialog(text: str) -> str | None:
 
 
 def split_media(text: str) -> Iterator[DialogPart]:
-    """Split dialog at media paths (`dir/name.ext`) and markdown images (STATEK_BEHAVIOUR 6.4).
+    """Split dialog at media paths (`dir/name.ext`) and markdown images (behaviour 6.4).
 
     Brackets, braces and commas separate words and are lost; each medium closes the body before it.
     """
@@ -107,13 +107,6 @@ def _plain_words(text: str) -> Iterator[tuple[str, bool]]:
             yield word, _MEDIA_PATH.fullmatch(word) is not None
 
 
-def parse_dialog(text: str) -> Iterator[DialogPart]:
-    """Yield the messages in a reply, without its fences."""
-    dialog = extract_dialog(text)
-    if dialog is not None:
-        yield from split_media(dialog)
-
-
 def normalize_media_links(dialog: str) -> str:
     """Return `dialog` with link addresses under `sandbox:/private/` made plain `private/` paths."""
     return dialog.replace("(sandbox://private/", "(private/").replace("(sandbox:/private/", "(private/")
@@ -121,7 +114,7 @@ def normalize_media_links(dialog: str) -> str:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def dialog_messages(text: str) -> tuple[DialogPart, ...]:
-    """Return what a reply sends to the user, one entry per `send_message` call (STATEK_BEHAVIOUR 6.4).
+    """Return what a reply sends to the user, one entry per `send_message` call (behaviour 6.4).
 
     Dialog with a markdown link or image is one message, kept whole; other dialog is split at media.
     """

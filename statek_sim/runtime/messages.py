@@ -31,7 +31,7 @@ def console_message(text: str, style: ChatStyle | None, xml_tag: str | None) -> 
 
 
 def console_text(text: str, style: ChatStyle | None, xml_tag: str | None) -> str:
-    """Return console output as `style` shows it (STATEK_BEHAVIOUR 6.5)."""
+    """Return console output as `style` shows it (behaviour 6.5)."""
     shown = _styled_console(text, style)
     return f"<{xml_tag}>\n{shown}\n</{xml_tag}>" if xml_tag else shown
 
@@ -66,7 +66,7 @@ def tool_message(content: str, call_id: str, style: ChatStyle | None, xml_tag: s
 
 
 def _wire_call(call: CallSpec) -> JSON:
-    """Return one entry of `tool_calls`. Positional arguments are not sent (STATEK_BEHAVIOUR 6.5)."""
+    """Return one entry of `tool_calls`. Positional arguments are not sent (behaviour 6.5)."""
     function: dict[str, JSON] = {"name": call.name, "arguments": arguments_json(call)}
     return {"id": call.id, "type": "function", "function": function}
 

@@ -89,13 +89,6 @@ def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
     return MappingProxyType(models)
 
 
-def model_label(models: Mapping[TaskDifficulty, str]) -> str:
-    """Return one text for a difficulty mapping: its only model, or `L:a,M:b,H:c`."""
-    if len(set(models.values())) == 1:
-        return models[TaskDifficulty.LOW]
-    return ",".join(f"{level.name[0]}:{models[level]}" for level in TaskDifficulty)
-
-
 def _split_params(text: str) -> tuple[str, dict[str, str]]:
     """Return `text` without its last part and that part as a query, if it has a "="."""
     path, _, last = text.rpartition("/")

@@ -1,4 +1,4 @@
-"""Tool specs: what a request's `tools` list says about a Python callable (STATEK_BEHAVIOUR 12)."""
+"""Tool specs: what a request's `tools` list says about a Python callable (behaviour 12)."""
 
 from __future__ import annotations
 

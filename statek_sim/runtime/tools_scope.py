@@ -1,4 +1,4 @@
-"""LLM_TOOLS_SCOPE: which tools a request offers to the model (STATEK_BEHAVIOUR 6.6)."""
+"""LLM_TOOLS_SCOPE: which tools a request offers to the model (behaviour 6.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warmup source: blocks, `#STATEK: as tool` calls and metadata lines (STATEK_BEHAVIOUR 7.1)."""
+"""Warmup source: blocks, `#STATEK: as tool` calls and metadata lines (behaviour 7.1)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,6 @@ class WarmupBlock:
     code: str
     tool_calls: tuple[CallSpec, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def has_calls_or_metadata(self) -> bool:
-        """Whether STATEK keeps this block as a `CodeBlock` rather than a plain string."""
-        return bool(self.tool_calls or self.metadata)
 
     @property
     def hidden(self) -> bool:

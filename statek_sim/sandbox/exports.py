@@ -1,4 +1,4 @@
-"""The names that each importable module offers to restricted code (STATEK 1.4.2, STATEK_BEHAVIOUR 3)."""
+"""The names that each importable module offers to restricted code (STATEK 1.4.2, behaviour 3)."""
 
 from __future__ import annotations
 

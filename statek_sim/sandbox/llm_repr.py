@@ -1,4 +1,4 @@
-"""Values as agents read them: REPL echoes, print arguments, tool results (STATEK_BEHAVIOUR 3).
+"""Values as agents read them: REPL echoes, print arguments, tool results (behaviour 3).
 
 Text is shown raw, text inside something in double quotes, collections without spaces and at most 25 items long, other
 objects by `__llm_repr__`, then by a `__str__` of their own, then as `Class(member=value)`. Memory addresses are

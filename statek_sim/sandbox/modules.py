@@ -1,4 +1,4 @@
-"""The modules that restricted code can import (STATEK_BEHAVIOUR 3).
+"""The modules that restricted code can import (behaviour 3).
 
 Same exports and same refusals as in STATEK 1.4.2; what reads the time reads the runtime's clock, and what can be
 endless or huge pays the budget.

@@ -1,6 +1,6 @@
 """What model-written code may say.
 
-The rules and every message are those of STATEK 1.4.2's restricted mode (STATEK_BEHAVIOUR 3): its own list of names,
+The rules and every message are those of STATEK 1.4.2's restricted mode (behaviour 3): its own list of names,
 imports and hidden tools first, then whatever RestrictedPython rejects.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -51,10 +51,6 @@ class SandboxPolicy:
     allowed_tools: frozenset[str] = frozenset()
     blocked_tools: frozenset[str] = frozenset()
     restricted: bool = True
-
-    def allowing(self, tools: Iterable[str]) -> SandboxPolicy:
-        """Return this policy with `tools` allowed although they are hidden."""
-        return replace(self, allowed_tools=self.allowed_tools | frozenset(tools))
 
 
 def check(source: str, policy: SandboxPolicy) -> ast.Module:

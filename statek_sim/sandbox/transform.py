@@ -2,7 +2,7 @@
 
 Two things are added. Names and arguments may hold futures, so name loads become `_statek_value(name)` and calls
 `_statek_call(function, ...)`, where bare names among the arguments stay as they are, because some functions want the
-future itself (STATEK_BEHAVIOUR 7.3). And whatever can run for long or make much pays first: loops, function calls,
+future itself (behaviour 7.3). And whatever can run for long or make much pays first: loops, function calls,
 operators, displays, formatting.
 """
 

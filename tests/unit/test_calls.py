@@ -3,11 +3,10 @@ from __future__ import annotations
 from statek_sim.runtime.calls import CallSpec, CodeBlock
 
 
-def test_a_block_tells_python_cli_calls_from_the_others_in_order() -> None:
+def test_a_block_tells_python_cli_calls_from_the_others() -> None:
     first, cli, last = CallSpec("1", "f"), CallSpec("2", "python_cli"), CallSpec("3", "g")
     block = CodeBlock("x = 1", (first, cli, last))
     assert block.cli_calls == (cli,)
-    assert block.regular_calls == (first, last)
 
 
 def test_only_the_value_true_hides_a_block() -> None:

@@ -8,7 +8,6 @@ from statek_sim.runtime.markup import (
     extract_dialog,
     is_empty_code,
     normalize_media_links,
-    parse_dialog,
     split_media,
     strip_markup,
 )
@@ -85,11 +84,6 @@ def test_dialog_is_the_collapsed_text_outside_fences(text: str, dialog: str | No
 )
 def test_dialog_is_split_at_media(text: str, parts: list[tuple[str, str | None]]) -> None:
     assert list(split_media(text)) == parts
-
-
-def test_parsing_dialog_leaves_fences_out() -> None:
-    assert list(parse_dialog("Look:\n```python\nx\n```\nimg/a.png")) == [("Look:", "img/a.png")]
-    assert list(parse_dialog("```python\nx\n```")) == []
 
 
 def test_sandbox_links_become_private_paths() -> None:

@@ -11,7 +11,6 @@ from statek_sim.harness.difficulty import TaskDifficulty
 from statek_sim.runtime.model_name import (
     BadModelName,
     model_for_provider,
-    model_label,
     model_provider,
     models_by_difficulty,
     parse_model_name,
@@ -145,10 +144,3 @@ def test_any_colon_is_read_as_difficulty_labels(text: str, entry: str) -> None:
     )
     with pytest.raises(BadModelName, match=f"^{re.escape(expected)}$"):
         models_by_difficulty(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "label"), [("gpt-4o", "gpt-4o"), ("LMH:a", "a"), ("LM:a,H:b", "L:a,M:a,H:b")]
-)
-def test_a_label_is_the_only_model_or_the_whole_mapping(text: str, label: str) -> None:
-    assert model_label(models_by_difficulty(text)) == label

@@ -51,10 +51,8 @@ def test_a_marker_with_a_space_is_an_ordinary_comment() -> None:
     )
 
 
-def test_a_block_knows_whether_it_is_more_than_a_string() -> None:
-    plain, hidden = parse(["x", "#STATEK: hidden = True\nx"])
-    assert not plain.has_calls_or_metadata
-    assert hidden.has_calls_or_metadata
+def test_a_block_takes_its_metadata_along() -> None:
+    _, hidden = parse(["x", "#STATEK: hidden = True\nx"])
     assert hidden.as_code_block().metadata == {"hidden": True}
 
 
