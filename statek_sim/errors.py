@@ -27,7 +27,7 @@ swallow what the agent under test was meant to see.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 
 class StatekSimError(Exception):
@@ -73,6 +73,9 @@ class UnusedReplies(ScriptError):
 class ProviderFailure(StatekSimError):
     """The provider gave no usable answer. `latency` is virtual seconds until the failure showed."""
 
+    known_as: ClassVar[str | None] = None
+    """The exception of STATEK's HTTP client that agents read about in its place."""
+
     def __init__(self, message: str, *, latency: float = 0.0) -> None:
         super().__init__(message)
         self.latency = latency
@@ -81,6 +84,8 @@ class ProviderFailure(StatekSimError):
 class ProviderHTTPError(ProviderFailure):
     """The provider answered with an HTTP status outside 200-299."""
 
+    known_as = "httpx.HTTPStatusError"
+
     def __init__(self, message: str, *, status: int, latency: float = 0.0) -> None:
         super().__init__(message, latency=latency)
         self.status = status
@@ -88,6 +93,8 @@ class ProviderHTTPError(ProviderFailure):
 
 class ProviderTimeout(ProviderFailure):
     """The provider did not answer within the client's time limit (60 virtual seconds in STATEK)."""
+
+    known_as = "httpx.ReadTimeout"
 
 
 class ProviderBug(StatekSimError):

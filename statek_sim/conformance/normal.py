@@ -13,7 +13,7 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 _QUOTE: Final = r"(?:> )?"
 _HEAD: Final = r"Traceback \(most recent call last\):\n"
 # The frames of a traceback are indented by two spaces at least; what follows them is the exception.
-_FRAMES: Final = re.compile(rf"({_HEAD})(?:{_QUOTE}  .*\n|{_QUOTE}\n)*({_QUOTE})(?:\w+\.)*(\w*)")
+_FRAMES: Final = re.compile(rf"({_HEAD})(?:{_QUOTE}  .*\n|{_QUOTE}\n)*({_QUOTE})(?:\w+\.)*")
 # A chain of exceptions is told oldest first, and the last one is the one that counts.
 _CHAIN: Final = re.compile(
     rf"{_HEAD}(?:(?!{_QUOTE}Traceback \().*\n)*?{_QUOTE}\n{_QUOTE}"
@@ -21,8 +21,6 @@ _CHAIN: Final = re.compile(
     r"The above exception was the direct cause of the following exception)"
     rf":\n{_QUOTE}\n{_QUOTE}(?=Traceback \()"
 )
-# What our provider raises stands for what STATEK's HTTP client does.
-_STAND_INS: Final = {"ProviderHTTPError": "HTTPStatusError", "ProviderTimeout": "ReadTimeout"}
 # A future shows its private fields. No agent ever sees this text: printing a future waits for it.
 _FUTURE: Final = re.compile(r"^(\w+)\(deps=.*\)$", re.DOTALL)
 # A job shows its private fields and when it was created.
@@ -34,12 +32,8 @@ def normal_text(text: str) -> str:
     if "Job " in text:
         text = _CRASHED_JOB.sub("Job (id) failed with error: ", text)
     if "Traceback (" in text:
-        text = _FRAMES.sub(_without_frames, _CHAIN.sub("", text))
+        text = _FRAMES.sub(r"\1\2", _CHAIN.sub("", text))
     return _ADDRESS.sub("", text) if " at 0x" in text else text
-
-
-def _without_frames(found: re.Match[str]) -> str:
-    return found[1] + found[2] + _STAND_INS.get(found[3], found[3])
 
 
 def normal_local(value: JSON) -> JSON:

@@ -26,10 +26,6 @@ from statek_sim.conformance.normal import normal, normal_local, normal_text
             '> Traceback (most recent call last):\n>   File "/a.py", line 1\n>     f()\n> a.Bad: no\n> ',
             "> Traceback (most recent call last):\n> Bad: no\n> ",
         ),
-        (
-            "Traceback (most recent call last):\nstatek_sim.errors.ProviderTimeout: ",
-            "Traceback (most recent call last):\nReadTimeout: ",
-        ),
     ],
 )
 def test_ids_frames_and_addresses_go_and_the_rest_stays(text: str, same: str) -> None:

@@ -11,6 +11,7 @@ from statek_sim.errors import (
     ScriptExhausted,
     UnmatchedRequest,
 )
+from statek_sim.providers.script import Reply, timeout
 from statek_sim.runtime.model_name import BadModelName
 from statek_sim.runtime.status import JobStatus
 from tests.unit.runtime_samples import idle_runtime, run_one
@@ -126,3 +127,12 @@ def test_code_that_raises_what_nothing_catches_ends_its_job_and_no_other() -> No
         "model-written code raised BaseException: out. STATEK's worker does not catch it "
         "and would run the same reply again for ever"
     )
+
+
+@pytest.mark.parametrize(
+    ("reply", "name"),
+    [(fault(400), "httpx.HTTPStatusError: Client error '400 Bad Request'"), (timeout(), "httpx.ReadTimeout")],
+)
+def test_agents_read_about_the_client_that_statek_has(reply: Reply, name: str) -> None:
+    job = run_one(*[reply] * 9)
+    assert f"Traceback (most recent call last):\n{name}" in "\n".join(job.py_env.console)
