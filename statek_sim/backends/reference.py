@@ -65,6 +65,26 @@ def run_scenario(
     return run.finish(allow_network=allow_network)
 
 
+def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
+    """Return what the built-in tools need of the reference runtime; `agents` are those they may delegate to."""
+    return ToolApi(
+        tool=tools.tool,
+        subtask=subtasks.subtask,
+        error_handler=error_handlers.error_handler,
+        temporal=futures.temporal,
+        future=futures.FutureResult,
+        future_error=futures.FutureError,
+        get_current_job=get_current_job,
+        create_new_job=task.create_new_job,
+        complete_sub_task=subtasks.complete_sub_task,
+        delegate_task=task.delegate_task,
+        any_future=futures.get_any_future,
+        all_future=futures.get_all_future,
+        get_llm_harness=get_llm_harness,
+        agents=agents,
+    )
+
+
 class _Refused(Exception):  # carries another error
     """The runtime refused what the scenario's application did."""
 
@@ -115,27 +135,9 @@ class _Run:
     # -- agents ------------------------------------------------------------------------------------------------
 
     def _add_agents(self) -> None:
-        builtin = WorldTools(self.world, self._api(), extra=(get_any, get_all))
+        builtin = WorldTools(self.world, tool_api(self.agents), extra=(get_any, get_all))
         for role, text in self.scenario.agents.items():
             self.agents[role] = self._agent(role, text, builtin)
-
-    def _api(self) -> ToolApi:
-        return ToolApi(
-            tool=tools.tool,
-            subtask=subtasks.subtask,
-            error_handler=error_handlers.error_handler,
-            temporal=futures.temporal,
-            future=futures.FutureResult,
-            future_error=futures.FutureError,
-            get_current_job=get_current_job,
-            create_new_job=task.create_new_job,
-            complete_sub_task=subtasks.complete_sub_task,
-            delegate_task=task.delegate_task,
-            any_future=futures.get_any_future,
-            all_future=futures.get_all_future,
-            get_llm_harness=get_llm_harness,
-            agents=self.agents,
-        )
 
     def _agent(self, role: str, text: AgentText, builtin: Mapping[str, Callable[..., Any]]) -> Agent:
         metadata = {key: str(value) for key, value in text.metadata.items()}

@@ -39,10 +39,8 @@ def ask_model(services: Services, job: Job) -> Generator[float, None, None]:
     reply = parse_reply(raw.body)
     _meter(services, job, request, raw, reply, prompt_tokens, envelope)
     _take(services, job, reply)
-    if job.slept:
-        # The user's send_message took its time.
-        slept, job.slept = job.slept, 0.0
-        yield slept
+    # The user's send_message took its time.
+    yield from job.sleep()
 
 
 def _prepare(services: Services, job: Job, envelope: Envelope) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
@@ -354,6 +354,12 @@ class Job:
     def spend(self, seconds: float) -> None:
         """Note virtual seconds that a tool slept; the step takes that much longer."""
         self.slept += seconds
+
+    def sleep(self) -> Generator[float, None, None]:
+        """Let the virtual seconds pass that the tools have slept since the last time."""
+        if self.slept:
+            slept, self.slept = self.slept, 0.0
+            yield slept
 
     def remind(self, reminder: Any) -> bool:
         """Let a reminder keep the dialog going instead of ending it; return whether it fired."""

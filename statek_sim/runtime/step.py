@@ -86,14 +86,14 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> Generator[fl
     except FutureError as waiting:
         # At once, so that what becomes ready while a tool still sleeps is not missed.
         services.wait(job, waiting)
-        yield from _sleep(job)
+        yield from job.sleep()
         return False
     except (Contained, *FAILS_THE_RUN):
         raise
     except Exception as error:  # noqa: BLE001  # model-written code
         failure = error
     try:
-        yield from _sleep(job)
+        yield from job.sleep()
     except GeneratorExit:
         # The worker died before the tool came back: the block has not ended.
         job.py_env.local_state, job.py_env.exit_status, job.next_instr_num = before, None, start
@@ -106,13 +106,6 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> Generator[fl
         _finish_by_exit(services, job)
         return False
     return _next_warmup_block(job) if job.status is JobStatus.WARMING_UP else True
-
-
-def _sleep(job: Job) -> Step:
-    """Let the virtual seconds pass that the block's tools took."""
-    if job.slept:
-        slept, job.slept = job.slept, 0.0
-        yield slept
 
 
 def _enter(job: Job) -> None:

@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.harness.current import get_llm_harness
-from statek_sim.runtime import error_handlers, futures, subtasks, task, tools
+from statek_sim.backends.reference import tool_api
+from statek_sim.runtime import futures
 from statek_sim.runtime.builtin_tools import get_all, get_any
-from statek_sim.runtime.context import get_current_job
 from statek_sim.tool_names import BUILT_IN_TOOLS
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem, WorkQueue
-from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
 from statek_sim.world.world import World
 
@@ -20,23 +18,7 @@ def world() -> World:
 
 @pytest.fixture
 def built_in(world: World) -> WorldTools:
-    api = ToolApi(
-        tool=tools.tool,
-        subtask=subtasks.subtask,
-        error_handler=error_handlers.error_handler,
-        temporal=futures.temporal,
-        future=futures.FutureResult,
-        future_error=futures.FutureError,
-        get_current_job=get_current_job,
-        create_new_job=task.create_new_job,
-        complete_sub_task=subtasks.complete_sub_task,
-        delegate_task=task.delegate_task,
-        any_future=futures.get_any_future,
-        all_future=futures.get_all_future,
-        get_llm_harness=get_llm_harness,
-        agents={},
-    )
-    return WorldTools(world, api)
+    return WorldTools(world, tool_api({}))
 
 
 def test_every_listed_tool_exists_under_its_name_and_says_what_it_does(built_in: WorldTools) -> None:
