@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadInput
-from statek_sim.scenario.files import read
-from statek_sim.scenario.problem import Problem
-from statek_sim.scenario.tree import Malformed, Node, parse, plain
+from statek_sim.scenario.data_file import read_list
+from statek_sim.scenario.tree import Node, plain
 
 DECLARED: Final = Path(__file__).parent / "declared.yaml"
 """The declarations about the built-in scenarios."""
@@ -50,18 +49,8 @@ class Declarations:
 
 def load_declarations(path: Path = DECLARED) -> Declarations:
     """Return the declarations in a file; raises BadInput with `path:line: message`."""
-    source = read(path)
-    if isinstance(source, Problem):
-        raise BadInput(str(source))
-    try:
-        root = parse(source.text)
-    except Malformed as error:
-        raise BadInput(f"{path}:{error.line}: {error.message}") from None
-    if root is None:
-        return Declarations()
-    if root.kind != "list":
-        raise BadInput(f"{path}:1: expected a list of declared differences")
-    return Declarations(_declaration(path, node) for node in root.items)
+    root = read_list(path, of="declared differences")
+    return Declarations(() if root is None else (_declaration(path, node) for node in root.items))
 
 
 def _declaration(path: Path, node: Node) -> Declaration:

@@ -10,12 +10,11 @@ from typing import Annotated, Final
 from pydantic import Field, TypeAdapter, ValidationError
 
 from statek_sim.errors import BadScenario
-from statek_sim.scenario.files import read
+from statek_sim.scenario.data_file import read_list
 from statek_sim.scenario.locate import findings_of
 from statek_sim.scenario.part import Items, Part
-from statek_sim.scenario.problem import Problem
 from statek_sim.scenario.schema import Scenario
-from statek_sim.scenario.tree import Malformed, find, parse, plain
+from statek_sim.scenario.tree import find, plain
 
 _Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\n]*$")]
 
@@ -62,14 +61,8 @@ class Coverage:
 
 def load_statements(path: Path) -> tuple[Statement, ...]:
     """Return the statements in a file, in its order; raises BadScenario with `path:line: message` lines."""
-    source = read(path)
-    if isinstance(source, Problem):
-        raise BadScenario(str(source))
-    try:
-        root = parse(source.text)
-    except Malformed as error:
-        raise BadScenario(f"{path}:{error.line}: {error.message}") from None
-    if root is None or root.kind != "list":
+    root = read_list(path, of="statements")
+    if root is None:
         raise BadScenario(f"{path}:1: expected a list of statements")
     entries = plain(root)
     try:
