@@ -1,0 +1,20 @@
+"""The command `statek-sim`: run scenario suites, check files, look at what there is.
+
+Exit codes of every command: 0 all is well, 1 a scenario failed or a statement is not proven, 2 bad input. Bad
+input is told on standard error, never as a traceback. One file per command or group of commands; each is thin.
+"""
+
+from __future__ import annotations
+
+# `--help` lists commands in the order in which these are imported.
+# isort: off
+from statek_sim.cli import run
+from statek_sim.cli import files
+from statek_sim.cli import trace
+from statek_sim.cli import conformance
+from statek_sim.cli import listing
+
+# isort: on
+from statek_sim.cli.main import main
+
+__all__ = ["conformance", "files", "listing", "main", "run", "trace"]

@@ -1,0 +1,66 @@
+"""The command line's root, and the options that several commands share."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+_DISTRIBUTION: Final = "pytest-statek"
+
+app = typer.Typer(
+    name="statek-sim",
+    help="Test LLM agents that run on STATEK, with a scripted LLM and a deterministic runtime.",
+    epilog="Exit codes: 0 all is well, 1 a scenario failed or a statement is not proven, 2 bad input.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ProfileOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--profile", metavar="P", help="Only this behaviour profile: docs, 1.2 or 1.4 (repeatable)."
+    ),
+]
+PresetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Run under this preset instead of the scenarios' own: default, local, interactive, batch, or a .env "
+        "file. Limits that a scenario states itself stay. Expectations are written for the scenario's own preset, "
+        "so scenarios may fail under another one.",
+    ),
+]
+SeedOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Seed of everything random, instead of the scenarios' own.")
+]
+Paths = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
+    ),
+]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        try:
+            version = importlib.metadata.version(_DISTRIBUTION)
+        except importlib.metadata.PackageNotFoundError:
+            version = "(not installed)"
+        typer.echo(f"{_DISTRIBUTION} {version}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Test LLM agents that run on STATEK, with a scripted LLM and a deterministic runtime."""

@@ -1,0 +1,53 @@
+"""`statek-sim conformance`: run scenarios on the real statek too and compare."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statek_sim.cli.app import app
+from statek_sim.cli.inputs import check_writable, loaded, say
+
+
+@app.command()
+def conformance(
+    python: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PATH", show_default=False, help="An interpreter that has statek installed (repeatable)."
+        ),
+    ],
+    scenarios: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
+        ),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers as JSON to this file.")
+    ] = None,
+) -> None:
+    """Run scenarios on the real statek too and compare.
+
+    Exits 1 when something differs that is not declared.
+    """
+    from statek_sim.conformance.declared import load_declarations
+    from statek_sim.conformance.matrix import run_matrix
+    from statek_sim.conformance.report import matrix_json, matrix_lines, unknown_declarations
+    from statek_sim.reporting.artifact import write_artifact
+
+    check_writable(json_file=json_file, folder=None)
+    chosen = loaded(scenarios)
+    declarations = load_declarations()
+    matrices = run_matrix(python, chosen, declarations)
+    say(matrix_lines(matrices))
+    lost = [] if scenarios else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
+    say((f"declared.yaml: {line}" for line in lost), err=True)
+    if json_file is not None:
+        write_artifact(json_file, json.dumps(matrix_json(matrices), indent=2) + "\n")
+    if lost or any(matrix.failed for matrix in matrices):
+        raise typer.Exit(1)

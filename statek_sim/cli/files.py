@@ -1,0 +1,88 @@
+"""`statek-sim validate`, `schema` and `suites`: look at scenario files without running them."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statek_sim.cli.app import Paths, app
+from statek_sim.cli.inputs import loaded, proven, say
+
+
+@app.command()
+def validate(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH", show_default=False, help="Scenario files or folders.")
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON on standard output.")
+    ] = False,
+) -> None:
+    """Check scenario files without running them.
+
+    Exits 2 when something is wrong with them.
+    """
+    from statek_sim.scenario.load import load_paths
+
+    found = load_paths(paths)
+    if as_json:
+        problems = [
+            {
+                "path": str(problem.path),
+                "line": problem.line,
+                "column": problem.column,
+                "message": problem.message,
+            }
+            for problem in found.problems
+        ]
+        said = {
+            "schema": "statek-sim/validation@1",
+            "valid": not problems,
+            "scenarios": len(found.scenarios),
+            "problems": problems,
+        }
+        typer.echo(json.dumps(said, indent=2))
+    else:
+        say(map(str, found.problems), err=True)
+        if not found.problems:
+            typer.echo(f"{len(found.scenarios)} valid")
+    if found.problems:
+        raise typer.Exit(2)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    from statek_sim.scenario.jsonschema import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2))
+
+
+@app.command()
+def suites(
+    paths: Paths = None,
+    coverage: Annotated[
+        bool,
+        typer.Option(
+            "--coverage",
+            help="List the normative statements of STATEK's documents and the scenarios that prove them; exits 1 "
+            "when one has none, or when a scenario names an unknown one.",
+        ),
+    ] = False,
+) -> None:
+    """List suites with their numbers of scenarios and runs."""
+    from statek_sim.suite.listing import coverage_problems, statement_lines, suite_lines
+
+    scenarios = loaded(paths)
+    if not coverage:
+        say(suite_lines(scenarios))
+        return
+    statements, covered = proven(scenarios)
+    say(statement_lines(statements, covered))
+    say(coverage_problems(covered), err=True)
+    if not covered.complete:
+        raise typer.Exit(1)

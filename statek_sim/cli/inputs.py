@@ -1,0 +1,60 @@
+"""What commands read, and what they check before anything runs."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.scenario.schema import Scenario
+    from statek_sim.scenario.statements import Coverage, Statement
+
+
+def say(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print lines on standard output, or on standard error."""
+    """Print lines on standard output, or on standard error."""
+    for line in lines:
+        typer.echo(line, err=err)
+
+
+def loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:
+    """Return the scenarios at or under `paths`, or the built-in ones."""
+    from statek_sim.scenario.load import load_or_fail
+
+    return load_or_fail(paths or [builtin_scenarios()])
+
+
+def builtin_scenarios() -> Path:
+    """Return the folder of the built-in suites."""
+    """Return the folder of the built-in suites."""
+    from statek_sim.suite.run import builtin_suites
+
+    return builtin_suites()
+
+
+def proven(scenarios: Sequence[Scenario]) -> tuple[tuple[Statement, ...], Coverage]:
+    """Return the statements of STATEK's documents and which of them `scenarios` prove."""
+    from statek_sim.scenario.files import STATEMENTS
+    from statek_sim.scenario.statements import coverage, load_statements
+
+    statements = load_statements(builtin_scenarios() / STATEMENTS)
+    return statements, coverage(statements, scenarios)
+
+
+def check_writable(*, json_file: Path | None, folder: Path | None) -> None:
+    """Raise BadInput before anything runs when a report could not be written after it."""
+    from statek_sim.reporting.artifact import check_writable
+
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise BadInput(f"--report {folder}: expected a folder, found something else")
+    if json_file is not None:
+        check_writable(json_file)
+    if folder is not None:
+        check_writable(folder / "report.json")
+        check_writable(folder / "report.md")

@@ -1,0 +1,187 @@
+"""`statek-sim run`: run scenarios and compare what happens with what they expect."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from statek_sim.cli.app import Paths, PresetOption, ProfileOption, SeedOption, app
+from statek_sim.cli.inputs import check_writable, loaded, proven
+from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.reporting.model import Report
+    from statek_sim.scenario.schema import Profile, Scenario
+    from statek_sim.scenario.statements import Coverage
+    from statek_sim.suite.result import ScenarioResult
+
+
+class Backend(StrEnum):
+    """Who runs a scenario."""
+
+    REFERENCE = "reference"
+    INSTALLED = "installed"
+
+
+Runner = Callable[["Scenario", "Profile"], "ScenarioResult"]
+
+
+@app.command()
+def run(
+    paths: Paths = None,
+    profile: ProfileOption = None,
+    preset: PresetOption = None,
+    seed: SeedOption = None,
+    select: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Only the scenario with this id, or else those whose suite/id[profile] has TEXT.",
+        ),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T", help="Only scenarios with this tag (repeatable: any of them)."),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to this file.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write report.json and report.md into this folder.")
+    ] = None,
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept", help="Rewrite expectations that do not hold with what happened, and show the diff."
+        ),
+    ] = False,
+    backend: Annotated[
+        Backend,
+        typer.Option(
+            metavar="reference|installed",
+            help="Who runs them: the reference runtime, or the statek package that is installed here. The latter "
+            "follows one profile, and has no trace to compare.",
+        ),
+    ] = Backend.REFERENCE,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")
+    ] = False,
+) -> None:
+    """Run scenarios and compare what happens with what they expect."""
+    if accept and backend is not Backend.REFERENCE:
+        raise BadInput("--accept: expectations are written by the reference runtime; leave --backend out")
+    if accept and (preset is not None or seed is not None or not paths):
+        raise BadInput("--accept: name the files to rewrite, and leave --preset and --seed to the scenarios")
+    check_writable(json_file=json_file, folder=report)
+    from statek_sim.suite.run import chosen, nothing_chosen
+
+    scenarios = loaded(paths)
+    pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
+    if not pairs:
+        raise BadInput(nothing_chosen(scenarios, select=select, tags=tag or ()))
+    coverage = None if paths else proven(scenarios)[1]
+    with ExitStack() as stack:
+        runner = None
+        if backend is Backend.INSTALLED:
+            runner, pairs = _installed(stack, pairs, preset=preset, seed=seed)
+        results, told = _run(pairs, preset=preset, seed=seed, coverage=coverage, quiet=quiet, runner=runner)
+    _write(told, json_file=json_file, folder=report)
+    failed = told.overall.failed > 0
+    if accept and failed:
+        failed = _accept(results)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _run(
+    pairs: Sequence[tuple[Scenario, Profile]],
+    *,
+    preset: str | None,
+    seed: int | None,
+    coverage: Coverage | None,
+    quiet: bool,
+    runner: Runner | None = None,
+) -> tuple[list[ScenarioResult], Report]:
+    """Run the scenarios and tell how it goes."""
+    from rich.console import Console
+
+    from statek_sim.reporting.model import build_report
+    from statek_sim.reporting.terminal import TerminalReporter
+    from statek_sim.reporting.wording import verdict
+    from statek_sim.suite.run import run_one
+
+    run = runner or partial(run_one, preset=preset, seed=seed)
+    results: list[ScenarioResult] = []
+    with TerminalReporter(Console(quiet=quiet), verbose=False) as reporter:
+        reporter.start(len(pairs))
+        for scenario, profile in pairs:
+            results.append(run(scenario, profile))
+            reporter.result(results[-1])
+        report = build_report(results, preset=preset, seed=seed, statements=coverage)
+        reporter.finish(report)
+    if quiet:
+        for failure in report.failures:
+            typer.echo(f"{failure.name}: {failure.text}\n")
+        typer.echo(verdict(report.overall))
+    return results, report
+
+
+def _installed(
+    stack: ExitStack, pairs: Sequence[tuple[Scenario, Profile]], *, preset: str | None, seed: int | None
+) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
+    """Start the installed package; return how to run a scenario on it, and which of `pairs` it can run."""
+    from statek_sim.backends.installed.peer import Peer, profile_of_peer
+    from statek_sim.backends.installed.support import contained, unsupported
+    from statek_sim.backends.reference import run_scenario
+    from statek_sim.suite.installed import run_one_installed
+    from statek_sim.suite.run import located_preset
+
+    peer = stack.enter_context(Peer(sys.executable))
+    own = profile_of_peer(peer)
+    supported: list[tuple[Scenario, Profile]] = []
+    for scenario, profile in pairs:
+        if profile != own:
+            continue
+        reason = unsupported(scenario) or contained(run_scenario(scenario, profile))
+        if reason is None:
+            supported.append((scenario, profile))
+        else:
+            typer.echo(f"not run: {scenario.suite}/{scenario.id}: {reason}", err=True)
+    if not supported:
+        raise BadInput(f"no scenario to run: statek {peer.version} follows profile {own}")
+    located = None if preset is None else located_preset(preset)
+    return partial(run_one_installed, peer, preset=located, seed=seed), tuple(supported)
+
+
+def _write(report: Report, *, json_file: Path | None, folder: Path | None) -> None:
+    """Write the reports that were asked for."""
+    from statek_sim.reporting.json import write_json
+    from statek_sim.reporting.markdown import write_markdown
+
+    if json_file is not None:
+        write_json(report, json_file)
+    if folder is not None:
+        write_json(report, folder / "report.json")
+        write_markdown(report, folder / "report.md")
+
+
+def _accept(results: Sequence[ScenarioResult]) -> bool:
+    """Rewrite expectations, print the diff, and return whether something was left to a person."""
+    from statek_sim.reporting.numbers import plural
+    from statek_sim.scenario.problem import dotted
+    from statek_sim.suite.accept import accept
+
+    accepted = accept(results)
+    typer.echo(accepted.diff, nl=False)
+    typer.echo(f"{plural(len(accepted.changes), 'expectation')} rewritten")
+    for result, mismatch in accepted.left:
+        typer.echo(f"left to you: {result.id} {dotted(mismatch.keypath)}", err=True)
+    return bool(accepted.left)
