@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from statek_sim.runtime.futures import FutureResult
+from statek_sim.runtime.per_function import once_per_function
 
 
 def resolve(value: object) -> object:
@@ -44,16 +44,8 @@ def _has_future(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return any(isinstance(value, FutureResult) for value in kwargs.values()) if kwargs else False
 
 
+@once_per_function
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    try:
-        return _cached_signature(function)
-    except TypeError:
-        # Unhashable callables.
-        return inspect.signature(function)
-
-
-@lru_cache(maxsize=1024)
-def _cached_signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Final, Union, get_args, get_origin, get_type_hints
 
+from statek_sim.runtime.per_function import once_per_function
 from statek_sim.runtime.tool_docstring import read_tool_docstring
 from statek_sim.values import JSON, ToolSpec
 
@@ -32,10 +32,19 @@ def tool_spec(function: Callable[..., object], *, union_hints: bool) -> ToolSpec
 
     `union_hints` reads `X | None` like `Optional[X]`, as STATEK does from 1.4.0; before, it is an array.
     """
-    return _build(function, union_hints=union_hints)
+    return _with_union_hints(function) if union_hints else _without_union_hints(function)
 
 
-@lru_cache(maxsize=4096)
+@once_per_function
+def _with_union_hints(function: Callable[..., object]) -> ToolSpec:
+    return _build(function, union_hints=True)
+
+
+@once_per_function
+def _without_union_hints(function: Callable[..., object]) -> ToolSpec:
+    return _build(function, union_hints=False)
+
+
 def _build(function: Callable[..., object], *, union_hints: bool) -> ToolSpec:
     docstring = read_tool_docstring(function)
     hints = _hints(function)

@@ -6,7 +6,6 @@ import functools
 import inspect
 from collections.abc import Callable
 from datetime import date, datetime, time
-from functools import lru_cache
 from types import FunctionType, UnionType
 from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overload
 from weakref import WeakSet
@@ -16,6 +15,7 @@ from statek_sim.runtime.async_tools import run_virtual
 from statek_sim.runtime.context import current_execution, get_current_job
 from statek_sim.runtime.error_handlers import handler_problem
 from statek_sim.runtime.futures import FutureResult
+from statek_sim.runtime.per_function import once_per_function
 from statek_sim.runtime.tool_trace import record_call, record_failure, record_result
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -155,7 +155,7 @@ def resolve_names(
     return bound.args, bound.kwargs
 
 
-@lru_cache(maxsize=1024)
+@once_per_function
 def _object_parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, tuple[type, ...]]]:
     """Return the signature, and the types of the parameters that want something else than a str."""
     signature = inspect.signature(function)
