@@ -5,6 +5,8 @@ So scenarios share no cache, no registry and no store, and one that hangs or die
 
 from __future__ import annotations
 
+import gc
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -24,6 +26,7 @@ def main() -> None:
     except ImportError as error:
         line.send({"failed": f"{type(error).__name__}: {error}"})
         return
+    _be_quick_to_fork()
     line.send({"statek": importlib.metadata.version("statek"), "python": platform.python_version()})
     while (order := line.receive()) is not None:
         folder = tempfile.mkdtemp(prefix="statek-")
@@ -33,6 +36,13 @@ def main() -> None:
         _, status = os.waitpid(child, 0)
         shutil.rmtree(folder, ignore_errors=True)
         line.send({"ended": os.waitstatus_to_exitcode(status)})
+
+
+def _be_quick_to_fork() -> None:
+    """Load what the store would load in every fork, and keep the collector off what all forks share."""
+    importlib.import_module("fasteners")
+    gc.collect()
+    gc.freeze()
 
 
 def _act(line: Line, order: Message, folder: str, perform: object) -> int:

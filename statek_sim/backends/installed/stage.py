@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 warnings.simplefilter("ignore")
 
@@ -36,12 +36,15 @@ from statek_sim.scenario.references import JobReference, as_reference  # noqa: E
 from statek_sim.scenario.schema import AgentText, JobText, Scenario, ScenarioText  # noqa: E402
 from statek_sim.values import JSON  # noqa: E402
 
+_CACHE_BYTES: Final = 64 * 2**20
+
 
 def perform(line: Line, order: Message, folder: str) -> Message:
     """Run the scenario of `order` and return its facts."""
     text = ScenarioText.model_validate_json(json.dumps(order["scenario"]))
     scenario = Scenario.placed(text, text.jobs, suite="", path=Path("-"), line=0, file_digest="")
-    dbzero.init(folder, read_write=True)
+    # The store allocates its cache when it is opened: the default of 2 GiB takes longer than most scenarios.
+    dbzero.init(folder, read_write=True, cache_size=_CACHE_BYTES)
     # Nothing reads the store after the run, and commits in the background would be one more thing that varies.
     dbzero.open("scenario", "rw", autocommit=False)
     stage = Stage(line, scenario, dormant=bool(order["dormant"]))
