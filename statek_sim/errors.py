@@ -14,6 +14,7 @@
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
     +-- ProviderBug              a provider raised something else, or returned something else
+    +-- BadRequest               a request body that a provider would refuse
     +-- NetworkForbidden         code tried a real network connection
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
@@ -102,6 +103,10 @@ class ProviderBug(StatekSimError):
 
     It fails the run, not the job: a broken fake must not look like an agent that crashed.
     """
+
+
+class BadRequest(StatekSimError):
+    """A request body is not what its format demands; the message says where and what was expected."""
 
 
 class NetworkForbidden(StatekSimError):

@@ -23,8 +23,8 @@ from statek_sim.errors import (
     ScriptError,
 )
 from statek_sim.providers.network import forbid_network
-from statek_sim.providers.openai import parse_reply
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+from statek_sim.providers.wire.openai import read_reply
 from statek_sim.values import JSON, Message
 
 TURNS: Final = 64
@@ -176,7 +176,7 @@ def _answer(provider: Provider, request: ChatRequest, where: str) -> _Outcome:
 
 def _check_body(body: bytes, where: str) -> None:
     try:
-        parse_reply(body)
+        read_reply(body)
     except (ValueError, RuntimeError, InvalidFormat, AttributeError, TypeError, LookupError) as error:
         _violated(
             f"returned a body that is no chat completion at {where}: {type(error).__name__}: {error}", error

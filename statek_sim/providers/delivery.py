@@ -15,9 +15,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, assert_never
 
+from statek_sim.clock import EPOCH
 from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout
 from statek_sim.providers.http_status import http_error_text
-from statek_sim.providers.openai import NO_USAGE, ReportedUsage, WireToolCall, reply_body
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName, RawReply
 from statek_sim.providers.script import (
     Chat,
@@ -31,8 +31,12 @@ from statek_sim.providers.script import (
     UsageKind,
     as_reply,
 )
+from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
+from statek_sim.providers.wire.reply import NO_USAGE, ReportedUsage, StopReason, WireReply, WireToolCall
 
 CHAT_STYLES: Final[tuple[ChatStyleName, ...]] = ("CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT")
+
+_EPOCH_SECONDS: Final = int(EPOCH.timestamp())
 
 Measure = Callable[[ChatRequest, str], tuple[int, int]]
 """Counts the prompt and completion tokens of a call.
@@ -72,13 +76,20 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
         case RawBody(body=body):
             return RawReply(body, reply.latency)
         case HttpFault(status=status):
-            raise ProviderHTTPError(http_error_text(status), status=status, latency=reply.latency)
+            raise ProviderHTTPError(
+                http_error_text(status, _url(request)), status=status, latency=reply.latency
+            )
         case NoAnswer():
             raise ProviderTimeout("", latency=reply.latency)
         case Computed():
             return deliver(_computed_reply(reply, answer, request), request, spoken)
         case _:
             assert_never(answer)
+
+
+def _url(request: ChatRequest) -> str:
+    """Return where STATEK sends a request to a fake."""
+    return FORMATS[request.wire].request_url(FAKE_URLS[request.wire], request.model)
 
 
 def _computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Reply:
@@ -100,21 +111,20 @@ def _message(reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner) -> 
     style = spoken.styles.get(request.role, spoken.other or request.chat_style)
     content = _content(chat, style, reply.fence)
     calls = _wire_calls(reply, chat, style, request.turn)
-    reason = None
+    stop: StopReason | None = None
     if reply.truncated:
         content, calls = _cut(content, calls)
-        reason = "length"
-    body = reply_body(
-        job_id=request.job_id,
-        turn=request.turn,
-        at=request.at + reply.latency,
+        stop = "length"
+    written = WireReply(
+        id=f"{request.job_id}-{request.turn}",
         model=request.model,
-        content=content,
+        created=_EPOCH_SECONDS + int(request.at + reply.latency),
+        text=content,
         calls=calls,
-        finish_reason=reason,
+        stop=stop,
         usage=_usage(reply, request, content, calls, spoken.measure),
     )
-    return RawReply(body, reply.latency)
+    return RawReply(FORMATS[request.wire].reply_body(written), reply.latency)
 
 
 def _content(chat: Chat, style: ChatStyleName | None, fence: bool | None) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from statek_sim.providers.openai import DEFAULT_URL
+from statek_sim.providers.wire.formats import DEFAULT_URL
 
 # Written out because the standard library renames phrases between Python versions.
 PHRASES: Final[Mapping[int, str]] = MappingProxyType(

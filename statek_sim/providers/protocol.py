@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.values import JSON, Message, ToolSpec
 
 ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
@@ -19,7 +21,8 @@ class ChatRequest:
     `chat_style` is not sent; it tells a fake in which form the job executes code.
     `turn` counts the LLM calls of the job from 1; a retry keeps the turn and raises `attempt`.
     `bytes_sent` is the size STATEK meters (`metering.wire`), `at` is virtual seconds.
-    `messages` is a snapshot: later turns never change it.
+    `messages` is a snapshot: later turns never change it. They are in OpenAI's shape whatever `wire`, the format
+    that goes over the wire, is; what that format has no place for is not in them.
     """
 
     job_id: str
@@ -33,6 +36,7 @@ class ChatRequest:
     temperature: float | None
     bytes_sent: int
     chat_style: ChatStyleName | None = None
+    wire: FormatName = "openai"
 
     @property
     def last_message(self) -> str:
@@ -53,12 +57,7 @@ class ChatRequest:
 
     def body(self) -> dict[str, JSON]:
         """Return the whole JSON request body, keys in STATEK's order (behaviour 12)."""
-        body: dict[str, JSON] = {"model": self.model, "messages": [dict(m) for m in self.messages]}
-        if self.tools:
-            body["tools"] = [dict(spec) for spec in self.tools]
-        if self.temperature is not None:
-            body["temperature"] = self.temperature
-        return body
+        return FORMATS[self.wire].request_body(self)
 
 
 @dataclass(frozen=True, slots=True)

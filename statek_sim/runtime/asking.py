@@ -11,9 +11,10 @@ from statek_sim.errors import FAILS_THE_RUN, ProviderFailure
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.metering.wire import body_size
-from statek_sim.providers.openai import ParsedReply, ReportedUsage, parse_reply
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import ask, retry_delay
+from statek_sim.providers.wire import openai
+from statek_sim.providers.wire.reply import ParsedReply, ReportedUsage
 from statek_sim.runtime.calls import CallSpec, CodeBlock
 from statek_sim.runtime.chat_log import LLM_LogItem
 from statek_sim.runtime.chat_style import ChatStyle
@@ -36,7 +37,7 @@ def ask_model(services: Services, job: Job) -> Generator[float, None, None]:
     request, raw = yield from _send(services, job, envelope)
     if raw.latency:
         yield raw.latency
-    reply = parse_reply(raw.body)
+    reply = openai.read_reply(raw.body)
     _meter(services, job, request, raw, reply, prompt_tokens, envelope)
     _take(services, job, reply)
     # The user's send_message took its time.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,49 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.errors import InvalidFormat, ProviderFailure, ProviderHTTPError, ScriptError, ScriptExhausted
+from statek_sim.errors import ProviderFailure, ProviderHTTPError, ScriptError, ScriptExhausted
 from statek_sim.providers.contract import check_provider, example_requests
-from statek_sim.providers.openai import (
-    NO_USAGE,
-    ReportedUsage,
-    ToolCallRequest,
-    WireToolCall,
-    parse_reply,
-    reply_body,
-)
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from statek_sim.providers.script import Reply, fault, text, timeout
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.wire.openai import read_reply
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
 any_text = st.text(max_size=20)
-tokens = st.integers(min_value=0, max_value=10**9)
-usages = st.just(NO_USAGE) | st.builds(
-    ReportedUsage,
-    prompt=tokens | st.none(),
-    completion=tokens | st.none(),
-    cached=tokens | st.none(),
-    cost=st.none() | st.floats(allow_nan=False, allow_infinity=False),
-)
-wire_calls = st.builds(
-    lambda name, call_id, arguments: (ToolCallRequest(call_id, name, arguments), json.dumps(arguments)),
-    any_text,
-    any_text,
-    st.dictionaries(st.text(max_size=5), json_values, max_size=3),
-)
-wire_words = st.sampled_from(
-    ["choices", "message", "content", "tool_calls", "function", "name", "arguments", "usage"]
-)
-wire_shapes = st.recursive(
-    st.none() | st.booleans() | st.integers() | wire_words | st.just("{}"),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(wire_words, inner, max_size=4),
-    max_leaves=12,
-)
 replies = st.builds(
     lambda reply, turn, repeat, job: replace(
         reply if turn is None else reply.when(turn=turn), repeat=repeat, job=job
@@ -82,50 +47,11 @@ def play(script: Sequence[Reply], conversation: Sequence[tuple[str, int]]) -> li
     return [*outcomes, [str(entry) for entry in llm.unused()]]
 
 
-@given(any_text | st.none(), st.lists(wire_calls, max_size=3), usages)
-def test_what_a_built_body_says_is_what_is_read_from_it(
-    content: str | None, calls: list[tuple[ToolCallRequest, str]], usage: ReportedUsage
-) -> None:
-    body = reply_body(
-        job_id="main",
-        turn=1,
-        at=0.0,
-        model="gpt-4o",
-        content=content,
-        calls=tuple(WireToolCall(str(call.id), call.name, arguments) for call, arguments in calls),
-        usage=usage,
-    )
-    parsed = parse_reply(body)
-    assert parsed.text == (content or "")
-    assert parsed.tool_calls == tuple(call for call, _ in calls)
-    assert parsed.usage == usage
-    assert body.decode()
-
-
-@given(wire_shapes)
-def test_any_json_body_is_read_or_fails_with_one_of_the_documented_errors(shape: object) -> None:
-    documented = (RuntimeError, InvalidFormat, AttributeError, KeyError, TypeError)
-    assert _outcome(json.dumps(shape).encode(), documented)
-
-
-@given(st.binary(max_size=40))
-def test_any_bytes_are_read_or_fail_with_one_of_the_documented_errors(body: bytes) -> None:
-    assert _outcome(body, (ValueError, RuntimeError, AttributeError, TypeError))
-
-
-def _outcome(body: bytes, documented: tuple[type[Exception], ...]) -> str:
-    """Return what came of reading `body` in words; an undocumented error goes up."""
-    try:
-        return repr(parse_reply(body))
-    except documented as error:
-        return str(error)
-
-
 @given(st.lists(st.text(max_size=5), max_size=8))
 def test_unconditional_replies_come_in_order_and_then_the_script_is_exhausted(contents: list[str]) -> None:
     llm = ScriptedLLM([text(content) for content in contents])
     request = asked_by(("j1", 1))
-    assert [parse_reply(llm.complete(request).body).text for _ in contents] == contents
+    assert [read_reply(llm.complete(request).body).text for _ in contents] == contents
     llm.check_finished()
     with pytest.raises(ScriptExhausted, match="all used"):
         llm.complete(request)
@@ -154,7 +80,7 @@ def test_the_reply_given_is_the_first_that_has_uses_left_and_fits(
                 llm.complete(asked_by((job, turn)))
             continue
         uses[fitting[0]] += 1
-        assert parse_reply(llm.complete(asked_by((job, turn))).body).text == f"reply {fitting[0]}"
+        assert read_reply(llm.complete(asked_by((job, turn))).body).text == f"reply {fitting[0]}"
     too_seldom = [n for n, reply in enumerate(script) if uses[n] < (reply.repeat or 1)]
     assert [entry.position - 1 for entry in llm.unused()] == too_seldom
 

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, code, fault, raw, text, timeout, tool_call
-from statek_sim.providers.openai import ParsedReply, parse_reply
+from statek_sim.providers.wire.openai import read_reply
+from statek_sim.providers.wire.reply import ParsedReply
 from statek_sim.runtime.asking import is_final, stored_response
 from statek_sim.runtime.calls import CodeBlock
 from statek_sim.runtime.chat_style import ChatStyle
@@ -19,7 +20,7 @@ def reply(content: str | None, *, calls: bool = False) -> ParsedReply:
     call = '{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}'
     said = "null" if content is None else f'"{content}"'.replace("\n", "\\n")
     tools = f', "tool_calls": [{call}]' if calls else ""
-    return parse_reply(f'{{"choices": [{{"message": {{"content": {said}{tools}}}}}]}}'.encode())
+    return read_reply(f'{{"choices": [{{"message": {{"content": {said}{tools}}}}}]}}'.encode())
 
 
 @pytest.mark.parametrize("style", [None, ChatStyle.CONSOLE])

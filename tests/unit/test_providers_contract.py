@@ -14,14 +14,17 @@ import pytest
 from statek_sim.errors import BadInput, ContractViolation, ProviderFailure, ScriptExhausted
 from statek_sim.providers.contract import check_provider, example_requests
 from statek_sim.providers.function import FunctionLLM
-from statek_sim.providers.openai import reply_body
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.script import code, fault, raw, text, timeout, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.wire.openai import reply_body
+from statek_sim.providers.wire.reply import WireReply
 
 
 def good_reply(request: ChatRequest) -> RawReply:
-    return RawReply(reply_body(job_id=request.job_id, turn=request.turn, at=0.0, model="m", content="hi"))
+    return RawReply(
+        reply_body(WireReply(id=f"{request.job_id}-{request.turn}", model="m", created=0, text="hi"))
+    )
 
 
 @dataclass

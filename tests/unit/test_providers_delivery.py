@@ -10,7 +10,6 @@ import pytest
 from statek_sim.errors import BadInput, InvalidFormat, ProviderHTTPError, ProviderTimeout
 from statek_sim.providers.contract import example_requests
 from statek_sim.providers.delivery import deliver, manner
-from statek_sim.providers.openai import NO_USAGE, ReportedUsage, ToolCallRequest, parse_reply
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName
 from statek_sim.providers.script import (
     Reply,
@@ -26,13 +25,15 @@ from statek_sim.providers.script import (
     tool_call,
     tool_calls,
 )
+from statek_sim.providers.wire.openai import read_reply
+from statek_sim.providers.wire.reply import NO_USAGE, ReportedUsage, ToolCallRequest
 
 REQUEST = example_requests()[0]
 PLAIN = manner(None, None)
 
 
 def said(reply: Reply, style: ChatStyleName | None = None) -> tuple[str, list[tuple[str, object]]]:
-    parsed = parse_reply(deliver(reply, REQUEST, manner(style, None)).body)
+    parsed = read_reply(deliver(reply, REQUEST, manner(style, None)).body)
     return parsed.text, [(call.name, call.arguments) for call in parsed.tool_calls]
 
 
@@ -73,7 +74,7 @@ def test_text_is_sent_as_it_is_in_every_style() -> None:
 
 def test_tool_call_ids_count_turn_and_call_unless_given() -> None:
     reply = tool_calls(ScriptedCall("a", {}), ScriptedCall("b", {"x": 1}, "mine"), ScriptedCall("c", {}))
-    parsed = parse_reply(deliver(reply, replace(REQUEST, turn=7), PLAIN).body)
+    parsed = read_reply(deliver(reply, replace(REQUEST, turn=7), PLAIN).body)
     assert parsed.tool_calls == (
         ToolCallRequest("call-7-1", "a", {}),
         ToolCallRequest("mine", "b", {"x": 1}),
@@ -83,8 +84,8 @@ def test_tool_call_ids_count_turn_and_call_unless_given() -> None:
 
 def test_a_role_has_its_own_style_and_an_unnamed_role_has_none() -> None:
     spoken = manner({"agent": "MARKDOWN"}, None)
-    assert parse_reply(deliver(code("x"), REQUEST, spoken).body).text == "```python\nx\n```"
-    assert parse_reply(deliver(code("x"), replace(REQUEST, role="other"), spoken).body).text == "x"
+    assert read_reply(deliver(code("x"), REQUEST, spoken).body).text == "```python\nx\n```"
+    assert read_reply(deliver(code("x"), replace(REQUEST, role="other"), spoken).body).text == "x"
 
 
 def test_an_unknown_style_is_refused() -> None:
@@ -116,13 +117,13 @@ def test_a_raw_body_arrives_unchanged() -> None:
 
 def test_truncated_text_loses_its_second_half_and_finishes_by_length() -> None:
     body = deliver(text("abcdef").cut_short(), REQUEST, PLAIN).body
-    assert parse_reply(body).text == "abc"
+    assert read_reply(body).text == "abc"
     assert json.loads(body)["choices"][0]["finish_reason"] == "length"
 
 
 def test_a_truncated_tool_call_has_half_its_arguments() -> None:
     with pytest.raises(InvalidFormat, match=r"^Invalid JSON in 'arguments': "):
-        parse_reply(deliver(tool_call("t", owner="worker-1").cut_short(), REQUEST, PLAIN).body)
+        read_reply(deliver(tool_call("t", owner="worker-1").cut_short(), REQUEST, PLAIN).body)
 
 
 def test_malformed_arguments_replace_those_of_the_last_call() -> None:
@@ -134,7 +135,7 @@ def test_malformed_arguments_replace_those_of_the_last_call() -> None:
 def test_malformed_arguments_reach_the_python_cli_call_of_direct_style() -> None:
     body = deliver(code("x").with_arguments("{"), REQUEST, manner("DIRECT", None)).body
     with pytest.raises(InvalidFormat, match=r"^Invalid JSON in 'arguments': "):
-        parse_reply(body)
+        read_reply(body)
 
 
 def test_malformed_arguments_without_a_tool_call_are_refused() -> None:
@@ -144,7 +145,7 @@ def test_malformed_arguments_without_a_tool_call_are_refused() -> None:
 
 def test_usage_is_absent_null_or_as_scripted() -> None:
     def usage(reply: Reply) -> ReportedUsage:
-        return parse_reply(deliver(reply, REQUEST, PLAIN).body).usage
+        return read_reply(deliver(reply, REQUEST, PLAIN).body).usage
 
     assert usage(text("x")) == NO_USAGE
     assert usage(text("x").reporting(prompt=9, completion=1, cached=4, cost=0.5)) == ReportedUsage(
@@ -165,7 +166,7 @@ def test_measured_usage_counts_content_and_tool_calls() -> None:
     reply = tool_calls(ScriptedCall("t", {"x": 1}), text="so").with_usage(UsageKind.MEASURED)
     body = deliver(reply, REQUEST, manner(None, measure)).body
     assert seen == ['so\nt\n{"x": 1}']
-    assert parse_reply(body).usage == ReportedUsage(prompt=7, completion=3)
+    assert read_reply(body).usage == ReportedUsage(prompt=7, completion=3)
 
 
 def test_measured_usage_without_a_measure_is_refused() -> None:
@@ -180,13 +181,13 @@ def test_a_callables_string_is_code_with_the_options_around_it() -> None:
     reply = computed(lambda request: f"print({request.turn})").after(2).reporting(prompt=1)
     answer = deliver(reply, REQUEST, manner("MARKDOWN", None))
     assert answer.latency == 2
-    assert parse_reply(answer.body).text == "```python\nprint(1)\n```"
-    assert parse_reply(answer.body).usage.prompt == 1
+    assert read_reply(answer.body).text == "```python\nprint(1)\n```"
+    assert read_reply(answer.body).usage.prompt == 1
 
 
 def test_a_callables_reply_counts_as_it_is_and_latencies_add_up() -> None:
     answer = deliver(computed(lambda _: text("x").after(1)).after(2), REQUEST, PLAIN)
-    assert (parse_reply(answer.body).text, answer.latency) == ("x", 3)
+    assert (read_reply(answer.body).text, answer.latency) == ("x", 3)
 
 
 def test_a_callables_bytes_are_a_raw_body() -> None:

@@ -7,15 +7,15 @@ import pytest
 from statek_sim.errors import ProviderHTTPError
 from statek_sim.providers.contract import example_requests
 from statek_sim.providers.function import FunctionLLM
-from statek_sim.providers.openai import parse_reply
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, fault, text
+from statek_sim.providers.wire.openai import read_reply
 
 
 def test_a_string_is_code_in_the_agents_chat_style() -> None:
     llm = FunctionLLM(lambda request: f"print({request.turn})", styles="MARKDOWN")
     bodies = [llm.complete(request).body for request in example_requests(turns=2)]
-    assert [parse_reply(body).text for body in bodies] == [
+    assert [read_reply(body).text for body in bodies] == [
         "```python\nprint(1)\n```",
         "```python\nprint(2)\n```",
     ]

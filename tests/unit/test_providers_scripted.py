@@ -8,10 +8,10 @@ import pytest
 
 from statek_sim.errors import BadInput, ProviderHTTPError, ScriptExhausted, UnmatchedRequest, UnusedReplies
 from statek_sim.providers.contract import example_requests
-from statek_sim.providers.openai import parse_reply
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import UsageKind, code, computed, fault, raw, text, timeout, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.wire.openai import read_reply
 from statek_sim.values import Message
 
 
@@ -25,7 +25,7 @@ def request(
 
 
 def said(llm: ScriptedLLM, asked: ChatRequest) -> str:
-    return parse_reply(llm.complete(asked).body).text
+    return read_reply(llm.complete(asked).body).text
 
 
 def test_replies_without_condition_come_in_script_order() -> None:
@@ -216,7 +216,7 @@ def test_measured_usage_is_reported_with_a_measure() -> None:
     llm = ScriptedLLM(
         [text("abc").with_usage(UsageKind.MEASURED)], measure=lambda asked, reply: (5, len(reply))
     )
-    usage = parse_reply(llm.complete(request()).body).usage
+    usage = read_reply(llm.complete(request()).body).usage
     assert (usage.prompt, usage.completion) == (5, 3)
 
 

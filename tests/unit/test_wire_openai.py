@@ -10,20 +10,27 @@ import json
 import pytest
 
 from statek_sim.errors import InvalidFormat
-from statek_sim.providers.openai import (
+from statek_sim.providers.wire.openai import read_reply, reply_body
+from statek_sim.providers.wire.reply import (
     NO_USAGE,
     ParsedReply,
     ReportedUsage,
     ToolCallRequest,
+    WireReply,
     WireToolCall,
-    parse_reply,
-    reply_body,
 )
 from statek_sim.values import JSON
 
 
 def with_message(message: JSON, **more: JSON) -> bytes:
     return json.dumps({"choices": [{"message": message}], **more}).encode()
+
+
+def written(
+    text: str | None, calls: tuple[WireToolCall, ...] = (), usage: ReportedUsage | None = NO_USAGE
+) -> bytes:
+    reply = WireReply(id="main-2", model="gpt-4o", created=1767258001, text=text, calls=calls, usage=usage)
+    return reply_body(reply)
 
 
 def with_call(call: JSON) -> bytes:
@@ -39,13 +46,13 @@ def with_usage(usage: JSON) -> bytes:
 
 
 def test_a_plain_reply_has_text_no_calls_and_zero_usage_that_is_not_present() -> None:
-    assert parse_reply(with_message({"content": "hi"})) == ParsedReply("hi", (), NO_USAGE)
+    assert read_reply(with_message({"content": "hi"})) == ParsedReply("hi", (), NO_USAGE)
     assert ReportedUsage(prompt=0, completion=0, cached=0, cost=None, present=False) == NO_USAGE
 
 
 @pytest.mark.parametrize("message", [{}, {"content": None}, {"content": ""}, {"content": []}])
 def test_missing_content_reads_as_empty_text(message: dict[str, JSON]) -> None:
-    assert parse_reply(with_message(message)).text == ""
+    assert read_reply(with_message(message)).text == ""
 
 
 def test_tool_calls_are_read_in_order_with_decoded_arguments() -> None:
@@ -58,7 +65,7 @@ def test_tool_calls_are_read_in_order_with_decoded_arguments() -> None:
             ],
         }
     )
-    assert parse_reply(body).tool_calls == (
+    assert read_reply(body).tool_calls == (
         ToolCallRequest("a", "t", {"x": [1.5, None]}),
         ToolCallRequest("b", "u", {}),
     )
@@ -66,17 +73,17 @@ def test_tool_calls_are_read_in_order_with_decoded_arguments() -> None:
 
 def test_a_tool_call_in_the_anthropic_shape_is_understood_too() -> None:
     body = with_call({"type": "tool_use", "id": "toolu_1", "name": "t", "input": {"x": 1}})
-    assert parse_reply(body).tool_calls == (ToolCallRequest("toolu_1", "t", {"x": 1}),)
+    assert read_reply(body).tool_calls == (ToolCallRequest("toolu_1", "t", {"x": 1}),)
 
 
 @pytest.mark.parametrize(("call_id", "read"), [(None, None), (5, 5), ("", "")])
 def test_a_strange_tool_call_id_is_handed_back_as_it_came(call_id: JSON, read: JSON) -> None:
     body = with_call({"id": call_id, "function": {"name": "t", "arguments": "{}"}})
-    assert parse_reply(body).tool_calls[0].id == read
+    assert read_reply(body).tool_calls[0].id == read
 
 
 def test_a_missing_tool_call_id_reads_as_the_empty_string() -> None:
-    assert parse_reply(with_call({"function": {"name": "t"}})).tool_calls[0].id == ""
+    assert read_reply(with_call({"function": {"name": "t"}})).tool_calls[0].id == ""
 
 
 def test_reported_usage_is_read_with_cached_tokens_and_cost() -> None:
@@ -86,16 +93,16 @@ def test_reported_usage_is_read_with_cached_tokens_and_cost() -> None:
         "prompt_tokens_details": {"cached_tokens": 3},
         "cost": 0.25,
     }
-    assert parse_reply(with_usage(usage)).usage == ReportedUsage(prompt=5, completion=2, cached=3, cost=0.25)
+    assert read_reply(with_usage(usage)).usage == ReportedUsage(prompt=5, completion=2, cached=3, cost=0.25)
 
 
 def test_empty_usage_is_present_and_zero() -> None:
-    assert parse_reply(with_usage({})).usage == ReportedUsage(present=True)
+    assert read_reply(with_usage({})).usage == ReportedUsage(present=True)
 
 
 def test_a_null_token_count_stays_none_because_statek_only_fails_when_it_adds_it_up() -> None:
-    assert parse_reply(with_usage({"prompt_tokens": None})).usage.prompt is None
-    assert parse_reply(with_usage({"prompt_tokens_details": {"cached_tokens": None}})).usage.cached is None
+    assert read_reply(with_usage({"prompt_tokens": None})).usage.prompt is None
+    assert read_reply(with_usage({"prompt_tokens_details": {"cached_tokens": None}})).usage.cached is None
 
 
 @pytest.mark.parametrize(
@@ -130,7 +137,7 @@ def test_a_body_without_a_usable_message_fails_as_in_statek(
     body: bytes, error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error) as caught:
-        parse_reply(body)
+        read_reply(body)
     assert str(caught.value) == text
 
 
@@ -166,7 +173,7 @@ def test_a_body_without_a_usable_message_fails_as_in_statek(
 )
 def test_a_malformed_function_is_an_invalid_format_as_in_statek(function: JSON, text: str) -> None:
     with pytest.raises(InvalidFormat) as caught:
-        parse_reply(with_function(function))
+        read_reply(with_function(function))
     assert str(caught.value) == text
 
 
@@ -185,13 +192,13 @@ def test_a_malformed_function_is_an_invalid_format_as_in_statek(function: JSON, 
 )
 def test_a_malformed_tool_call_is_an_invalid_format_as_in_statek(call: JSON, text: str) -> None:
     with pytest.raises(InvalidFormat) as caught:
-        parse_reply(with_call(call))
+        read_reply(with_call(call))
     assert str(caught.value) == text
 
 
 def test_null_usage_fails_as_in_statek() -> None:
     with pytest.raises(AttributeError, match=r"^'NoneType' object has no attribute 'get'$"):
-        parse_reply(with_usage(None))
+        read_reply(with_usage(None))
 
 
 @pytest.mark.parametrize(
@@ -204,17 +211,17 @@ def test_null_usage_fails_as_in_statek() -> None:
 )
 def test_usage_that_cannot_be_added_up_fails_with_the_text_of_the_addition(usage: JSON, text: str) -> None:
     with pytest.raises(TypeError) as caught:
-        parse_reply(with_usage(usage))
+        read_reply(with_usage(usage))
     assert str(caught.value) == text
 
 
 def test_content_that_is_no_string_is_a_type_error() -> None:
     with pytest.raises(TypeError, match=r"^expected string or bytes-like object, got 'list'$"):
-        parse_reply(with_message({"content": ["x"]}))
+        read_reply(with_message({"content": ["x"]}))
 
 
 def test_a_body_is_compact_utf8_json_that_depends_on_the_arguments_alone() -> None:
-    body = reply_body(job_id="main", turn=2, at=1.5, model="gpt-4o", content="żółw")
+    body = written("żółw")
     assert (
         body
         == (
@@ -226,7 +233,7 @@ def test_a_body_is_compact_utf8_json_that_depends_on_the_arguments_alone() -> No
 
 def test_a_body_with_calls_finishes_because_of_them_and_has_null_content() -> None:
     call = WireToolCall("call-1-1", "fetch", '{"owner": "a"}')
-    body = json.loads(reply_body(job_id="j", turn=1, at=0, model="m", content=None, calls=(call,)))
+    body = json.loads(written(None, (call,)))
     assert body["choices"][0] == {
         "index": 0,
         "message": {
@@ -246,9 +253,7 @@ def test_a_body_with_calls_finishes_because_of_them_and_has_null_content() -> No
 
 def test_usage_is_in_the_body_only_when_asked_for() -> None:
     def usage_of(usage: ReportedUsage | None) -> JSON:
-        body: dict[str, JSON] = json.loads(
-            reply_body(job_id="j", turn=1, at=0, model="m", content="x", usage=usage)
-        )
+        body: dict[str, JSON] = json.loads(written("x", usage=usage))
         return body.get("usage", "absent")
 
     assert usage_of(NO_USAGE) == "absent"
@@ -264,12 +269,12 @@ def test_usage_is_in_the_body_only_when_asked_for() -> None:
 
 def test_equal_usage_gives_equal_bytes_whatever_number_type_came_first() -> None:
     def body(cost: float) -> bytes:
-        return reply_body(job_id="j", turn=1, at=0, model="m", content="x", usage=ReportedUsage(cost=cost))
+        return written("x", usage=ReportedUsage(cost=cost))
 
     assert body(3) == body(3.0)
 
 
 def test_a_lone_surrogate_is_escaped_so_that_the_body_stays_utf8() -> None:
-    body = reply_body(job_id="j", turn=1, at=0, model="m", content="a\ud800b")
+    body = written("a\ud800b")
     assert "a\\ud800b" in body.decode()
-    assert parse_reply(body).text == "a\ud800b"
+    assert read_reply(body).text == "a\ud800b"

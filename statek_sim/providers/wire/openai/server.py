@@ -1,0 +1,115 @@
+"""OpenAI chat completions as a provider speaks them: read a request, write an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from statek_sim.errors import BadRequest
+from statek_sim.providers.wire.compact import compact, quoted
+from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
+from statek_sim.providers.wire.request import WireRequest, member, number_or_none, objects, text_of
+from statek_sim.values import JSON
+
+_ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
+
+_ERROR_TYPES: Final[Mapping[int, str]] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+def read_request(body: JSON, path: str = "") -> WireRequest:  # other formats need the path
+    """Read a request as the API does; text parts of a message's content become one text."""
+    if not isinstance(body, dict):
+        raise BadRequest(f"the body: expected an object, got {body!r}")
+    options = body.get("stream_options")
+    return WireRequest(
+        model=member(body, "model", str, where=""),
+        messages=tuple(
+            _message(message, f"messages[{number}]")
+            for number, message in enumerate(objects(body.get("messages"), where="messages"))
+        ),
+        tools=tuple(objects(body.get("tools") or [], where="tools")),
+        temperature=number_or_none(body, "temperature"),
+        max_tokens=_max_tokens(body),
+        stream=body.get("stream") is True,
+        stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
+    )
+
+
+def _message(message: dict[str, JSON], where: str) -> dict[str, JSON]:
+    role = member(message, "role", str, where=f"{where}.")
+    if role not in _ROLES:
+        raise BadRequest(f"{where}.role: expected one of {', '.join(_ROLES)}, got {role!r}")
+    content = text_of(message.get("content"), where=f"{where}.content")
+    if content is None and role != "assistant":
+        raise BadRequest(f"{where}.content: expected a string or a list of content parts, got nothing")
+    return {**message, "content": content}
+
+
+def _max_tokens(body: Mapping[str, JSON]) -> int | None:
+    limit = number_or_none(body, "max_completion_tokens")
+    limit = number_or_none(body, "max_tokens") if limit is None else limit
+    return None if limit is None else int(limit)
+
+
+def reply_body(reply: WireReply) -> bytes:
+    """Return a `chat.completion`; its bytes depend on `reply` alone."""
+    usage = reply.usage
+    ending = "}" if usage is not None and not usage.present else f',"usage":{usage_json(usage)}}}'
+    text = (
+        f'{{"id":{quoted(reply_id(reply))},"object":"chat.completion","created":{reply.created},'
+        f'"model":{quoted(reply.model)},"choices":[{_choice_json(reply)}]{ending}'
+    )
+    return text.encode()
+
+
+def reply_id(reply: WireReply) -> str:
+    """Return the id of an answer and of all its chunks."""
+    return f"chatcmpl-{reply.id}"
+
+
+def _choice_json(reply: WireReply) -> str:
+    spoken = "null" if reply.text is None else quoted(reply.text)
+    tools = f',"tool_calls":[{",".join(map(_call_json, reply.calls))}]' if reply.calls else ""
+    message = f'{{"role":"assistant","content":{spoken}{tools}}}'
+    return f'{{"index":0,"message":{message},"finish_reason":{quoted(reply.reason)}}}'
+
+
+def _call_json(call: WireToolCall) -> str:
+    return (
+        f'{{"id":{quoted(call.id)},"type":"function","function":'
+        f'{{"name":{quoted(call.name)},"arguments":{quoted(call.arguments)}}}}}'
+    )
+
+
+@lru_cache(maxsize=4096)
+def usage_json(usage: ReportedUsage | None) -> str:
+    """Return the value of `usage`."""
+    if usage is None:
+        return "null"
+    prompt, completion, cached = (_count(count) for count in (usage.prompt, usage.completion, usage.cached))
+    fields: dict[str, JSON] = {"prompt_tokens": prompt, "completion_tokens": completion}
+    if prompt is not None and completion is not None:
+        fields["total_tokens"] = prompt + completion
+    fields["prompt_tokens_details"] = {"cached_tokens": cached}
+    if usage.cost is not None:
+        fields["cost"] = float(usage.cost)
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def _count(count: int | None) -> int | None:
+    """Return equal counts as equal text: True and 1 are the same key of a cache."""
+    return None if count is None else int(count)
+
+
+def error_body(status: int, message: str) -> bytes:
+    """Return `{"error": {...}}` with the type that OpenAI gives such a status."""
+    kind = _ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    code: JSON = "rate_limit_exceeded" if status == 429 else None
+    return compact({"error": {"message": message, "type": kind, "param": None, "code": code}}).encode()

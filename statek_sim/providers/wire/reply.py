@@ -1,0 +1,109 @@
+"""What a reply says: as a client reads it, and as a server is told to write it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from statek_sim.values import JSON
+
+StopReason = Literal["stop", "tool_calls", "length", "content_filter"]
+"""Why a reply ends, in OpenAI's words; the other formats have words of their own for the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRequest:
+    """One tool call that a reply asks for.
+
+    `id` is a string unless the provider misbehaves: STATEK hands back whatever came, and `""` when nothing
+    did.
+    """
+
+    id: JSON
+    name: str
+    arguments: dict[str, JSON]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedUsage:
+    """What the provider says a call cost: tokens, and money in the provider's own currency.
+
+    `present` is False when the body has no usage at all; the token counts are then 0, as in STATEK. A token
+    count that is None was `null` in the body: STATEK fails with a `TypeError` when it adds it to a total,
+    after it counted the bytes.
+    """
+
+    prompt: int | None = 0
+    completion: int | None = 0
+    cached: int | None = 0
+    cost: float | None = None
+    present: bool = True
+
+
+NO_USAGE: Final = ReportedUsage(present=False)
+"""A reply without usage."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReply:
+    """What STATEK takes from a reply body. `text` is empty when there is none.
+
+    `reasoning` is what the next requests carry back beside the text, keyed as messages hold it (see
+    `wire.request`): OpenAI-style reasoning fields, or the whole turn in Anthropic's or Gemini's own blocks.
+    """
+
+    text: str
+    tool_calls: tuple[ToolCallRequest, ...]
+    usage: ReportedUsage
+    reasoning: Mapping[str, JSON] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WireToolCall:
+    """One tool call as it goes into a body; `arguments` is the raw string, valid JSON or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireReply:
+    """What a server answers, whatever the format.
+
+    `id` is unique per reply and gets the format's prefix; `created` is in Unix seconds. `stop` is by default
+    `tool_calls` or `stop`. The usage is left out for `NO_USAGE` and is `null` for None.
+    """
+
+    id: str
+    model: str
+    created: int
+    text: str | None
+    calls: tuple[WireToolCall, ...] = ()
+    stop: StopReason | None = None
+    usage: ReportedUsage | None = NO_USAGE
+
+    @property
+    def reason(self) -> StopReason:
+        """Why the reply ends."""
+        return self.stop or ("tool_calls" if self.calls else "stop")
+
+
+def reported_tokens(count: JSON) -> int | None:
+    """Return a reported token count; what STATEK cannot add up fails with the text of its addition.
+
+    A fractional count is cut.
+    """
+    if count is None or isinstance(count, int):
+        return count
+    if isinstance(count, float):
+        return int(count)
+    raise TypeError(f"unsupported operand type(s) for +=: 'int' and {type(count).__name__!r}")
+
+
+def reported_cost(cost: JSON) -> float | None:
+    """Return a reported cost; what STATEK cannot add up fails with the text of its addition."""
+    if cost is None or isinstance(cost, int | float):
+        return cost
+    raise TypeError(f"unsupported operand type(s) for +: 'float' and {type(cost).__name__!r}")

@@ -1,0 +1,129 @@
+"""What a request says, in one shape for all formats.
+
+Messages are in OpenAI's shape. What another format can say and OpenAI's cannot is in one more key of an assistant
+message: `NATIVE_ANTHROPIC` or `NATIVE_GEMINI` holds the turn's own blocks (a model's signed thoughts must come back
+unchanged), and then decides over `content` and `tool_calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from statek_sim.errors import BadRequest
+from statek_sim.values import JSON, Message, ToolSpec
+
+NATIVE_ANTHROPIC: Final = "anthropic_content"
+NATIVE_GEMINI: Final = "gemini_parts"
+
+T = TypeVar("T", str, int)
+_NAMES: Final[Mapping[type, str]] = {str: "a string", int: "a whole number"}
+
+
+class Asked(Protocol):
+    """What a request body is built from: `ChatRequest` and `WireRequest` are both that.
+
+    A first message with the role `system` is the system prompt. Formats that have no place for later ones leave
+    them out, as STATEK does.
+    """
+
+    @property
+    def model(self) -> str:
+        """The model's name upstream."""
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation in OpenAI's shape."""
+
+    @property
+    def tools(self) -> Sequence[ToolSpec]:
+        """The offered tools in OpenAI's shape."""
+
+    @property
+    def temperature(self) -> float | None:
+        """The sampling temperature, None when it is not said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireRequest:
+    """A request as a server reads it. `stream_usage`: the client wants usage at the end of the stream."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stream: bool = False
+    stream_usage: bool = False
+
+    @property
+    def last_message(self) -> str:
+        """The text of the last message, or the empty string."""
+        content = self.messages[-1].get("content") if self.messages else None
+        return content if isinstance(content, str) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions:
+    """What STATEK's settings decide about requests beside the conversation.
+
+    `prompt_caching` (`CLAUDE_USE_PROMPT_CACHING`) marks what Anthropic shall cache; other formats ignore it.
+    """
+
+    prompt_caching: bool = False
+
+
+PLAIN: Final = ClientOptions()
+"""STATEK's defaults."""
+
+
+def split_prompt(messages: Sequence[Message]) -> tuple[str, list[Message]]:
+    """Return the system prompt, "" without one, and the messages that are not system messages."""
+    prompt = messages[0].get("content") if messages and messages[0].get("role") == "system" else ""
+    rest = [message for message in messages if message.get("role") != "system"]
+    return (prompt if isinstance(prompt, str) else ""), rest
+
+
+def text_of(content: JSON, *, where: str) -> JSON:
+    """Return the text of a message's content: a string, None, or text parts joined by newlines.
+
+    Parts that are not all text stay a list. Anything else is a `BadRequest`.
+    """
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        raise BadRequest(f"{where}: expected a string or a list of content parts, got {content!r}")
+    texts = [part.get("text") for part in content if isinstance(part, dict)]
+    if all(isinstance(text, str) for text in texts):
+        return "\n".join(map(str, texts))
+    return content
+
+
+def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) -> T:
+    """Return what `mapping` has under `key`; `BadRequest` unless it is there and a `kind`."""
+    found = mapping.get(key)
+    if not isinstance(found, kind):
+        what = "nothing" if key not in mapping else repr(found)
+        raise BadRequest(f"{where}{key}: expected {_NAMES[kind]}, got {what}")
+    return found
+
+
+def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:
+    """Return a list of JSON objects; `BadRequest` for anything else."""
+    if not isinstance(values, list):
+        raise BadRequest(f"{where}: expected a list, got {values!r}")
+    found: list[dict[str, JSON]] = []
+    for number, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise BadRequest(f"{where}[{number}]: expected an object, got {value!r}")
+        found.append(value)
+    return found
+
+
+def number_or_none(body: Mapping[str, JSON], key: str) -> float | None:
+    """Return a number, or None when there is none; `BadRequest` for anything else."""
+    found = body.get(key)
+    if found is None or (isinstance(found, int | float) and not isinstance(found, bool)):
+        return found
+    raise BadRequest(f"{key}: expected a number, got {found!r}")
