@@ -104,7 +104,7 @@ def add_options(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="only this behaviour profile: docs, 1.2 or 1.4 (repeatable); the first one is what statek_runtime "
+        help="only this behaviour profile: docs, 1.2.5, 1.2 or 1.4 (repeatable); the first one is what statek_runtime "
         "follows in tests that do not say their own",
     )
     group.addoption(

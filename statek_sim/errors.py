@@ -18,6 +18,7 @@
     +-- NetworkForbidden         code tried a real network connection
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
+    +-- Livelock                 a job whose step fails in the same way forever
     +-- ContractViolation        a provider broke the provider contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
@@ -119,6 +120,10 @@ class AsyncToolStuck(StatekSimError):
 
 class RunawayJob(StatekSimError):  # its subject may be an agent loop
     """A job took more steps, or a loop started more jobs, than a run allows; nothing else would end it."""
+
+
+class Livelock(StatekSimError):  # a state of affairs
+    """STATEK's worker lets an exception through and takes the same step again, forever."""
 
 
 FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)

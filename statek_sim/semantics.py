@@ -57,6 +57,20 @@ class Profile:
     union_hints_in_schema: bool
     """Whether `X | None` in a tool's signature is understood in its schema (from 1.4.0). Behaviour 0.1."""
 
+    console_error_belongs_to: Literal["position", "turn"]
+    """Which turns a console error counts for: every turn that began at the console position of the newest item of
+    the chat log, so that turns which printed nothing fail together and several errors at one position are one
+    (up to 1.2.6), or the turn in which it happened (from 1.2.7). Behaviour 4.4."""
+
+    harness_error_counts: bool
+    """Whether the error by which the harness stops a job is afterwards counted as one of the job's exceptions
+    (up to 1.2.6). Behaviour 4.4."""
+
+    message_may_end_chat_log: bool
+    """Whether a step survives a user's message that is the newest item of the chat log (from 1.2.6), or the worker
+    fails on it, fails again while it records that, and takes the same step again without end (1.2.5): a dialog
+    without warmup never begins, and one that is interrupted never goes on. Behaviour 7.4."""
+
     system_tools: Literal["1.2", "1.4"]
     """Which release's system tools are registered (they are part of the tools payload). Behaviour 5."""
 
@@ -73,9 +87,22 @@ V1_2: Final = Profile(
     difficulty_extends_tokens=False,
     latest_input_is_bound=False,
     union_hints_in_schema=False,
+    console_error_belongs_to="turn",
+    harness_error_counts=False,
+    message_may_end_chat_log=True,
     system_tools="1.2",
 )
 """STATEK 1.2.7."""
+
+V1_2_5: Final = replace(
+    V1_2,
+    name="1.2.5",
+    console_error_belongs_to="position",
+    harness_error_counts=True,
+    message_may_end_chat_log=False,
+)
+"""STATEK 1.2.5. Its other differences from 1.2.7 (the agent `Coordinator`, `start_statek` without
+`task_queue_size_funcs`) are no rules of a running job."""
 
 V1_4: Final = Profile(
     name="1.4",
@@ -89,6 +116,9 @@ V1_4: Final = Profile(
     difficulty_extends_tokens=True,
     latest_input_is_bound=True,
     union_hints_in_schema=True,
+    console_error_belongs_to="turn",
+    harness_error_counts=False,
+    message_may_end_chat_log=True,
     system_tools="1.4",
 )
 """STATEK 1.4.2."""
@@ -96,7 +126,7 @@ V1_4: Final = Profile(
 DOCS: Final = replace(V1_4, name="docs", limit_extension="additive", as_tool_binds_assignment=True)
 """The published documents 000, 001 and 003; where they are silent, as 1.4."""
 
-PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2, V1_4)}
+PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2_5, V1_2, V1_4)}
 """Every profile by name, the default first."""
 
 

@@ -37,7 +37,7 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.event import Event
 from statek_sim.scenario.references import JobReference, as_reference
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
-from statek_sim.semantics import profile_named
+from statek_sim.semantics import Profile, profile_named
 from statek_sim.values import JSON
 from statek_sim.wall_clock import frozen_wall_clock
 from statek_sim.world.tool_api import ToolApi
@@ -46,14 +46,14 @@ from statek_sim.world.tools import WorldTools
 
 def run_scenario(
     scenario: Scenario,
-    profile: str,
+    profile: str | Profile,
     *,
     preset: str | None = None,
     seed: int | None = None,
     allow_network: bool = False,
     tokenizers: TokenizerRegistry | None = None,
 ) -> RunRecord:
-    """Run one scenario under one profile and return what it left behind.
+    """Run one scenario under one profile, a known one by its name, and return what it left behind.
 
     `preset` and `seed` replace the scenario's own; `tokenizers` are asked before the vendored ones. A failure of the
     run itself (the script does not fit, a real connection was tried) is part of the record; bad input raises
@@ -99,7 +99,7 @@ class _Run:
     def __init__(
         self,
         scenario: Scenario,
-        profile: str,
+        profile: str | Profile,
         *,
         preset: str | None,
         seed: int,
@@ -107,7 +107,7 @@ class _Run:
     ) -> None:
         self.scenario = scenario
         settings = settings_of(scenario, preset=preset)
-        behaviour = profile_named(profile)
+        behaviour = profile_named(profile) if isinstance(profile, str) else profile
         self.seed = seed
         self.llm = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
         self.runtime = Runtime(

@@ -86,7 +86,7 @@ def run(
     scenarios = loaded(paths)
     pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
     if not pairs:
-        raise BadInput(nothing_chosen(scenarios, select=select, tags=tag or ()))
+        raise BadInput(nothing_chosen(scenarios, profiles=profile, select=select, tags=tag or ()))
     coverage = None if paths else proven(scenarios)[1]
     with ExitStack() as stack:
         runner = None
@@ -156,7 +156,10 @@ def _installed(
         else:
             typer.echo(f"not run: {scenario.suite}/{scenario.id}: {reason}", err=True)
     if not supported:
-        raise BadInput(f"no scenario to run: statek {peer.version} follows profile {own}")
+        raise BadInput(
+            f"no scenario to run: statek {peer.version} follows profile {own}, "
+            "and no scenario that was asked for holds for it and can run there"
+        )
     located = None if preset is None else located_preset(preset)
     return partial(run_one_installed, peer, preset=located, seed=seed), tuple(supported)
 

@@ -91,8 +91,8 @@ def _reference(scenarios: Iterable[Scenario], profiles: set[Profile]) -> Referen
     return {
         (scenario.id, profile): unsupported(scenario) or _facts(scenario, profile)
         for scenario in scenarios
-        for profile in scenario.profiles
-        if profile in profiles
+        for profile in profiles
+        if scenario.compared_under(profile)
     }
 
 
@@ -111,7 +111,7 @@ def _version(
     rows = tuple(
         _row(scenario, peer, profile, reference, declarations)
         for scenario in scenarios
-        if profile in scenario.profiles
+        if scenario.compared_under(profile)
     )
     return VersionMatrix(version=peer.version, profile=profile, python=peer.python_version, rows=rows)
 

@@ -33,6 +33,7 @@ def ask_model(services: Services, job: Job) -> Generator[float, None, None]:
     if services.profile.notifications_before_request:
         job.inbox.flush()
     envelope = services.envelope(job)
+    job.check_newest_item()
     prompt_tokens = _prepare(services, job, envelope)
     request, raw = yield from _send(services, job, envelope)
     if raw.latency:
@@ -194,6 +195,7 @@ def _finish_final(services: Services, job: Job) -> None:
     services.harness.check_after_step(job)
     job.py_env.exit_status = None
     job.finish("final")
+    job.check_newest_item()
 
 
 def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBlock | None:

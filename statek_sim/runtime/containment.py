@@ -7,5 +7,9 @@ class Contained(Exception):  # a state of affairs, not a mistake of this package
     """Model-written code that STATEK could neither stop nor survive was stopped; the job ends with this error."""
 
 
+class Escaped(Exception):  # a state of affairs, not a mistake of this package
+    """STATEK's worker failed while it recorded a failure: the job stays as it is, and its step is taken again."""
+
+
 class WorkerKilled(BaseException):  # stands for a dead process, so nothing may catch it
     """The worker process died at this point; what was not yet written down is lost."""

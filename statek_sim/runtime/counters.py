@@ -3,20 +3,48 @@
 A console error belongs to the execution item that was the last one in the chat log when it was written; a tool
 error to the item whose call failed. Only LLM turns count. A turn without an error resets the streak, a turn with
 several adds one to it. Reading a counter costs the same after 5 turns and after 5,000.
+
+Up to 1.2.6 STATEK kept errors by console position and counted every turn that began at such a position; these
+counters recount, as it did.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
+from typing import Protocol
+
 from statek_sim.runtime.chat_log import ExecutionItem, LLM_LogItem, ToolError
+
+
+class Counters(Protocol):
+    """What the harness asks about a job, and what it is told."""
+
+    @property
+    def turns(self) -> int:
+        """LLM turns."""
+
+    @property
+    def exceptions(self) -> int:
+        """All exceptions of LLM turns."""
+
+    @property
+    def longest_streak(self) -> int:
+        """The longest run of consecutive failing LLM turns so far."""
+
+    def open(self, item: ExecutionItem) -> None:
+        """Make `item` the newest one that ran something."""
+
+    def record_error(self, position: int) -> None:
+        """Count one console error; `position` is the console position of the chat log's newest item."""
 
 
 class TurnCounters:
     """Turns, exceptions and the longest streak of failing turns of one job."""
 
-    __slots__ = ("_closed", "_current", "_item", "_longest", "_streak", "turns")
+    __slots__ = ("_closed", "_current", "_item", "_longest", "_streak", "_turns")
 
     def __init__(self) -> None:
-        self.turns = 0
+        self._turns = 0
         self._closed = 0
         self._streak = 0
         self._longest = 0
@@ -29,9 +57,9 @@ class TurnCounters:
         if isinstance(item, LLM_LogItem):
             self._close()
             self._current = item
-            self.turns += 1
+            self._turns += 1
 
-    def record_error(self) -> None:
+    def record_error(self, _position: int) -> None:
         """Count one console error for the current item; before any item it belongs to none."""
         if self._item is not None:
             self._item.errors += 1
@@ -43,6 +71,11 @@ class TurnCounters:
         self._closed += errors
         self._streak = self._streak + 1 if errors else 0
         self._longest = max(self._longest, self._streak)
+
+    @property
+    def turns(self) -> int:
+        """LLM turns."""
+        return self._turns
 
     @property
     def exceptions(self) -> int:
@@ -57,7 +90,47 @@ class TurnCounters:
         return self._longest
 
 
+class PositionCounters:
+    """The same up to 1.2.6: turns that began at one console position share its errors, which count as one."""
+
+    __slots__ = ("_items", "_positions")
+
+    def __init__(self) -> None:
+        self._items: list[LLM_LogItem] = []
+        self._positions: set[int] = set()
+
+    def open(self, item: ExecutionItem) -> None:
+        """Remember an LLM turn; other items only have a position."""
+        if isinstance(item, LLM_LogItem):
+            self._items.append(item)
+
+    def record_error(self, position: int) -> None:
+        """Mark every turn at this console position, those to come included."""
+        self._positions.add(position)
+
+    @property
+    def turns(self) -> int:
+        """LLM turns."""
+        return len(self._items)
+
+    @property
+    def exceptions(self) -> int:
+        """All exceptions of LLM turns."""
+        return sum(map(self._errors, self._items))
+
+    @property
+    def longest_streak(self) -> int:
+        """The longest run of consecutive failing LLM turns so far."""
+        runs = groupby(self._items, key=lambda item: self._errors(item) > 0)
+        return max((len(list(run)) for failing, run in runs if failing), default=0)
+
+    def _errors(self, item: LLM_LogItem) -> int:
+        return (item.console_pos in self._positions) + _tool_errors(item)
+
+
 def _errors(item: LLM_LogItem) -> int:
-    if item.tool_log is None:
-        return item.errors
-    return item.errors + sum(1 for result in item.tool_log if isinstance(result, ToolError))
+    return item.errors + _tool_errors(item)
+
+
+def _tool_errors(item: LLM_LogItem) -> int:
+    return 0 if item.tool_log is None else sum(isinstance(result, ToolError) for result in item.tool_log)

@@ -16,7 +16,7 @@ from statek_sim.runtime.chat_log import (
     WarmupLogItem,
 )
 from statek_sim.runtime.chat_style import ChatStyle
-from statek_sim.runtime.counters import TurnCounters
+from statek_sim.runtime.counters import Counters, PositionCounters, TurnCounters
 from statek_sim.runtime.handler_list import HandlerList
 from statek_sim.runtime.host import Host
 from statek_sim.runtime.job_def import JobDef, JobDefError
@@ -98,7 +98,8 @@ class Job:
         self.usage = LLM_Usage()
         self.num_completions: int | None = None
         self.created_at = host.timestamp()
-        self.counters = TurnCounters()
+        by_turn = host.profile.console_error_belongs_to == "turn"
+        self.counters: Counters = TurnCounters() if by_turn else PositionCounters()
         self.inbox = Inbox(self)
         self.history = history
         self.done_signal = Signal()
@@ -218,14 +219,32 @@ class Job:
         index = len(env.console)
         env.console.append(text)
         if error is not None:
-            env.exceptions[index] = ConsoleError(error, text)
-            if error is ErrorKind.EXECUTION:
-                self.counters.record_error()
+            self._record_error(index, error, text)
         self.host.trace.add(
             events.ConsoleLine(
                 self.host.clock.now(), self.id, index, text, None if error is None else error.value
             )
         )
+
+    def _record_error(self, index: int, kind: ErrorKind, text: str) -> None:
+        profile, position = self.host.profile, self.check_newest_item()
+        if profile.console_error_belongs_to == "position":
+            self.py_env.exceptions[position] = text
+        else:
+            self.py_env.exceptions[index] = ConsoleError(kind, text)
+        if kind is ErrorKind.EXECUTION or profile.harness_error_counts:
+            self.counters.record_error(position)
+
+    def check_newest_item(self) -> int:
+        """Return the console position of the chat log's newest item; 0 for a user's message, which has none.
+
+        In 1.2.5 a message at that place is an AttributeError, wherever STATEK looks at the newest item.
+        """
+        last = self.last_item
+        if isinstance(last, str | UserLogItem) and not self.host.profile.message_may_end_chat_log:
+            kind = "str" if isinstance(last, str) else "statek.executors.chat_log_item.UserLogItem"
+            raise AttributeError(f"{kind!r} object has no attribute 'console_pos'")
+        return 0 if last is None or isinstance(last, str | UserLogItem) else last.console_pos
 
     def get_chat_history(self) -> list[Mapping[str, Any]]:
         """Return the messages that the next request would carry, system prompt included."""

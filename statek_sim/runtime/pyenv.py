@@ -17,7 +17,7 @@ class ErrorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleError:
-    """An error shown on the console; only EXECUTION errors count against the harness."""
+    """An error shown on the console; from 1.2.7 only EXECUTION errors count against the harness."""
 
     kind: ErrorKind
     message: str
@@ -31,13 +31,14 @@ Pushed = str | list["Pushed"]
 class PyEnv:
     """What the agent's code can see and what running it left behind.
 
-    `exceptions` is keyed by console entry, `push_log` by the console's length when the message came.
+    `exceptions` is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's newest
+    item), `push_log` by the console's length when the message came.
     """
 
     global_state: dict[str, object] = field(default_factory=dict)
     local_state: dict[str, object] = field(default_factory=dict)
     console: list[str] = field(default_factory=list)
-    exceptions: dict[int, ConsoleError] = field(default_factory=dict)
+    exceptions: dict[int, ConsoleError | str] = field(default_factory=dict)
     push_log: dict[int, Pushed] = field(default_factory=dict)
     exit_status: object = None
     future_result: FutureResult | None = None

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from statek_sim import trace as events
-from statek_sim.errors import BadInput, RunawayJob, StatekSimError
-from statek_sim.runtime.containment import WorkerKilled
+from statek_sim.errors import BadInput, Livelock, RunawayJob, StatekSimError
+from statek_sim.runtime.containment import Escaped, WorkerKilled
 from statek_sim.runtime.context import reset_job, set_job
 from statek_sim.runtime.status import JobStatus
 from statek_sim.runtime.worker import worker_step
@@ -33,6 +33,9 @@ PASS_SECONDS: Final = 0.3
 
 MOST_IDLE_POLLS: Final = 12_000
 """How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
+
+MOST_ESCAPES: Final = 25
+"""Steps in a row that end in an exception which STATEK's worker lets through; more mean that it never ends."""
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
 _EVENT, _STEP = 0, 1
@@ -79,6 +82,7 @@ class Scheduler:
         self._created: dict[str, int] = {}
         self._round = 0
         self._idle_polls = 0
+        self._escapes: dict[str, int] = {}
         self.alive = True
         self.on_pass: list[Callable[[int], None]] = []
         """Called at the start of each pass with the free capacity: agent loops create jobs here."""
@@ -201,8 +205,12 @@ class Scheduler:
         try:
             pause = next(entry[1])
         except StopIteration:
-            del self._in_flight[job.id]
-            self._requeue(job)
+            self._escapes.pop(job.id, None)
+            self._end_step(job)
+            return
+        except Escaped as escape:
+            self._note_escape(job, escape)
+            self._end_step(job)
             return
         except WorkerKilled as death:
             self.die(str(death))
@@ -216,7 +224,14 @@ class Scheduler:
         if self._in_flight.get(job.id, (None, None))[1] is step:
             self._continue(job)
 
-    def _requeue(self, job: Job) -> None:
+    def _note_escape(self, job: Job, escape: Escaped) -> None:
+        """Count steps in a row that nothing will come of, and end the run when there are too many."""
+        times = self._escapes[job.id] = self._escapes.get(job.id, 0) + 1
+        if times > MOST_ESCAPES:
+            raise Livelock(f"job {job.id!r} repeats the same step forever: {escape}") from escape
+
+    def _end_step(self, job: Job) -> None:
+        del self._in_flight[job.id]
         if job in self._services.waiting and job.status is JobStatus.WARMING_UP:
             if not self._services.profile.waiting_job_is_dormant:
                 self._push(self._services.clock.now() + PASS_SECONDS, _STEP, lambda: self.offer(job))

@@ -161,6 +161,7 @@ def _finish_by_exit(services: Services, job: Job) -> None:
         return
     services.harness.check_after_step(job)
     job.finish("exit", shown(job.py_env.exit_status))
+    job.check_newest_item()
 
 
 def _next_warmup_block(job: Job) -> bool:

@@ -6,7 +6,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from statek_sim.errors import LLM_HarnessError, ProviderFailure, StatekSimError
-from statek_sim.runtime.containment import Contained
+from statek_sim.runtime.containment import Contained, Escaped
 from statek_sim.runtime.job_def import JobDefError
 from statek_sim.runtime.model_name import BadModelName
 from statek_sim.runtime.pyenv import ErrorKind
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def worker_step(services: Services, job: Job) -> Step:
-    """Run one step; a failure of the job ends the job, a failure of the test set-up goes up."""
+    """Run one step; a failure of the job ends the job, a failure of the test set-up goes up.
+
+    A failure that cannot even be recorded is `Escaped`.
+    """
     try:
         yield from job_step(services, job)
     except LLM_HarnessError as error:
@@ -37,7 +40,7 @@ def worker_step(services: Services, job: Job) -> Step:
 def _stop_by_harness(job: Job, error: LLM_HarnessError) -> None:
     """Record the error on the console, set the exit status, end the job, run the handlers: in this order (000)."""
     job.py_env.exit_status = f"Error: {error}"
-    job.console_append(f"LLM_HarnessError: {error}", ErrorKind.HARNESS)
+    _show(job, f"LLM_HarnessError: {error}", ErrorKind.HARNESS)
     job.error = JobDefError(str(error), "LLM_HarnessError")
     job.finish(str(getattr(error, "limit", "harness")), str(error))
     job.notify_handlers(error)
@@ -48,10 +51,18 @@ def _crash(job: Job, error: Exception) -> None:
 
 
 def _end(job: Job, error: Exception, shown: str, reason: str) -> None:
-    job.console_append(shown, ErrorKind.EXECUTION)
+    _show(job, shown, ErrorKind.EXECUTION)
     job.error = JobDefError(str(error), type(error).__name__)
     job.finish(reason, f"{type(error).__name__}: {error}")
     job.notify_handlers(error)
+
+
+def _show(job: Job, text: str, kind: ErrorKind) -> None:
+    try:
+        job.console_append(text, kind)
+    except AttributeError as error:
+        # Only in 1.2.5: see `Job.check_newest_item`.
+        raise Escaped(f"{type(error).__name__}: {error}") from error
 
 
 def _traceback(error: Exception) -> str:

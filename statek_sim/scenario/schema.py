@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation, model_validator
 
@@ -20,8 +20,11 @@ from statek_sim.scenario.reply import Reply
 
 FORMAT: Final = "statek-sim/scenario@1"
 
-Profile = Literal["docs", "1.2", "1.4"]
-PROFILES: Final[tuple[Profile, ...]] = ("docs", "1.2", "1.4")
+Profile = Literal["docs", "1.2.5", "1.2", "1.4"]
+PROFILES: Final[tuple[Profile, ...]] = get_args(Profile)
+DEFAULT_PROFILES: Final[tuple[Profile, ...]] = ("docs", "1.2", "1.4")
+"""What a scenario holds for when it names no profiles. 1.2.5 is for those who name it: what its defects do to a
+scenario is seldom what the scenario is about."""
 
 ChatStyle = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
 Scalar = str | int | float | bool | None
@@ -163,7 +166,9 @@ class Shared(Part):
     source: str = Field(default="", description="Document and section the scenario comes from.")
     tags: Items[str] = Field(default=(), description="Free words to select by.")
     profiles: Items[Profile] = Field(
-        default=PROFILES, min_length=1, description="Behaviour profiles it holds for."
+        default=DEFAULT_PROFILES,
+        min_length=1,
+        description="Behaviour profiles it holds for; 1.2.5 only where it is named.",
     )
     preset: str = Field(
         default="default", description="default, local, interactive, batch, or path of a .env file."
@@ -236,6 +241,13 @@ class Scenario(ScenarioText):
         place = {"suite": suite, "path": path, "line": line, "file_digest": file_digest}
         values = {**text.__dict__, "jobs": dict(jobs), **place}
         return cls.model_construct(_fields_set={*text.model_fields_set, *place}, **values)
+
+    def compared_under(self, profile: Profile) -> bool:
+        """Return whether two runtimes can be compared by this scenario, whatever it expects.
+
+        1.2.5 is a release of 1.2: what is written for that one runs there too.
+        """
+        return profile in self.profiles or (profile == "1.2.5" and "1.2" in self.profiles)
 
 
 class FileHead(Part):

@@ -55,10 +55,21 @@ def chosen(
 
 
 def nothing_chosen(
-    scenarios: Sequence[Scenario], *, select: str | None = None, tags: Collection[str] = ()
+    scenarios: Sequence[Scenario],
+    *,
+    profiles: Sequence[str] | None = None,
+    select: str | None = None,
+    tags: Collection[str] = (),
 ) -> str:
     """Return what to say when `chosen` chose nothing, with the tag or the scenario that may have been meant."""
     said = f"no scenario to run: none of {len(scenarios)} fits what was asked for."
+    unnamed = [name for name in profiles or () if not any(name in one.profiles for one in scenarios)]
+    if unnamed:
+        named = ", ".join(f'"{name}"' for name in unnamed)
+        return (
+            said
+            + f" They do not hold for it unless they say `profiles: [{named}]`, alone or in their defaults"
+        )
     known_tags = {tag for scenario in scenarios for tag in scenario.tags}
     for tag in tags:
         said += "" if tag in known_tags else suggestion(tag, known_tags)

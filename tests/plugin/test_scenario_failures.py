@@ -114,7 +114,7 @@ def test_a_test_that_the_option_swallowed_is_refused_with_the_right_spelling(
     ("option", "error"),
     [
         ("--statek-scenarios=nowhere", "nowhere: no such file or folder"),
-        ("--statek-profile=1.5", "profile '1.5' is unknown; expected one of: docs, 1.2, 1.4"),
+        ("--statek-profile=1.5", "profile '1.5' is unknown; expected one of: docs, 1.2.5, 1.2, 1.4"),
         ("--statek-profile=doc", "Did you mean 'docs'?"),
         ("--statek-preset=intractive", "Did you mean 'interactive'?"),
         ("--statek-seed=many", "argument --statek-seed: invalid int value: 'many'"),

@@ -35,6 +35,8 @@ STATEMENTS = (
 bodies = st.lists(st.sampled_from(STATEMENTS), min_size=1, max_size=3).map("\n".join)
 scripts = st.lists(bodies, min_size=12, max_size=12)
 profiles = st.sampled_from(sorted(PROFILES))
+# In 1.2.5 one exception makes every turn fail that began at its console position, so these laws do not hold there.
+counting_by_turn = profiles.filter(lambda name: PROFILES[name].console_error_belongs_to == "turn")
 UNLIMITED = 10**9
 
 
@@ -65,7 +67,7 @@ def test_a_job_makes_at_most_one_llm_call_more_than_its_turn_limit(
     assert job.num_turns == len(job.trace.requests())
 
 
-@given(scripts, profiles, st.integers(0, 3))
+@given(scripts, counting_by_turn, st.integers(0, 3))
 def test_exceptions_overrun_their_limit_by_at_most_those_of_one_turn(
     replies: list[str], profile: str, limit: int
 ) -> None:
@@ -74,7 +76,7 @@ def test_exceptions_overrun_their_limit_by_at_most_those_of_one_turn(
     assert job.exception_count <= limit + 1
 
 
-@given(scripts, profiles, st.integers(0, 3))
+@given(scripts, counting_by_turn, st.integers(0, 3))
 def test_a_streak_overruns_its_limit_by_at_most_one_turn(
     replies: list[str], profile: str, limit: int
 ) -> None:

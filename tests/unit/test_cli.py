@@ -100,7 +100,10 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
     ("arguments", "message"),
     [
         (["run", "none"], "none: no such file or folder"),
-        (["run", "suite", "--profile", "1.3"], "profile '1.3' is unknown; expected one of: docs, 1.2, 1.4"),
+        (
+            ["run", "suite", "--profile", "1.3"],
+            "profile '1.3' is unknown; expected one of: docs, 1.2.5, 1.2, 1.4",
+        ),
         (["run", "suite", "--preset", "bath"], "preset 'bath': no such file, and the built-in presets are"),
         (["run", "suite", "--select", "zzz"], "no scenario to run: none of 1 fits what was asked for"),
         (["run", "suite", "--tag", "zzz"], "no scenario to run: none of 1 fits what was asked for"),
@@ -313,8 +316,8 @@ def test_a_trace_of_a_run_that_fails_as_expected_exits_0(shell: Shell) -> None:
 def test_presets_and_profiles_are_listed(shell: Shell) -> None:
     assert "batch\n  STATEK_MAX_TURNS=15\n" in shell("presets").out
     lines = shell("profiles").out.splitlines()
-    assert lines[0].split() == ["rule", "docs", "1.2", "1.4"]
-    assert lines[1].split() == ["limit_extension", "additive", "additive", "multiplicative"]
+    assert lines[0].split() == ["rule", "docs", "1.2.5", "1.2", "1.4"]
+    assert lines[1].split() == ["limit_extension", "additive", "additive", "additive", "multiplicative"]
 
 
 def test_the_version_is_printed(shell: Shell) -> None:

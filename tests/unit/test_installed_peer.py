@@ -60,7 +60,7 @@ def _without_statek(folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("version", "profile"),
-    [("1.2.5", "1.2"), ("1.2.7", "1.2"), ("1.4.2", "1.4"), ("1.3.0", None), ("2", None)],
+    [("1.2.5", "1.2.5"), ("1.2.6", "1.2"), ("1.2.7", "1.2"), ("1.4.2", "1.4"), ("1.3.0", None), ("2", None)],
 )
 def test_a_version_has_the_profile_of_its_minor_release(version: str, profile: str | None) -> None:
     assert profile_of(version) == profile

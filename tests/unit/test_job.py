@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, code
-from statek_sim.runtime.pyenv import ErrorKind
+from statek_sim.runtime.pyenv import ConsoleError, ErrorKind
 from statek_sim.runtime.status import JobStatus
 from statek_sim.trace import ConsoleLine, DifficultyRaised, Reactivated
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime, run_one
@@ -24,8 +24,18 @@ def test_errors_on_the_console_are_kept_by_entry_and_only_execution_counts() -> 
     job.console_append("fine")
     job.console_append("E: one", ErrorKind.EXECUTION)
     job.console_append("H: two", ErrorKind.HARNESS)
-    kinds = {index - 1: error.kind for index, error in job.py_env.exceptions.items()}
-    assert kinds == {1: ErrorKind.EXECUTION, 2: ErrorKind.HARNESS}
+    assert {index - 1: error for index, error in job.py_env.exceptions.items()} == {
+        1: ConsoleError(ErrorKind.EXECUTION, "E: one"),
+        2: ConsoleError(ErrorKind.HARNESS, "H: two"),
+    }
+    assert job.exception_count == 1
+
+
+def test_up_to_1_2_6_errors_are_bare_texts_by_the_position_of_the_newest_item_and_all_count() -> None:
+    job = run_one("print('one')", "print('two')", "exit(1)", profile="1.2.5")
+    job.console_append("E: one", ErrorKind.EXECUTION)
+    job.console_append("H: two", ErrorKind.HARNESS)
+    assert job.py_env.exceptions == {2: "H: two"}
     assert job.exception_count == 1
 
 

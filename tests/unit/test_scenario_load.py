@@ -95,7 +95,7 @@ def test_folders_are_searched_in_a_fixed_order_and_every_file_is_loaded_once(tmp
         ("missing_title", "2: scenario 'bad': missing key 'title'"),
         (
             "unquoted_profile",
-            "5: scenario 'bad': profiles[1]: expected 'docs', '1.2' or '1.4', got 1.2; "
+            "5: scenario 'bad': profiles[1]: expected 'docs', '1.2.5', '1.2' or '1.4', got 1.2; "
             'write "1.2" in quotes',
         ),
         (

@@ -8,7 +8,7 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents import Agent
 from statek_sim.runtime.runtime import Runtime
-from statek_sim.semantics import DOCS, PROFILES, V1_2, V1_4, Profile, profile_named
+from statek_sim.semantics import DOCS, PROFILES, V1_2, V1_2_5, V1_4, Profile, profile_named
 from tests.unit.runtime_samples import idle_runtime
 
 
@@ -17,17 +17,21 @@ def differing(one: Profile, other: Profile) -> set[str]:
 
 
 def test_profiles_are_known_by_their_own_names_the_default_first() -> None:
-    assert list(PROFILES) == ["docs", "1.2", "1.4"]
+    assert list(PROFILES) == ["docs", "1.2.5", "1.2", "1.4"]
     assert all(profile_named(name).name == name for name in PROFILES)
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(BadInput, match=r"^profile '1\.3' is unknown; expected one of: docs, 1\.2, 1\.4$"):
+    with pytest.raises(
+        BadInput, match=r"^profile '1\.3' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4$"
+    ):
         profile_named("1.3")
 
 
 def test_a_mistyped_profile_gets_a_suggestion() -> None:
-    message = r"^profile 'dosc' is unknown; expected one of: docs, 1\.2, 1\.4\. Did you mean 'docs'\?$"
+    message = (
+        r"^profile 'dosc' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4\. Did you mean 'docs'\?$"
+    )
     with pytest.raises(BadInput, match=message):
         profile_named("dosc")
 
@@ -37,7 +41,17 @@ def test_the_documents_differ_from_the_release_in_two_rules() -> None:
 
 
 def test_every_rule_tells_two_profiles_apart() -> None:
-    assert differing(DOCS, V1_2) | differing(V1_2, V1_4) == {spec.name for spec in fields(Profile)}
+    told = differing(DOCS, V1_2) | differing(V1_2_5, V1_2) | differing(V1_2, V1_4)
+    assert told == {spec.name for spec in fields(Profile)}
+
+
+def test_1_2_5_differs_from_1_2_7_in_how_it_counts_and_in_what_a_message_does_to_it() -> None:
+    assert differing(V1_2_5, V1_2) == {
+        "name",
+        "console_error_belongs_to",
+        "harness_error_counts",
+        "message_may_end_chat_log",
+    }
 
 
 def test_a_runtime_takes_a_profile_of_ones_own() -> None:

@@ -66,8 +66,11 @@ def test_a_tag_selects_scenarios_that_have_one_of_them(scenarios: tuple[Scenario
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("1.3", r"^profile '1\.3' is unknown; expected one of: docs, 1\.2, 1\.4"),
-        ("doc", r"^profile 'doc' is unknown; expected one of: docs, 1\.2, 1\.4\. Did you mean 'docs'\?$"),
+        ("1.3", r"^profile '1\.3' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4"),
+        (
+            "doc",
+            r"^profile 'doc' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4\. Did you mean 'docs'\?$",
+        ),
     ],
 )
 def test_an_unknown_profile_is_bad_input(scenarios: tuple[Scenario, ...], name: str, message: str) -> None:
@@ -84,6 +87,10 @@ def test_an_unknown_profile_is_bad_input(scenarios: tuple[Scenario, ...], name: 
         ({"select": "turns"}, ""),
         ({"tags": ["slwo"]}, ". Did you mean 'slow'?"),
         ({"tags": ["slow"]}, ""),
+        (
+            {"profiles": ["1.2.5"]},
+            '. They do not hold for it unless they say `profiles: ["1.2.5"]`, alone or in their defaults',
+        ),
     ],
 )
 def test_a_wish_that_nothing_fits_gets_a_suggestion(

@@ -2,16 +2,28 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim import Agent, ChatRequest, FunctionLLM, LLM_Harness, Runtime, ScriptedLLM, code, fault
+from statek_sim import (
+    Agent,
+    ChatRequest,
+    DialogAgent,
+    FunctionLLM,
+    LLM_Harness,
+    Runtime,
+    ScriptedLLM,
+    code,
+    fault,
+    tool,
+)
 from statek_sim.errors import (
     BadInput,
     ContractViolation,
+    Livelock,
     ProviderBug,
     ScriptError,
     ScriptExhausted,
     UnmatchedRequest,
 )
-from statek_sim.providers.script import Reply, timeout
+from statek_sim.providers.script import Reply, ScriptedCall, timeout, tool_calls
 from statek_sim.runtime.model_name import BadModelName
 from statek_sim.runtime.status import JobStatus
 from tests.unit.runtime_samples import idle_runtime, run_one
@@ -136,3 +148,51 @@ def test_code_that_raises_what_nothing_catches_ends_its_job_and_no_other() -> No
 def test_agents_read_about_the_client_that_statek_has(reply: Reply, name: str) -> None:
     job = run_one(*[reply] * 9)
     assert f"Traceback (most recent call last):\n{name}" in "\n".join(job.py_env.console)
+
+
+def test_a_dialog_without_warmup_repeats_its_first_step_forever_in_1_2_5() -> None:
+    runtime = idle_runtime("1.2.5", script=["never asked for"])
+    job = runtime.create_job(DialogAgent(lambda body, media=None: None, "shop"))
+    job.push_user_message("A table please.")
+    told = "AttributeError: 'str' object has no attribute 'console_pos'"
+    with pytest.raises(Livelock, match=f"^job 'job-1' repeats the same step forever: {told}$"):
+        runtime.run()
+    assert (job.status, job.error, job.llm_calls, job.steps) == (JobStatus.STARTED, None, 0, 26)
+
+
+def test_a_harness_stop_that_cannot_be_recorded_leaves_the_job_running_in_1_2_5() -> None:
+    def interrupt(body: str, media: str | None = None) -> None:
+        job.push_user_message("Two chairs too.")
+
+    reply = tool_calls(ScriptedCall("panic", {}), text="I check.")
+    runtime = Runtime(ScriptedLLM([reply]), profile="1.2.5", harness=LLM_Harness(0, None, None, None))
+    job = runtime.create_job(DialogAgent(interrupt, "shop", warmup="print('open')"))
+    with pytest.raises(
+        Livelock, match=r"'statek\.executors\.chat_log_item\.UserLogItem' object has no attribute"
+    ):
+        runtime.run()
+    assert (job.status, job.py_env.exit_status) == (
+        JobStatus.STARTED,
+        "Error: Maximum number of turns exceeded: 1/0",
+    )
+    assert job.py_env.console[1] == "LLM_HarnessError: Maximum number of turns exceeded: 1/0"
+    assert job.error is None
+
+
+def test_a_message_that_arrives_while_the_last_code_runs_shows_up_as_a_crash_after_the_end_in_1_2_5() -> None:
+    @tool
+    def hear(**kwargs: object) -> None:
+        job.push_user_message("Two chairs too.")
+
+    runtime = idle_runtime("1.2.5")
+    job = runtime.create_job(
+        DialogAgent(lambda body, media=None: None, "shop", tools=[hear], warmup="hear()\nexit('ok')")
+    )
+    runtime.run()
+    assert (job.status, job.stop_reason, job.py_env.exit_status, job.error) == (
+        JobStatus.DONE,
+        "exit",
+        "ok",
+        None,
+    )
+    assert "Job job-1 failed with error" in job.py_env.console[-1]

@@ -50,8 +50,8 @@ class Lost:
 
 def profile_of(version: str) -> Profile | None:
     """Return the behaviour profile of a STATEK version, None for one that has none."""
-    known: dict[str, Profile] = {"1.2": "1.2", "1.4": "1.4"}
-    return known.get(".".join(version.split(".")[:2]))
+    known: dict[str, Profile] = {"1.2.5": "1.2.5", "1.2": "1.2", "1.4": "1.4"}
+    return known.get(version) or known.get(".".join(version.split(".")[:2]))
 
 
 class Peer:
