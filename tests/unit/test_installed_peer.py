@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from statek_sim.backends.installed.peer import Lost, Peer, Ran, profile_of
+from statek_sim.backends.installed.peer import Lost, Peer, Ran
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.installed.support import unsupported
 from statek_sim.backends.installed.wire import Line
@@ -56,14 +56,6 @@ def _without_statek(folder: Path) -> Path:
     python = home / "bin" / "python"
     python.symlink_to(Path(sys.executable).resolve())
     return python
-
-
-@pytest.mark.parametrize(
-    ("version", "profile"),
-    [("1.2.5", "1.2.5"), ("1.2.6", "1.2"), ("1.2.7", "1.2"), ("1.4.2", "1.4"), ("1.3.0", None), ("2", None)],
-)
-def test_a_version_has_the_profile_of_its_minor_release(version: str, profile: str | None) -> None:
-    assert profile_of(version) == profile
 
 
 @pytest.mark.parametrize(

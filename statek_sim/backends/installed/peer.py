@@ -16,6 +16,7 @@ from typing import Any, Final, Self, cast
 
 from statek_sim.backends.installed.wire import Line, Message
 from statek_sim.backends.reference import measured
+from statek_sim.backends.releases import profile_of, releases
 from statek_sim.backends.setup import harness_for, script_of, settings_of
 from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout, StatekSimError
 from statek_sim.metering.tokenizers import TokenizerRegistry
@@ -46,12 +47,6 @@ class Lost:
     """A scenario did not come back: it hung, or its process died."""
 
     reason: str
-
-
-def profile_of(version: str) -> Profile | None:
-    """Return the behaviour profile of a STATEK version, None for one that has none."""
-    known: dict[str, Profile] = {"1.2.5": "1.2.5", "1.2": "1.2", "1.4": "1.4"}
-    return known.get(version) or known.get(".".join(version.split(".")[:2]))
 
 
 class Peer:
@@ -170,8 +165,9 @@ def profile_of_peer(peer: Peer) -> Profile:
     """Return the behaviour profile of an interpreter's STATEK; a version without one is BadInput."""
     profile = profile_of(peer.version)
     if profile is None:
+        lines = ", ".join(dict.fromkeys(f"{release.line}.x" for release in releases()))
         raise BadInput(
-            f"{peer.interpreter}: statek {peer.version} has no behaviour profile; expected 1.2.x or 1.4.x"
+            f"{peer.interpreter}: statek {peer.version} has no behaviour profile; expected one of {lines}"
         )
     return profile
 
