@@ -7,11 +7,13 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_statek.installed import declared_reason, peer_of, reason_to_skip
 from pytest_statek.plan import Plan
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput
-from statek_sim.scenario.schema import Scenario
+from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.diff import failure_text
+from statek_sim.suite.installed import run_one_installed
 from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.suite.run import run_one
 
@@ -33,7 +35,7 @@ class ScenarioItem(pytest.Item):
     """Runs its scenario; `result` is there once it has. Marked `statek` and with the scenario's tags."""
 
     def __init__(
-        self, *, scenario: Scenario, profile: str, plan: Plan, parent: pytest.Collector, **node: Any
+        self, *, scenario: Scenario, profile: Profile, plan: Plan, parent: pytest.Collector, **node: Any
     ) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
         name = f"{scenario.suite}/{scenario.id}[{profile}]"
@@ -63,7 +65,22 @@ class ScenarioItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run and compare."""
-        self.result = run_one(
+        self.result = self._on_reference() if self._plan.installed is None else self._on_installed()
+        # Not `ihook`: the built-in suites lie outside every conftest's folder.
+        self.config.hook.pytest_statek_scenario_result(result=self.result)
+        if self.result.outcome is Outcome.FAILED:
+            if self._plan.installed is not None:
+                self._expect_what_is_declared(self.result, self._plan.installed.version)
+            raise ScenarioFailed(self.result)
+
+    def _expect_what_is_declared(self, result: ScenarioResult, version: str) -> None:
+        """End here, as an expected failure, when all that differs has a declared reason."""
+        reason = declared_reason(result, version)
+        if reason is not None:
+            pytest.xfail(f"declared difference of statek {version}: {reason}")
+
+    def _on_reference(self) -> ScenarioResult:
+        return run_one(
             self.scenario,
             self.profile,
             preset=self._plan.preset,
@@ -71,10 +88,20 @@ class ScenarioItem(pytest.Item):
             allow_network=self._plan.allow_network,
             tokenizers=tokenizers(self.config),
         )
-        # Not `ihook`: the built-in suites lie outside every conftest's folder.
-        self.config.hook.pytest_statek_scenario_result(result=self.result)
-        if self.result.outcome is Outcome.FAILED:
-            raise ScenarioFailed(self.result)
+
+    def _on_installed(self) -> ScenarioResult:
+        """Run on the real package, whose process has no network but the scripted LLM."""
+        reason = reason_to_skip(self.scenario, self.profile)
+        if reason is not None:
+            pytest.skip(f"not on the installed statek: {reason}")
+        return run_one_installed(
+            peer_of(self.config),
+            self.scenario,
+            self.profile,
+            preset=self._plan.preset,
+            seed=self._plan.seed,
+            tokenizers=tokenizers(self.config),
+        )
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return text for people; only a bug, ours or a hook's, keeps its traceback."""

@@ -17,6 +17,11 @@ BUILT_IN: Final = "built-in"
 
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml")
 
+REFERENCE: Final = "reference"
+INSTALLED: Final = "installed"
+BACKENDS: Final = (REFERENCE, INSTALLED)
+"""Who runs scenarios and applications: our runtime, or the `statek` package of this environment."""
+
 MARKER: Final = (
     'statek(profile="docs", preset="default", limits={"max_turns": 5}, seed=0, items=["item-1"], '
     'wall_clock="virtual", allow_network=False): how the statek_ fixtures of this test are set up; '
@@ -28,15 +33,17 @@ MARKER: Final = (
 class Requested:
     """The options of one run: key by key the command line's, or else the configuration file's.
 
-    `scenarios`: files and folders as absolute paths, or `BUILT_IN`. `files`: scenario files named like test files,
-    as in `pytest suite.yaml::suite/one[docs]`. `alone`: nothing but scenarios is to be collected. `needs_check`:
-    the command line says something that may be wrong. Paths in the configuration file start at its folder.
+    `backend`: one of `BACKENDS`, or None when nobody said. `scenarios`: files and folders as absolute paths, or
+    `BUILT_IN`. `files`: scenario files named like test files, as in `pytest suite.yaml::suite/one[docs]`. `alone`:
+    nothing but scenarios is to be collected. `needs_check`: the command line says something that may be wrong. Paths
+    in the configuration file start at its folder.
     """
 
     # A plain class: making a dataclass takes longer than all else in this module, which every run pays for.
     __slots__ = (
         "allow_network",
         "alone",
+        "backend",
         "files",
         "needs_check",
         "preset",
@@ -57,10 +64,12 @@ class Requested:
         profiles: list[str] = config.getoption("--statek-profile")
         seed: int | None = config.getoption("--statek-seed")
         report = _folder(config.getoption("--statek-report"), here)
+        backend: str | None = config.getoption("--statek-backend")
 
         self.scenarios: tuple[str, ...] = tuple(dict.fromkeys(said or written))
         self.files = tuple(path for path in _without_names(paths) if path.endswith(SCENARIO_SUFFIXES))
         self.alone = bool(said) and not paths
+        self.backend: str | None = backend or config.getini("statek_backend") or None
         self.needs_check = bool(preset or profiles or report)
         self.preset = preset or _preset(config.getini("statek_preset"), there)
         self.profiles: tuple[str, ...] = tuple(profiles or config.getini("statek_profile"))
@@ -93,6 +102,13 @@ def add_options(parser: pytest.Parser) -> None:
         help="run the built-in scenario suites, or with =PATH the scenarios in that file or folder (repeatable). "
         "Added to the tests whose paths are given; without any path, only scenarios run. Tools named module:attr are "
         "found in the folder where pytest was called and in the rootdir, as well as where Python looks",
+    )
+    group.addoption(
+        "--statek-backend",
+        choices=BACKENDS,
+        metavar="reference|installed",
+        help="who runs scenarios: the reference runtime, or the statek package of this environment, whose version "
+        "says which profile it follows",
     )
     group.addoption(
         "--statek-preset",
@@ -129,6 +145,7 @@ def add_options(parser: pytest.Parser) -> None:
         f"scenario files and folders, one per line, or {BUILT_IN!r}: collected like testpaths, when no path is given",
         type="linelist",
     )
+    parser.addini("statek_backend", "as --statek-backend")
     parser.addini("statek_preset", "as --statek-preset")
     parser.addini("statek_profile", "as --statek-profile, one per line", type="linelist")
     parser.addini("statek_seed", "as --statek-seed")

@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.options import BUILT_IN, SCENARIO_SUFFIXES, Requested
+from pytest_statek.installed import InstalledStatek, installed_statek
+from pytest_statek.options import BACKENDS, BUILT_IN, INSTALLED, SCENARIO_SUFFIXES, Requested
 from statek_sim.errors import BadInput
 from statek_sim.scenario.files import find_files
 from statek_sim.suite.run import builtin_suites, located_preset, profile_known
@@ -21,7 +22,8 @@ _YOUR_OWN: Final = "scenarios of your own are --statek-scenarios=PATH, a .yaml f
 class Plan:
     """How scenarios run. `files`: every scenario file, in order. `profiles` empty: all that a scenario names.
 
-    `preset` and `seed` replace each scenario's own; None leaves them. `report` is a folder.
+    `preset` and `seed` replace each scenario's own; None leaves them. `report` is a folder. `installed`: what runs
+    them instead of the reference runtime.
     """
 
     files: tuple[Path, ...]
@@ -31,6 +33,7 @@ class Plan:
     seed: int | None
     report: Path | None
     allow_network: bool
+    installed: InstalledStatek | None
 
 
 PLAN: Final = pytest.StashKey[Plan]()
@@ -40,17 +43,37 @@ PLAN: Final = pytest.StashKey[Plan]()
 def checked(asked: Requested, *, here: Path) -> Plan:
     """Return the plan; a `pytest.UsageError` says what is wrong and how to write it. `here` shortens paths."""
     try:
+        installed = installed_statek() if _backend(asked) == INSTALLED else None
         return Plan(
             files=_files(asked.scenarios, here),
             alone=asked.alone,
             preset=None if asked.preset is None else located_preset(asked.preset),
-            profiles=tuple(profile_known(name) for name in asked.profiles),
+            profiles=_profiles(asked, installed),
             seed=seed_of(asked),
             report=None if asked.report is None else _report_folder(asked),
             allow_network=asked.allow_network,
+            installed=installed,
         )
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None
+
+
+def _backend(asked: Requested) -> str | None:
+    """Return the backend; the configuration file may name one that there is not."""
+    if asked.backend is not None and asked.backend not in BACKENDS:
+        raise BadInput(f"statek_backend={asked.backend!r}: expected {' or '.join(BACKENDS)}")
+    return asked.backend
+
+
+def _profiles(asked: Requested, installed: InstalledStatek | None) -> tuple[str, ...]:
+    """Return the profiles to run; an installed package has the one of its version."""
+    said = tuple(profile_known(name) for name in asked.profiles)
+    if installed is None:
+        return said
+    for profile in said:
+        if profile != installed.profile:
+            raise BadInput(f"--statek-profile={profile}: {installed} follows its own; leave the option out")
+    return (installed.profile,)
 
 
 def seed_of(asked: Requested) -> int | None:

@@ -31,5 +31,5 @@ def pytest_configure(config: pytest.Config) -> None:
     """Note what is asked for; load the scenario part only for those who want it."""
     config.addinivalue_line("markers", MARKER)
     asked = config.stash[REQUESTED] = Requested(config)
-    if asked.collects or asked.needs_check:
+    if asked.collects or asked.needs_check or asked.backend:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")

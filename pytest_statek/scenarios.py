@@ -28,13 +28,24 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(ScenarioSummary(plan, results), "statek-summary")
 
 
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say who runs the scenarios when it is not the reference runtime."""
+    installed = config.stash[PLAN].installed
+    return [] if installed is None else [f"statek: scenarios run on the installed {installed}"]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep the result of a scenario, or send it to the process that will sum up."""
+    """Keep the result of a scenario, or send it to the process that will sum up; not one that had to fail."""
     report = yield
-    if call.when == "call" and isinstance(item, ScenarioItem) and item.result is not None:
+    if (
+        call.when == "call"
+        and isinstance(item, ScenarioItem)
+        and item.result is not None
+        and not hasattr(report, "wasxfail")
+    ):
         if hasattr(item.config, "workerinput"):
             attach(report, item.result)
         else:

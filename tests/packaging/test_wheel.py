@@ -118,3 +118,11 @@ def test_beside_the_real_statek_one_scenario_runs_under_pytest(beside_statek: En
     one = report_of(beside_statek)["scenarios"][0]
     printed = beside_statek.run("pytest", "--statek-scenarios", "-q", "-k", f"{one['suite']}/{one['id']}")
     assert re.search(r"^[1-9]\d* passed(, \d+ deselected)? in ", printed, re.MULTILINE), printed
+
+
+def test_beside_the_real_statek_scenarios_run_on_it_on_two_workers(beside_statek: Environment) -> None:
+    printed = beside_statek.run(
+        "pytest", "--statek-scenarios", "--statek-backend=installed", "-n", "2", "-k", "warmup"
+    )
+    assert "statek: scenarios run on the installed statek 1.4.2 (profile 1.4)" in printed
+    assert re.search(r"^=+ [1-9]\d* passed, .*1 xfailed in ", printed, re.MULTILINE), printed

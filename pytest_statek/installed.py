@@ -1,0 +1,94 @@
+"""Scenarios on the `statek` package of this environment: which version it is, and the process that runs them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Final
+
+import pytest
+
+from statek_sim.backends.installed.peer import Peer, profile_of
+from statek_sim.backends.installed.support import contained, unsupported
+from statek_sim.backends.reference import run_scenario
+from statek_sim.conformance.declared import load_declarations
+from statek_sim.errors import BadInput
+from statek_sim.scenario.problem import dotted
+from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.suite.result import ScenarioResult
+from statek_sim.suite.run import builtin_suites
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledStatek:
+    """The `statek` that `import statek` finds here, and the behaviour profile that its version follows."""
+
+    version: str
+    profile: Profile
+
+    def __str__(self) -> str:
+        return f"statek {self.version} (profile {self.profile})"
+
+
+def installed_statek() -> InstalledStatek:
+    """Return what is installed here, without importing it; a `BadInput` says what to install."""
+    try:
+        found = version("statek")
+    except PackageNotFoundError:
+        raise BadInput(f"--statek-backend=installed: {_missing('statek')}") from None
+    if find_spec("dbzero") is None:
+        raise BadInput(f"--statek-backend=installed: {_missing('dbzero')}")
+    profile = profile_of(found)
+    if profile is None:
+        raise BadInput(
+            f"--statek-backend=installed: statek {found} has no behaviour profile; expected 1.2.x or 1.4.x, "
+            f"installed with: {sys.executable} -m pip install 'statek[dbzero]==1.4.2'"
+        )
+    return InstalledStatek(found, profile)
+
+
+def _missing(module: str) -> str:
+    return (
+        f"{module} is not installed for {sys.executable}; install it with: "
+        f"{sys.executable} -m pip install 'statek[dbzero]'"
+    )
+
+
+def peer_of(config: pytest.Config) -> Peer:
+    """Return the interpreter that runs this process's scenarios; started when first asked for, ended with the run."""
+    if _PEER not in config.stash:
+        peer = config.stash[_PEER] = Peer(sys.executable)
+        config.add_cleanup(peer.close)
+    return config.stash[_PEER]
+
+
+_PEER: Final = pytest.StashKey[Peer]()
+
+
+def reason_to_skip(scenario: Scenario, profile: Profile) -> str | None:
+    """Return why the real package cannot run a scenario, None when it can."""
+    return unsupported(scenario) or contained(run_scenario(scenario, profile))
+
+
+def declared_reason(result: ScenarioResult, version: str) -> str | None:
+    """Return why a built-in scenario differs on this version, None when something that differs is not declared."""
+    scenario = result.scenario
+    if not scenario.path.resolve().is_relative_to(builtin_suites().resolve()):
+        return None
+    known = load_declarations().of(scenario.id, version)
+    differing = [dotted(mismatch.keypath) for mismatch in result.mismatches]
+    reasons = {
+        declaration.reason
+        for place in differing
+        for field, declaration in known.items()
+        if _is_within(place, field)
+    }
+    if all(any(_is_within(place, field) for field in known) for place in differing):
+        return "; ".join(sorted(reasons))
+    return None
+
+
+def _is_within(place: str, field: str) -> bool:
+    return place == field or place.startswith((f"{field}.", f"{field}["))
