@@ -10,9 +10,10 @@ from typing import Final
 
 import pytest
 
-from statek_sim.backends.installed.peer import Peer, profile_of
+from statek_sim.backends.installed.peer import Peer
 from statek_sim.backends.installed.support import contained, unsupported
 from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.releases import profile_of
 from statek_sim.conformance.declared import load_declarations
 from statek_sim.errors import BadInput
 from statek_sim.scenario.problem import dotted

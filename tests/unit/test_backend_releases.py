@@ -36,7 +36,10 @@ def test_versions_are_compared_as_numbers() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- {version: '1', profile: docs}", "1: a release has exactly the keys version, profile, pythons, ci"),
+        (
+            "- {version: '1', profile: docs}",
+            "1: a release has exactly the keys version, profile, pythons, ci",
+        ),
         (
             "\n- {version: '1', profile: '9', pythons: ['3.11'], ci: true}",
             "2: version is a text, ci true or false, profile one of docs, 1.2.5, 1.2, 1.4",
