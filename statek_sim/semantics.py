@@ -71,6 +71,10 @@ class Profile:
     fails on it, fails again while it records that, and takes the same step again without end (1.2.5): a dialog
     without warmup never begins, and one that is interrupted never goes on. Behaviour 7.4."""
 
+    settings_before_names: bool
+    """Whether a provider is refused for want of settings before its name is looked at (before 1.3.3), so that an
+    unknown name reads like a known one that is not configured. Behaviour 0.1."""
+
     system_tools: Literal["1.2", "1.4"]
     """Which release's system tools are registered (they are part of the tools payload). Behaviour 5."""
 
@@ -90,6 +94,7 @@ V1_2: Final = Profile(
     console_error_belongs_to="turn",
     harness_error_counts=False,
     message_may_end_chat_log=True,
+    settings_before_names=True,
     system_tools="1.2",
 )
 """STATEK 1.2.7."""
@@ -119,6 +124,7 @@ V1_4: Final = Profile(
     console_error_belongs_to="turn",
     harness_error_counts=False,
     message_may_end_chat_log=True,
+    settings_before_names=False,
     system_tools="1.4",
 )
 """STATEK 1.4.2."""

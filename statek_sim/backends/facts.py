@@ -75,7 +75,7 @@ def job_record(job: Job) -> JobRecord:
         steps=job.steps,
         console=tuple(job.py_env.console),
         locals={name: plain(value, shown) for name, value in sorted(job.py_env.local_state.items())},
-        history=tuple(job.history.current.view()),
+        history=tuple(job.sent),
         tool_log=tuple(
             _tool_log(item) for item in job.chat_log if isinstance(item, LLM_LogItem) and item.tool_log
         ),

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN, ProviderFailure
+from statek_sim.metering.conversation import MeteredConversation
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.metering.wire import body_size
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import ask, retry_delay
-from statek_sim.providers.wire import openai
+from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import ParsedReply, ReportedUsage
+from statek_sim.providers.wire.request import WireRequest
 from statek_sim.runtime.calls import CallSpec, CodeBlock
-from statek_sim.runtime.chat_log import LLM_LogItem
+from statek_sim.runtime.chat_log import LLM_LogItem, Reasoning
 from statek_sim.runtime.chat_style import ChatStyle
 from statek_sim.runtime.dialog import deliver
 from statek_sim.runtime.markup import extract_dialog, is_empty_code, strip_markup
 from statek_sim.runtime.pyenv import ErrorKind
-from statek_sim.values import JSON
+from statek_sim.values import JSON, Message
 
 if TYPE_CHECKING:
     from statek_sim.runtime.job import Job
@@ -38,9 +40,9 @@ def ask_model(services: Services, job: Job) -> Generator[float, None, None]:
     request, raw = yield from _send(services, job, envelope)
     if raw.latency:
         yield raw.latency
-    reply = openai.read_reply(raw.body)
+    reply = FORMATS[envelope.wire].read_reply(raw.body)
     _meter(services, job, request, raw, reply, prompt_tokens, envelope)
-    _take(services, job, reply)
+    _take(services, job, reply, envelope.provider)
     # The user's send_message took its time.
     yield from job.sleep()
 
@@ -55,11 +57,12 @@ def _send(
     services: Services, job: Job, envelope: Envelope
 ) -> Generator[float, None, tuple[ChatRequest, RawReply]]:
     """Ask the provider, again after temporary failures; failed attempts cost time but no usage."""
-    conversation = job.history.current
     job.llm_calls += 1
     turn, kept = job.llm_calls, job.history.take_kept()
-    messages = conversation.view()
-    size = body_size(envelope.size, conversation.messages_json, len(conversation))
+    messages, size = _as_sent(job.history.current, envelope)
+    if envelope.wire != "openai":
+        kept = _in_common(job.sent, messages)
+    job.sent = messages
     attempt = 1
     while True:
         now = services.clock.now()
@@ -75,6 +78,7 @@ def _send(
             temperature=envelope.temperature,
             bytes_sent=size,
             chat_style=None if job.chat_style is None else job.chat_style.value,
+            wire=envelope.wire,
         )
         services.trace.add(
             events.LLMRequested(
@@ -92,6 +96,34 @@ def _send(
                 raise
             yield delay
         attempt, kept = attempt + 1, len(messages)
+
+
+def _as_sent(conversation: MeteredConversation, envelope: Envelope) -> tuple[Sequence[Message], int]:
+    """Return the messages as the provider gets to see them, and the bytes that STATEK counts for the request.
+
+    In other formats than OpenAI's messages have no size of their own (tool results are merged, notices dropped), so
+    there every request is built and measured whole.
+    """
+    messages = conversation.view()
+    if envelope.wire == "openai":
+        return messages, body_size(envelope.size, conversation.messages_json, len(conversation))
+    wire = FORMATS[envelope.wire]
+    body = wire.request_body(
+        WireRequest(
+            model=envelope.model,
+            messages=messages[:],
+            tools=envelope.tools,
+            temperature=envelope.temperature,
+        )
+    )
+    url = wire.request_url(FAKE_URLS[envelope.wire], envelope.model)
+    return wire.read_request(body, url).messages, len(json.dumps(body))
+
+
+def _in_common(before: Sequence[Message], now: Sequence[Message]) -> int:
+    """Return how many messages two requests have in common, counted from the first."""
+    same = (number for number, (one, other) in enumerate(zip(before, now, strict=False)) if one != other)
+    return next(same, min(len(before), len(now)))
 
 
 def _meter(
@@ -159,12 +191,16 @@ def _wire_calls(reply: ParsedReply) -> list[JSON]:
     ]
 
 
-def _take(services: Services, job: Job, reply: ParsedReply) -> None:
+def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> None:
     """Store the reply, deliver dialog text, and end the unit if the reply is final."""
     stored = stored_response(job.chat_style, reply)
     job.log(
         LLM_LogItem(
-            job.console_pos, job.host.timestamp(), stored, cumulative_token_usage=job.approx_token_usage
+            job.console_pos,
+            job.host.timestamp(),
+            stored,
+            cumulative_token_usage=job.approx_token_usage,
+            reasoning=Reasoning(provider.casefold(), reply.reasoning) if reply.reasoning else None,
         )
     )
     delivered = True

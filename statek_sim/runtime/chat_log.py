@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from statek_sim.runtime.calls import CodeBlock
+from statek_sim.values import JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,13 @@ class ToolError:
 
 
 ToolResult = str | ToolError
+
+
+class Reasoning(NamedTuple):
+    """What a provider wants back with a turn: `fields` of its message. Other providers do not get it."""
+
+    provider: str
+    fields: Mapping[str, JSON]
 
 
 @dataclass(slots=True)
@@ -48,6 +57,7 @@ class LLM_LogItem:  # noqa: N801  # STATEK's own name
     tool_log: list[ToolResult] | None = None
     errors: int = 0
     cumulative_token_usage: int | None = None
+    reasoning: Reasoning | None = None
 
 
 class ReminderLike(Protocol):

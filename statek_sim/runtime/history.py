@@ -7,8 +7,8 @@ message pushed at an old console position) rebuild it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from statek_sim.metering.conversation import MessageMeter, MeteredConversation
 from statek_sim.runtime.calls import CallSpec, CodeBlock
@@ -33,12 +33,27 @@ from statek_sim.runtime.messages import (
     user_message,
 )
 from statek_sim.sandbox.llm_repr import llm_repr
-from statek_sim.values import Message
+from statek_sim.values import JSON, Message
 
 if TYPE_CHECKING:
     from statek_sim.runtime.job import Job
 
 NOTIFICATION_CODE: Final = "print(get_pending_notifications())"
+
+
+class _Reader(NamedTuple):
+    """Who the history is for: a provider, and whether its format has only the `plain` messages."""
+
+    provider: str
+    plain: bool
+
+    def reasoning(self, item: ChatItem) -> Mapping[str, JSON]:
+        """Return what this provider wants back with a turn."""
+        kept = item.reasoning if isinstance(item, LLM_LogItem) else None
+        return kept.fields if kept is not None and kept.provider == self.provider else {}
+
+
+_OPENAI: Final = _Reader("", plain=False)
 
 
 class HistoryProjection:
@@ -48,11 +63,20 @@ class HistoryProjection:
     the newest console item, the tail, can still change: its console slice grows until the next item closes it.
     """
 
-    __slots__ = ("_conversation", "_kept", "_projected", "_tail", "_tail_end", "_tail_start")
+    __slots__ = (
+        "_conversation",
+        "_kept",
+        "_projected",
+        "_reader",
+        "_tail",
+        "_tail_end",
+        "_tail_start",
+    )
 
     def __init__(self, meter: MessageMeter) -> None:
         self._conversation = MeteredConversation(meter)
         self._kept = 0
+        self._reader = _OPENAI
         self._projected = -1
         self._tail = -1
         self._tail_end = -1
@@ -72,6 +96,13 @@ class HistoryProjection:
         """Measure with another tokenizer from now on, for a job that changed its model."""
         if self._conversation.meter is not meter:
             self._conversation = self._conversation.with_meter(meter)
+
+    def read_by(self, provider: str, *, plain: bool) -> None:
+        """Project for another provider from now on, for a job that changed its model."""
+        reader = _Reader(provider.casefold(), plain)
+        if reader != self._reader:
+            self._reader = reader
+            self._forget_from(-1, 0)
 
     def pushed(self, position: int) -> None:
         """Note a message pushed at console `position`; if that is in the past, the past is projected again."""
@@ -94,7 +125,7 @@ class HistoryProjection:
             end = _end_position(job, index)
             if isinstance(item, CONSOLE_ITEMS):
                 self._tail, self._tail_end, self._tail_start = index, end, len(conversation)
-            for message in _project(job, item, index, end):
+            for message in _project(job, item, index, end, self._reader):
                 conversation.append(message)
         self._projected = len(log)
         return conversation
@@ -130,20 +161,20 @@ def _opening(job: Job) -> Iterator[Message]:
         yield user_message("\n".join(texts))
 
 
-def _project(job: Job, item: ChatItem, index: int, end: int) -> Iterator[Message]:
+def _project(job: Job, item: ChatItem, index: int, end: int, reader: _Reader) -> Iterator[Message]:
     if isinstance(item, LLM_LogItem | WarmupLogItem):
-        yield from _execution(job, item, end)
+        yield from _execution(job, item, end, reader)
     elif isinstance(item, UserLogItem):
         if item.message:
             yield user_message(item.message)
     elif isinstance(item, ReminderLogItem):
-        if item.reminder.text:
+        if item.reminder.text and not reader.plain:
             yield system_message(item.reminder.text)
     elif isinstance(item, SubTaskLogItem):
-        yield from _subtask(job, item, _shown_index(job, index))
+        yield from _subtask(job, item, _shown_index(job, index), reader)
     elif isinstance(item, NotificationLogItem):
         call = _cli_call(f"STATEK-NOTIFICATION-{_shown_index(job, index):03d}", NOTIFICATION_CODE)
-        yield from _call_and_result(job, call, llm_repr([item]))
+        yield from _call_and_result(job, call, llm_repr([item]), reader)
 
 
 def _shown_index(job: Job, index: int) -> int:
@@ -151,15 +182,16 @@ def _shown_index(job: Job, index: int) -> int:
     return index - 1 if isinstance(job.chat_log[0], str) else index
 
 
-def _subtask(job: Job, item: SubTaskLogItem, index: int) -> Iterator[Message]:
-    yield system_message(item.handler.get_log_message())
+def _subtask(job: Job, item: SubTaskLogItem, index: int, reader: _Reader) -> Iterator[Message]:
+    if not reader.plain:
+        yield system_message(item.handler.get_log_message())
     if item.result is not None:
         asked = "" if item.handler.id is None else f"id={item.handler.id!r}"
         call = _cli_call(f"STATEK-SUBTASK-{index:03d}", f"print(find_sub_task_handler({asked}))")
-        yield from _call_and_result(job, call, item.result)
+        yield from _call_and_result(job, call, item.result, reader)
 
 
-def _execution(job: Job, item: WarmupLogItem | LLM_LogItem, end: int) -> Iterator[Message]:
+def _execution(job: Job, item: WarmupLogItem | LLM_LogItem, end: int, reader: _Reader) -> Iterator[Message]:
     """Yield a turn: what was said or run, its results, its console output, and messages pushed meanwhile."""
     block = _block_of(job, item)
     if isinstance(block, CodeBlock) and block.hidden:
@@ -169,15 +201,20 @@ def _execution(job: Job, item: WarmupLogItem | LLM_LogItem, end: int) -> Iterato
     style, start = job.chat_style, item.console_pos
     console = "\n".join(job.py_env.console[start:end]) if end > start else ""
     if calls:
-        yield assistant_calls(code, calls)
+        yield {**assistant_calls(code, calls, plain=reader.plain), **reader.reasoning(item)}
         for position, call in enumerate(calls):
-            yield tool_message(_result(item, position), call.id, style, job.host.console_tag)
+            result = _result(item, position)
+            yield tool_message(result, call.id, style, job.host.console_tag, plain=reader.plain)
     elif style is ChatStyle.DIRECT and isinstance(item, WarmupLogItem) and code:
         call = _cli_call(f"STATEK-WARMUP-{item.warmup_block_num:03d}", code)
-        yield from _call_and_result(job, call, console)
+        yield from _call_and_result(job, call, console, reader)
     else:
+        reasoning = reader.reasoning(item)
         if code:
-            yield assistant_code(code, style)
+            said = assistant_code(code, style)
+            yield {**said, **reasoning} if reasoning else said
+        elif reasoning:
+            yield {"role": "assistant", "content": None, **reasoning}
         if end > start:
             yield console_message(console, style, job.host.console_tag)
     pushed = job.py_env.push_log
@@ -204,6 +241,6 @@ def _cli_call(call_id: str, code: str) -> CallSpec:
     return CallSpec(call_id, "python_cli", (), {"code": code})
 
 
-def _call_and_result(job: Job, call: CallSpec, result: str) -> Iterator[Message]:
-    yield assistant_calls(None, (call,))
-    yield tool_message(result, call.id, job.chat_style, job.host.console_tag)
+def _call_and_result(job: Job, call: CallSpec, result: str, reader: _Reader) -> Iterator[Message]:
+    yield assistant_calls(None, (call,), plain=reader.plain)
+    yield tool_message(result, call.id, job.chat_style, job.host.console_tag, plain=reader.plain)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
@@ -25,6 +25,7 @@ from statek_sim.runtime.notifications import Inbox
 from statek_sim.runtime.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.signals import Signal
 from statek_sim.runtime.status import JobStatus, advance
+from statek_sim.values import Message
 
 if TYPE_CHECKING:
     from statek_sim.runtime.agents import Agent
@@ -65,6 +66,7 @@ class Job:
         "parent_job",
         "py_env",
         "raised_difficulty",
+        "sent",
         "slept",
         "steps",
         "stop_reason",
@@ -102,6 +104,7 @@ class Job:
         self.counters: Counters = TurnCounters() if by_turn else PositionCounters()
         self.inbox = Inbox(self)
         self.history = history
+        self.sent: Sequence[Message] = ()
         self.done_signal = Signal()
         self.stop_reason: str | None = None
         self.raised_difficulty: str | None = None

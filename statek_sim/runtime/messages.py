@@ -2,6 +2,9 @@
 
 Every `style` argument takes None for a job without a chat style, which looks like CONSOLE.
 `xml_tag` is the name of STATEK_XML_BOX_CONSOLE, or None.
+
+`plain` is how STATEK's adapters for Anthropic and Gemini see the same history (behaviour 12): tool results without
+the style's wrapping, and arguments as the model gave them.
 """
 
 from __future__ import annotations
@@ -51,23 +54,27 @@ def assistant_code(code: str, style: ChatStyle | None) -> Message:
     return {"role": "assistant", "content": content}
 
 
-def assistant_calls(content: str | None, calls: Sequence[CallSpec]) -> Message:
+def assistant_calls(content: str | None, calls: Sequence[CallSpec], *, plain: bool = False) -> Message:
     """Return the `assistant` message that requests `calls`; empty content is sent as null."""
     return {
         "role": "assistant",
         "content": content or None,
-        "tool_calls": [_wire_call(call) for call in calls],
+        "tool_calls": [_wire_call(call, plain=plain) for call in calls],
     }
 
 
-def tool_message(content: str, call_id: str, style: ChatStyle | None, xml_tag: str | None) -> Message:
+def tool_message(
+    content: str, call_id: str, style: ChatStyle | None, xml_tag: str | None, *, plain: bool = False
+) -> Message:
     """Return the `tool` message that answers call `call_id`; results are shown like console output."""
-    return {"role": "tool", "content": console_text(content, style, xml_tag), "tool_call_id": call_id}
+    shown = content if plain else console_text(content, style, xml_tag)
+    return {"role": "tool", "content": shown, "tool_call_id": call_id}
 
 
-def _wire_call(call: CallSpec) -> JSON:
+def _wire_call(call: CallSpec, *, plain: bool) -> JSON:
     """Return one entry of `tool_calls`. Positional arguments are not sent (behaviour 6.5)."""
-    function: dict[str, JSON] = {"name": call.name, "arguments": arguments_json(call)}
+    arguments = json.dumps(dict(call.kwargs)) if plain else arguments_json(call)
+    function: dict[str, JSON] = {"name": call.name, "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -69,7 +69,8 @@ class Runtime:
     """A STATEK process without dbzero, network or wall clock.
 
     `profile` is a name or a `Profile`; `harness` overrides the limits of `settings`; `llm` answers every
-    request. All randomness comes from `seed`, all times are virtual seconds.
+    request. All randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that
+    the application gave to STATEK's `add_provider`: they speak OpenAI's format.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Runtime:
         max_steps: int = 20_000,
         budget: ExecutionBudget | None = None,
         tokenizers: TokenizerRegistry | None = None,
+        custom_providers: Collection[str] = (),
     ) -> None:
         if not callable(getattr(llm, "complete", None)):
             raise BadInput(f"llm={llm!r} has no method 'complete'; wrap a plain callable in FunctionLLM")
@@ -110,6 +112,8 @@ class Runtime:
             budget=budget or ExecutionBudget(),
             policy=policy_of(self.settings),
             tokenizers=tokenizers,
+            default_provider=self.settings.default_llm_api_provider,
+            custom_providers=custom_providers,
         )
         self._max_steps = max_steps
         self._scheduler = Scheduler(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from statek_sim import trace as events
 from statek_sim.clock import Clock
@@ -14,6 +14,8 @@ from statek_sim.metering.messages import tools_tokens
 from statek_sim.metering.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
 from statek_sim.metering.wire import envelope_size
 from statek_sim.providers.protocol import Provider
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.formats import format_of
 from statek_sim.runtime.agents import Agent
 from statek_sim.runtime.builtin_tools import system_tools
 from statek_sim.runtime.futures import FutureError
@@ -31,13 +33,16 @@ from statek_sim.semantics import Profile
 from statek_sim.trace import Trace
 from statek_sim.values import ToolSpec
 
-DEFAULT_PROVIDER: Final = "OPENROUTER"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The part of a job's requests that does not grow: model, tools, temperature, and their sizes."""
+    """The part of a job's requests that does not grow: model, tools, temperature, and their sizes.
 
+    `size` is of a body in OpenAI's format, which alone is measured message by message.
+    """
+
+    provider: str
+    wire: FormatName
     model: str
     tools: tuple[ToolSpec, ...]
     temperature: float | None
@@ -61,8 +66,12 @@ class Services:
         budget: ExecutionBudget,
         policy: SandboxPolicy,
         tokenizers: TokenizerRegistry | None = None,
+        default_provider: str = "OPENROUTER",
+        custom_providers: Collection[str] = (),
     ) -> None:
         self.provider = provider
+        self._default_provider = default_provider
+        self._custom_providers = frozenset(name.upper() for name in custom_providers)
         self.harness = harness
         self.profile = profile
         self.clock = clock
@@ -121,15 +130,18 @@ class Services:
         if envelope is None:
             envelope = self._envelopes[key] = self._make_envelope(job)
         job.history.measure_with(envelope.meter)
+        job.history.read_by(envelope.provider, plain=envelope.wire != "openai")
         return envelope
 
     def _make_envelope(self, job: Job) -> Envelope:
         metadata = job.job_def.metadata
-        model = upstream_model(job)
+        provider, model = upstream(job, self._default_provider)
         tools = self._offered_tools(job)
         temperature = parse_temperature(metadata.get("TEMPERATURE"))
         meter = self.meter(model)
         return Envelope(
+            provider=provider,
+            wire=self._wire(provider),
             model=model,
             tools=tools,
             temperature=temperature,
@@ -138,6 +150,15 @@ class Services:
             tokenizer=meter.model_tokenizer,
             meter=meter,
         )
+
+    def _wire(self, provider: str) -> FormatName:
+        """Return the format that a provider speaks; an unknown provider is STATEK's ValueError."""
+        try:
+            return format_of(provider, custom=self._custom_providers).NAME
+        except ValueError:
+            if self.profile.settings_before_names:
+                raise ValueError(f"No settings found for {provider.upper()} provider.") from None
+            raise
 
     def _offered_tools(self, job: Job) -> tuple[ToolSpec, ...]:
         agent = job.agent
@@ -173,15 +194,15 @@ class Services:
             job.move_to(JobStatus.STARTED)
 
 
-def upstream_model(job: Job) -> str:
-    """Return the model id that requests carry (behaviour 11)."""
+def upstream(job: Job, default_provider: str) -> tuple[str, str]:
+    """Return the provider that is asked and the model id that requests carry (behaviour 11)."""
     metadata = job.job_def.metadata
     text = metadata["MODEL"]
     if ":" in text:
         by_level = {level.upper(): name for level, name in models_by_difficulty(text).items()}
         text = by_level[job.difficulty]
-    provider = model_provider(text, metadata.get("PROVIDER") or DEFAULT_PROVIDER)
-    return model_for_provider(text, provider)
+    provider = model_provider(text) or metadata.get("PROVIDER") or default_provider
+    return provider, model_for_provider(text, provider)
 
 
 def parse_temperature(text: str | None) -> float | None:

@@ -4,7 +4,7 @@ import pytest
 
 from statek_sim import Agent, ScriptedLLM, tool
 from statek_sim.runtime.runtime import Runtime
-from statek_sim.runtime.services import parse_temperature, upstream_model
+from statek_sim.runtime.services import parse_temperature, upstream
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime, run_one
 
 
@@ -39,7 +39,8 @@ def test_a_bad_temperature_ends_the_job_before_any_request() -> None:
     ],
 )
 def test_requests_carry_the_model_that_the_provider_knows(metadata: dict[str, str], model: str) -> None:
-    assert upstream_model(idle_runtime().create_job(Agent("worker", metadata=metadata))) == model
+    job = idle_runtime().create_job(Agent("worker", metadata=metadata))
+    assert upstream(job, "OPENROUTER")[1] == model
 
 
 def test_a_harder_task_goes_to_another_model_at_once() -> None:

@@ -59,7 +59,7 @@ def _job_facts(stage: Stage, name: str, job: Any) -> JSON:
         "steps": stage.loop.steps.get(name, 0),
         "console": [str(entry) for entry in job.py_env.console or ()],
         "locals": {key: plain(value) for key, value in sorted(dict(job.py_env.local_state or {}).items())},
-        "history": stage.transport.last.get(name, {}).get("messages", []),
+        "history": stage.transport.last.get(name, []),
         "tool_log": [_tool_log(item.tool_log) for item in job.chat_log if _is_turn(item) and item.tool_log],
         "delivered": list(stage.delivered.get(name, [])),
         "subtasks": _subtasks(stage, job),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout, Stat
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.wire.formats import FAKE_URLS, PROVIDERS, format_of, format_of_url
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.semantics import profile_named
 
@@ -213,6 +215,7 @@ def _order(scenario: Scenario, profile: str, preset: str | None, seed: int | Non
             "jobs": jobs,
             "seed": scenario.seed if seed is None else seed,
         },
+        "environment": _access(),
         "dormant": behaviour.waiting_job_is_dormant,
         "settings": settings.model_dump(mode="json", exclude_unset=True),
         "limits": {
@@ -228,31 +231,46 @@ def _order(scenario: Scenario, profile: str, preset: str | None, seed: int | Non
     }
 
 
+def _access() -> Message:
+    """Return the environment in which every provider has an address and a key: STATEK asks for both."""
+    return {
+        variable: value
+        for provider in PROVIDERS
+        for variable, value in (
+            (f"{provider}_API_URL", FAKE_URLS[format_of(provider).NAME]),
+            (f"{provider}_API_KEY", "none"),
+        )
+    }
+
+
 def _answer(llm: ScriptedLLM, message: Message) -> Message:
     """Answer one request as the script says; a script that does not fit ends the run."""
-    body: Any = message["request"]
+    asked: Any = message["request"]
+    body, wire = json.loads(asked["body"]), format_of_url(asked["url"])
+    read = wire.read_request(body, asked["url"])
     request = ChatRequest(
         job_id=str(message["job"]),
         role=str(message["role"]),
         turn=cast("int", message["turn"]),
         attempt=cast("int", message["attempt"]),
         at=cast("float", message["at"]),
-        model=body["model"],
-        messages=tuple(body["messages"]),
-        tools=tuple(body.get("tools") or ()),
-        temperature=body.get("temperature"),
+        model=read.model,
+        messages=read.messages,
+        tools=read.tools,
+        temperature=read.temperature,
         bytes_sent=cast("int", message["bytes_sent"]),
         chat_style=cast("Any", message["style"]),  # STATEK's names are ours
+        wire=wire.NAME,
     )
     try:
         reply = llm.complete(request)
     except ProviderHTTPError as failure:
-        return {"status": failure.status, "latency": failure.latency}
+        return {"status": failure.status, "body": "", "latency": failure.latency}
     except ProviderTimeout as failure:
         return {"timeout": True, "latency": failure.latency}
     except StatekSimError as failure:
         return {"abort": {"type": type(failure).__name__, "message": str(failure)}}
-    return {"body": base64.b64encode(reply.body).decode(), "latency": reply.latency}
+    return {"status": 200, "body": base64.b64encode(reply.body).decode(), "latency": reply.latency}
 
 
 def _finished(facts: Message, llm: ScriptedLLM) -> Message:

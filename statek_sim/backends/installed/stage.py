@@ -27,7 +27,7 @@ from statek.task import create_new_job, create_sub_task  # noqa: E402
 from statek_sim.backends.installed import stored_objects, stored_world  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
-from statek_sim.backends.installed.transport import URL, Transport  # noqa: E402
+from statek_sim.backends.installed.transport import Transport  # noqa: E402
 from statek_sim.backends.installed.virtual_time import VirtualTime  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.ids import IdSource  # noqa: E402
@@ -94,7 +94,8 @@ class Stage:
 
     def configure(self, order: Message) -> None:
         """Bring STATEK into the state that the scenario wants it in."""
-        os.environ.update(OPENAI_API_URL=URL, OPENAI_API_KEY="none")
+        access: Any = order["environment"]
+        os.environ.update(access)
         settings: Any = dict(order["settings"])  # type: ignore[arg-type]  # the other side sends a mapping
         styles = {text.chat_style for text in self.scenario.agents.values() if not text.dialog}
         if len(styles) == 1 and None not in styles:
@@ -112,7 +113,7 @@ class Stage:
             stored_world.AGENTS[role] = self._agent(role, text)
 
     def _agent(self, role: str, text: AgentText) -> Any:
-        metadata = {"MODEL": text.model, "PROVIDER": "OPENAI"}
+        metadata = {"MODEL": text.model}
         metadata.update({key: str(value) for key, value in text.metadata.items()})
         if text.chat_style is not None:
             metadata["CHAT_STYLE"] = text.chat_style

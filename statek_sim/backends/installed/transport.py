@@ -12,9 +12,9 @@ import httpx
 from statek_sim.backends.installed.loop import Interrupted
 from statek_sim.backends.installed.virtual_time import VirtualTime
 from statek_sim.backends.installed.wire import Line, Message
+from statek_sim.providers.wire.formats import format_of_url
 from statek_sim.values import JSON
 
-URL: Final = "https://llm.invalid/v1/chat/completions"
 CLIENT_TIMEOUT: Final = 60.0
 """Virtual seconds that STATEK's client waits for an answer."""
 
@@ -33,7 +33,7 @@ class Transport:
         self._turn: dict[str, int] = {}
         self._attempt: dict[str, int] = {}
         self.calls: dict[str, int] = {}
-        self.last: dict[str, dict[str, JSON]] = {}
+        self.last: dict[str, list[JSON]] = {}
 
     def install(self) -> None:
         """Take the place of the network for every client made from now on."""
@@ -49,13 +49,22 @@ class Transport:
         job, role, style = self._current()
         payload = json.loads(request.content)
         self.calls[job] = self.calls.get(job, 0) + 1
-        self.last[job] = payload
+        url = str(request.url)
+        wire = format_of_url(url)
+        # What STATEK writes in OpenAI's format is the shape that requests are compared in: not to be touched.
+        read = None if wire.NAME == "openai" else wire.read_request(payload, url)
+        self.last[job] = payload["messages"] if read is None else [dict(told) for told in read.messages]
         self._attempt[job] = attempt = self._attempt.get(job, 0) + 1
         if attempt == 1:
             self._turn[job] = self._turn.get(job, 0) + 1
         answer = self._line.ask(
             {
-                "request": payload,
+                "request": {
+                    "method": request.method,
+                    "url": url,
+                    "headers": dict(request.headers),
+                    "body": request.content.decode(),
+                },
                 "bytes_sent": len(json.dumps(payload)),
                 "job": job,
                 "role": role,
@@ -76,7 +85,5 @@ class Transport:
             await self._time.sleep(min(latency, CLIENT_TIMEOUT))
         if latency > CLIENT_TIMEOUT or "timeout" in answer:
             raise httpx.ReadTimeout("", request=request)
-        if "status" in answer:
-            status: Any = answer["status"]
-            return httpx.Response(status, request=request)
-        return httpx.Response(200, content=base64.b64decode(str(answer["body"])), request=request)
+        status: Any = answer["status"]
+        return httpx.Response(status, content=base64.b64decode(str(answer["body"])), request=request)

@@ -38,8 +38,8 @@ class WireFormat(Protocol):
 
     # What a provider does.
 
-    def read_request(self, body: JSON, path: str = "") -> WireRequest:
-        """Read a request; a wrong one is a `BadRequest`. `path` is the URL's, which names Gemini's model."""
+    def read_request(self, body: JSON, url: str = "") -> WireRequest:
+        """Read a request; a wrong one is a `BadRequest`. `url`, or its path, names Gemini's model."""
 
     def reply_body(self, reply: WireReply) -> bytes:
         """Return the body of an answer: compact UTF-8 JSON."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from statek_sim.providers.wire import anthropic, gemini, openai
@@ -15,9 +15,22 @@ FORMATS: Final[Mapping[FormatName, WireFormat]] = {
 }
 """The formats by name."""
 
+_OPENAI_NAMES: Final = """
+    OPENAI OPENROUTER GROQ MISTRAL MISTRALAI MISTRAL_AI DEEPSEEK DEEP_SEEK XAI X_AI GROK TOGETHER TOGETHERAI
+    TOGETHER_AI FIREWORKS FIREWORKSAI FIREWORKS_AI CEREBRAS PERPLEXITY SAMBANOVA SAMBA_NOVA NVIDIA NVIDIA_NIM NIM
+    NEBIUS COHERE MOONSHOT MOONSHOTAI MOONSHOT_AI KIMI DASHSCOPE DASH_SCOPE ALIBABA ALIBABA_CLOUD QWEN CLOUDFLARE
+    CLOUDFLARE_WORKERS_AI WORKERS_AI CLOUDFLARE_AI_GATEWAY AI_GATEWAY GITHUB GITHUB_MODELS BEDROCK AMAZON_BEDROCK
+    AWS_BEDROCK MICROSOFT_FOUNDRY MS_FOUNDRY AZURE_FOUNDRY AZURE_OPENAI AZURE_OPEN_AI GEMINI_ENTERPRISE
+    GOOGLE_GEMINI_ENTERPRISE GOOGLE_OPENAI OLLAMA LMSTUDIO LM_STUDIO VLLM SGLANG LLAMA_CPP LLAMACPP
+    LLAMA_CPP_PYTHON
+"""
+OPENAI_PROVIDERS: Final = frozenset(_OPENAI_NAMES.split())
 ANTHROPIC_PROVIDERS: Final = ("CLAUDEAI", "CLAUDE_AI", "CLAUDE", "ANTHROPIC")
 GEMINI_PROVIDERS: Final = ("VERTEXAI", "VERTEX_AI", "GOOGLE_VERTEXAI", "GOOGLE")
 
+
+PROVIDERS: Final = (*sorted(OPENAI_PROVIDERS), *ANTHROPIC_PROVIDERS, *GEMINI_PROVIDERS)
+"""Every provider that STATEK knows."""
 
 DEFAULT_URL: Final = "https://llm.invalid/v1/chat/completions"
 """The `<P>_API_URL` of a fake that speaks OpenAI's format; `.invalid` never resolves (RFC 6761)."""
@@ -30,12 +43,24 @@ FAKE_URLS: Final[Mapping[FormatName, str]] = {
 """The `<P>_API_URL` of a fake by format; STATEK does not look at Anthropic's."""
 
 
-def format_of(provider: str) -> WireFormat:
-    """Return the format that STATEK uses for a provider; every other name is one that speaks OpenAI's.
+def format_of_url(url: str) -> WireFormat:
+    """Return the format of a request that STATEK sent to `url`."""
+    if url == anthropic.request_url("", ""):
+        return anthropic
+    return gemini if url.endswith(":generateContent") else openai
 
-    STATEK knows the others by name too, and takes unknown ones once `add_provider` made them known.
+
+def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
+    """Return the format that STATEK uses for a provider, named in any letter case.
+
+    `custom` are names in upper case that `add_provider` made known, with STATEK's default implementation; another
+    unknown name is STATEK's `ValueError`.
     """
     key = provider.upper()
+    if key in OPENAI_PROVIDERS or key in custom:
+        return openai
     if key in ANTHROPIC_PROVIDERS:
         return anthropic
-    return gemini if key in GEMINI_PROVIDERS else openai
+    if key in GEMINI_PROVIDERS:
+        return gemini
+    raise ValueError(f"Unsupported LLM API provider: {provider}")

@@ -40,18 +40,20 @@ _STATUS_NAMES: Final[Mapping[int, str]] = {
     504: "DEADLINE_EXCEEDED",
 }
 
-_METHOD: Final = re.compile(r"(?:^|/)(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)$")
+_METHOD: Final = re.compile(
+    r"(?:^|/)(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)(?:\?.*)?$"
+)
 
 
-def read_request(body: JSON, path: str = "") -> WireRequest:
-    """Read a request as the API does. `path` ends in `MODEL:generateContent` or `:streamGenerateContent`.
+def read_request(body: JSON, url: str = "") -> WireRequest:
+    """Read a request as the API does. `url`, or its path, ends in `MODEL:generateContent` or `:streamGenerateContent`.
 
     Calls have no ids here: a call and its result get the function's name as one unless they bring their own.
     """
-    named = _METHOD.search(path)
+    named = _METHOD.search(url)
     if named is None:
         raise BadRequest(
-            f"the path: expected to end in MODEL:generateContent or MODEL:streamGenerateContent, got {path!r}"
+            f"the URL: expected to end in MODEL:generateContent or MODEL:streamGenerateContent, got {url!r}"
         )
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")

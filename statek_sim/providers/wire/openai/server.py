@@ -23,7 +23,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 }
 
 
-def read_request(body: JSON, path: str = "") -> WireRequest:  # other formats need the path
+def read_request(body: JSON, url: str = "") -> WireRequest:  # other formats need it
     """Read a request as the API does; text parts of a message's content become one text."""
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")
