@@ -1,7 +1,7 @@
 """The entry point of the plugin. Loaded in every pytest run, so it costs next to nothing until it is used.
 
 Whatever needs `statek_sim` is in modules that are registered as plugins of their own when an option or a fixture
-asks for them: `scenarios` and `lab`.
+asks for them: `scenarios`, `lab` and `cassettes`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from pytest_statek import hooks
 # By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
 from pytest_statek.fixtures import _statek_lab, statek_clock, statek_llm, statek_queue, statek_runtime
 from pytest_statek.options import MARKER, REQUESTED, Requested, add_options
+from pytest_statek.record import MARKER as CASSETTE_MARKER
+from pytest_statek.record import PLUGIN, add_record_options, is_wanted, statek_cassette
 
-__all__ = ["_statek_lab", "statek_clock", "statek_llm", "statek_queue", "statek_runtime"]
+__all__ = ["_statek_lab", "statek_cassette", "statek_clock", "statek_llm", "statek_queue", "statek_runtime"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare `--statek-*` and their ini keys."""
     add_options(parser)
+    add_record_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -30,6 +33,13 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Note what is asked for; load the scenario part only for those who want it."""
     config.addinivalue_line("markers", MARKER)
+    config.addinivalue_line("markers", CASSETTE_MARKER)
     asked = config.stash[REQUESTED] = Requested(config)
     if asked.collects or asked.needs_check or asked.backend:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Load the cassette part only for runs in which a test wants one."""
+    if is_wanted(config, items):
+        config.pluginmanager.import_plugin(PLUGIN)

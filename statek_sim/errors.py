@@ -4,6 +4,7 @@
     +-- BadInput                 a file, setting or argument a person wrote is wrong
     |   +-- BadScenario          a scenario file; the message starts with `path:line`
     |   +-- BadSetting           an environment variable or preset file
+    |   +-- BadCassette          a cassette file; the message starts with `path:line`
     |   +-- BadTool              a tool, subtask or error handler that breaks its protocol
     +-- TransitionError          a job status change that the status table does not allow
     +-- ScriptError              the scripted LLM and the job disagree
@@ -15,6 +16,7 @@
     |   +-- ProviderTimeout      no answer within the client's time limit
     +-- ProviderBug              a provider raised something else, or returned something else
     +-- BadRequest               a request body that a provider would refuse
+    +-- CassetteMiss             a request that the cassette has no recording of
     +-- NetworkForbidden         code tried a real network connection
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
@@ -46,6 +48,10 @@ class BadScenario(BadInput):
 
 class BadSetting(BadInput):
     """A setting, environment variable or preset file is wrong."""
+
+
+class BadCassette(BadInput):
+    """A cassette file is no cassette, or is damaged. The message is `path:line: what, and what to do`."""
 
 
 class BadTool(BadInput, TypeError):
@@ -108,6 +114,10 @@ class ProviderBug(StatekSimError):
 
 class BadRequest(StatekSimError):
     """A request body is not what its format demands; the message says where and what was expected."""
+
+
+class CassetteMiss(StatekSimError):
+    """A request that the cassette has no unplayed recording of. The message shows the nearest one."""
 
 
 class NetworkForbidden(StatekSimError):

@@ -1,0 +1,89 @@
+"""`@pytest.mark.statek_cassette(...)`: what a test says about its cassette."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from pytest_statek.cassette_path import cassette_path
+from pytest_statek.record import MARKER_NAME
+from statek_sim.cassettes.matching import Matching
+from statek_sim.cassettes.nearest import Advice
+from statek_sim.cassettes.session import RecordMode, record_mode
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+
+ARGUMENTS: Final = ("name", "ignore", "mode", "allow_unplayed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CassetteWishes:
+    """How a test's cassette is used."""
+
+    path: Path
+    mode: RecordMode
+    matching: Matching
+    allow_unplayed: bool
+    advice: Advice
+
+
+def wishes_of(item: pytest.Item) -> CassetteWishes:
+    """Return the wishes of a marked test; nearer markers win, then options, then ini keys. `BadInput` if unclear."""
+    said = _arguments(item)
+    config = item.config
+    allow = said.get(
+        "allow_unplayed",
+        config.getoption("--statek-allow-unplayed") or config.getini("statek_allow_unplayed"),
+    )
+    if not isinstance(allow, bool):
+        raise BadInput(f"allow_unplayed={allow!r}: expected True or False")
+    return CassetteWishes(
+        path=cassette_path(item, _name(said.get("name"))),
+        mode=_mode(config.getoption("--statek-record"), said.get("mode")),
+        matching=Matching.ignoring(
+            (*config.getini("statek_cassette_ignore"), *_ignored(said.get("ignore", ())))
+        ),
+        allow_unplayed=allow,
+        advice=Advice(
+            record=f"pytest {shlex.quote(item.nodeid)} --statek-record=rewrite",
+            ignore=f"@pytest.mark.{MARKER_NAME}(ignore=[{{field!r}}])",
+        ),
+    )
+
+
+def _arguments(item: pytest.Item) -> dict[str, object]:
+    said: dict[str, object] = {}
+    for mark in item.iter_markers(MARKER_NAME):
+        if mark.args:
+            raise BadInput(f"takes arguments by name, such as name=..., not {mark.args[0]!r}")
+        for name, value in mark.kwargs.items():
+            if name not in ARGUMENTS:
+                expected = ", ".join(ARGUMENTS)
+                raise BadInput(
+                    f"there is no argument {name!r}; expected {expected}.{suggestion(name, ARGUMENTS)}"
+                )
+            said.setdefault(name, value)
+    return said
+
+
+def _mode(option: str | None, said: object) -> RecordMode:
+    """Return the mode: the command line's word counts more than the marker's."""
+    return record_mode(option or str("none" if said is None else said))
+
+
+def _name(said: object) -> str | None:
+    if said is None:
+        return None
+    if not isinstance(said, str) or not said or said.startswith(".") or "/" in said or "\\" in said:
+        raise BadInput(f"name={said!r}: expected the name of a file in the test module's folder of cassettes")
+    return said
+
+
+def _ignored(said: object) -> tuple[str, ...]:
+    if isinstance(said, list | tuple) and all(isinstance(name, str) for name in said):
+        return tuple(said)
+    raise BadInput(f"ignore={said!r}: expected a list of names such as 'body.metadata.run'")

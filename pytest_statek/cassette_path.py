@@ -1,0 +1,35 @@
+"""Where the cassette of a test is: where pytest-recording 0.14 puts it, so that its cassettes are found."""
+
+from __future__ import annotations
+
+from hashlib import md5
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+FOLDER: Final = "cassettes"
+SUFFIX: Final = ".yaml"
+LONGEST: Final = 255
+"""Bytes of a file name on common file systems."""
+
+_NO_NAME: Final = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
+
+
+def cassette_path(item: pytest.Item, name: str | None = None) -> Path:
+    """Return `cassettes/<module>/<test>.yaml` beside the test's file; `name` stands for the test's, if given."""
+    stem = _fitting(_name(item) if name is None else name.removesuffix(SUFFIX))
+    return item.path.parent / FOLDER / item.path.stem / f"{stem}{SUFFIX}"
+
+
+def _name(item: pytest.Item) -> str:
+    owner = getattr(item, "cls", None)
+    name = item.name if owner is None else f"{owner.__name__}.{item.name}"
+    return name.translate(_NO_NAME)
+
+
+def _fitting(name: str) -> str:
+    if len(name) + len(SUFFIX) <= LONGEST:
+        return name
+    digest = md5(name.encode(), usedforsecurity=False).hexdigest()
+    return f"{name[: LONGEST - len(SUFFIX) - len(digest) - 3]}...{digest}"

@@ -1,0 +1,188 @@
+"""Cassettes around tests. Registered as a plugin when a collected test carries the marker."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Generator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from pytest_statek.cassette_marker import wishes_of
+from pytest_statek.cassette_path import cassette_path
+from pytest_statek.record import MARKER_NAME, SESSION
+from statek_sim.cassettes.session import CassetteSession, Saved
+from statek_sim.cassettes.tap import UnrecordedRequest, tapped
+from statek_sim.errors import BadInput
+from statek_sim.providers.network import forbid_network
+
+SHOWN: Final = 5
+"""Unplayed recordings that are listed."""
+SECTION: Final = "STATEK cassette"
+
+
+@dataclass(slots=True)
+class _Open:
+    session: CassetteSession
+    allow_unplayed: bool
+    stack: ExitStack
+    failed: bool = False
+    told: bool = False
+
+
+_OPEN: Final = pytest.StashKey[_Open]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Write the list that `--statek-cassette-list` asks for."""
+    target = session.config.getoption("--statek-cassette-list")
+    if target:
+        marked = (
+            item
+            for item in session.items
+            if item.get_closest_marker(MARKER_NAME) or item.get_closest_marker("vcr")
+        )
+        paths = sorted({str(_used(item)) for item in marked})
+        Path(target).write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    """Open the cassette before the first fixture, so that what fixtures send is in it too."""
+    if item.get_closest_marker(MARKER_NAME):
+        _open(item)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Tell a miss as text, without the client's own traceback; also one that the client hid."""
+    problem = None
+    try:
+        yield
+    except UnrecordedRequest as miss:
+        problem = f"{miss}\n  Asked at {_asker(miss, item)}"
+    if problem is not None:
+        pytest.fail(problem, pytrace=False)
+    misses = item.stash[_OPEN].session.misses if _OPEN in item.stash else ()
+    if misses:
+        pytest.fail(f"a request had no recording, and the client hid it:\n{misses[0]}", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember that a test failed: its recording must not replace a good one."""
+    report = yield
+    if report.failed and _OPEN in item.stash:
+        item.stash[_OPEN].failed = True
+    return report
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Close the cassette after the last fixture: write what was recorded, tell what was not played."""
+    try:
+        result = yield
+    except BaseException:
+        if _OPEN in item.stash:
+            item.stash[_OPEN].failed = True
+            _close(item)
+        raise
+    if _OPEN in item.stash:
+        problem = _close(item)
+        if problem is not None:
+            pytest.fail(problem, pytrace=False)
+    return result
+
+
+def _has_cassette(item: pytest.Item) -> bool:
+    """Whether a test uses a cassette, ours or pytest-recording's."""
+    return any(item.get_closest_marker(name) for name in (MARKER_NAME, "vcr"))
+
+
+def _used(item: pytest.Item) -> Path:
+    try:
+        return wishes_of(item).path
+    except BadInput:
+        return cassette_path(item)
+
+
+def _open(item: pytest.Item) -> None:
+    problem = None
+    try:
+        wishes = wishes_of(item)
+        session = CassetteSession(
+            wishes.path,
+            wishes.mode,
+            wishes.matching,
+            index_folder=_index_folder(item.config),
+            advice=wishes.advice,
+        )
+    except BadInput as error:
+        problem = str(error)
+    if problem is not None:
+        # Not where it was caught: pytest would print the error a second time, as the context of this one.
+        pytest.fail(f"{item.nodeid}: @pytest.mark.{MARKER_NAME}: {problem}", pytrace=False)
+    stack = ExitStack()
+    if not session.may_record:
+        stack.enter_context(forbid_network())
+    stack.enter_context(tapped(session))
+    item.stash[SESSION] = session
+    item.stash[_OPEN] = _Open(session, wishes.allow_unplayed, stack)
+
+
+def _close(item: pytest.Item) -> str | None:
+    """Close a test's cassette and return what is wrong with how it was used, if anything is."""
+    state = item.stash[_OPEN]
+    del item.stash[_OPEN], item.stash[SESSION]
+    state.stack.close()
+    try:
+        saved = state.session.close(failed=state.failed)
+    except BadInput as error:
+        return str(error)
+    if saved.path is not None and saved.path != state.session.path:
+        item.add_report_section("teardown", SECTION, _put_aside(state.session, saved))
+    if state.failed or state.allow_unplayed:
+        return None
+    return _unplayed(state.session)
+
+
+def _put_aside(session: CassetteSession, saved: Saved) -> str:
+    return (
+        f"the test failed, so the recording of before stays; the new one is {saved.path}\n"
+        f"compare them: statek-sim cassette diff {session.path} {saved.path}"
+    )
+
+
+def _unplayed(session: CassetteSession) -> str | None:
+    left = session.unplayed()
+    if not left:
+        return None
+    lines = [f"{session.path}: {len(left)} of {len(session)} recordings were not played:"]
+    lines += [f"  {session.path}:{one.line} {one.request.method} {one.request.uri}" for one in left[:SHOWN]]
+    if len(left) > SHOWN:
+        lines.append(f"  and {len(left) - SHOWN} more")
+    lines += [
+        f"  If they are not needed any more, record it again: {session.advice.record}",
+        f"  If it does not matter: @pytest.mark.{MARKER_NAME}(allow_unplayed=True)",
+    ]
+    return "\n".join(lines)
+
+
+def _index_folder(config: pytest.Config) -> Path | None:
+    """Return the folder for indexes, in pytest's cache; None when that is switched off."""
+    cache = getattr(config, "cache", None)
+    return None if cache is None else Path(cache.mkdir("statek-cassettes"))
+
+
+def _asker(miss: BaseException, item: pytest.Item) -> str:
+    """Return the line of the test's file, or else the last line outside the HTTP client, that sent the request."""
+    frames = traceback.extract_tb(miss.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename) == item.path]
+    frame = own[-1] if own else frames[0]
+    return f"{frame.filename}:{frame.lineno}"

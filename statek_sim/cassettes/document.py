@@ -1,0 +1,181 @@
+"""Read a cassette's YAML, ours or vcrpy's own; an error says `path:line`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from statek_sim.cassettes.collector import no_garbage_collection
+from statek_sim.cassettes.emit import CHUNKS, REMARKS, VERSION
+from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Response
+from statek_sim.cassettes.layout import original
+from statek_sim.cassettes.yaml_values import Document, line_at, loaded
+from statek_sim.errors import BadCassette
+
+_ADVICE: Final = "delete the file and record it again"
+
+
+def read(path: Path) -> list[Exchange]:
+    """Return the exchanges of a cassette; `BadCassette` when it is none, or cannot be read."""
+    return parse(source_of(path), path)
+
+
+def source_of(path: Path) -> bytes:
+    """Return the bytes of a cassette; `BadCassette` when it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadCassette(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def parse(source: bytes, path: Path) -> list[Exchange]:
+    """Return the exchanges in a cassette's bytes; `path` is for errors, which are `BadCassette`."""
+    try:
+        text = source.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = source.count(b"\n", 0, error.start) + 1
+        raise BadCassette(f"{path}:{line}: not UTF-8 text: byte 0x{source[error.start]:02x}") from None
+    if not text.strip():
+        raise BadCassette(f"{path}:1: the cassette is empty; {_ADVICE}")
+    with no_garbage_collection():
+        document = loaded(text, path)
+        return list(_exchanges(_Spot(path, text, document.value), document))
+
+
+def _exchanges(top: _Spot, document: Document) -> Iterator[Exchange]:
+    if isinstance(document.value, list):
+        raise top.error("written by vcrpy before 1.0, which is another format")
+    if "version" not in top.mapping():
+        raise BadCassette(
+            f"{top.path}:{document.end}: the file is cut off: `version: {VERSION}` should end it; {_ADVICE}"
+        )
+    version = top.mapping()["version"]
+    if version != VERSION or isinstance(version, bool):
+        raise top.at("version").error(f"version {version!r}; this reads vcrpy's version {VERSION}")
+    for spot, line in zip(top.at("interactions").items(), document.lines, strict=True):
+        yield Exchange(
+            request=_request(spot.at("request")), response=_response(spot.at("response")), line=line
+        )
+
+
+def _request(spot: _Spot) -> Request:
+    body = spot.at("body").body()
+    return Request(
+        method=spot.at("method").text(),
+        uri=spot.at("uri").text(),
+        headers=_headers(spot.at("headers")),
+        body=body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body,
+    )
+
+
+def _response(spot: _Spot) -> Response:
+    status = spot.at("status")
+    remarks = (
+        {str(key): value for key, value in spot.at(REMARKS).mapping().items()}
+        if REMARKS in spot.mapping()
+        else {}
+    )
+    string = spot.at("body").at("string")
+    try:
+        body = original(string.body(), remarks)
+    except ValueError as error:
+        raise string.error(str(error)) from None
+    return Response(
+        status=status.at("code").number(),
+        reason=status.at("message").text_or_nothing(),
+        headers=_true_length(_headers(spot.at("headers")), len(body)),
+        body=body,
+        chunks=tuple(_chunks(spot.at(REMARKS).at(CHUNKS))) if CHUNKS in remarks else (),
+    )
+
+
+def _true_length(headers: Headers, size: int) -> Headers:
+    """Return the headers with the length of the body as it was sent: in the file it is the length of the layout."""
+    return tuple((name, str(size) if name.lower() == "content-length" else value) for name, value in headers)
+
+
+def _headers(spot: _Spot) -> Headers:
+    headers: list[tuple[str, str]] = []
+    for name, values in spot.mapping().items():
+        listed = values if isinstance(values, list) else [values]
+        if not isinstance(name, str) or not all(isinstance(value, str | bytes | int) for value in listed):
+            raise spot.at(str(name)).error(
+                f"header {name!r}: expected a text or a list of texts, got {values!r}"
+            )
+        headers += [
+            (name, value.decode("latin-1") if isinstance(value, bytes) else str(value)) for value in listed
+        ]
+    return tuple(headers)
+
+
+def _chunks(spot: _Spot) -> Iterator[Chunk]:
+    for entry in spot.items():
+        match entry.value:
+            case [int() | float() as at, int(size)]:
+                yield Chunk(at, size)
+            case _:
+                raise entry.error(f"expected [seconds, bytes], got {entry.value!r}")
+
+
+@dataclass(slots=True)
+class _Spot:
+    """A value and its place in a text. Errors name its line, which is only then looked for."""
+
+    path: Path
+    source: str
+    value: object
+    keypath: tuple[str | int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"`{self.keypath[-1]}`" if self.keypath else "the cassette"
+
+    def at(self, key: str) -> _Spot:
+        """Return what a mapping has under a key, which must be there."""
+        mapping = self.mapping()
+        if key not in mapping:
+            raise self.error(f"{self.name} has no `{key}`")
+        return _Spot(self.path, self.source, mapping[key], (*self.keypath, key))
+
+    def items(self) -> Iterator[_Spot]:
+        if not isinstance(self.value, list):
+            raise self.error(f"{self.name}: expected a list, got {self._short()}")
+        for number, value in enumerate(self.value):
+            yield _Spot(self.path, self.source, value, (*self.keypath, number))
+
+    def mapping(self) -> Mapping[object, object]:
+        if not isinstance(self.value, dict):
+            raise self.error(f"{self.name}: expected a mapping, got {self._short()}")
+        return self.value
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.error(f"{self.name}: expected a text, got {self._short()}")
+        return self.value
+
+    def text_or_nothing(self) -> str:
+        return "" if self.value is None else self.text()
+
+    def number(self) -> int:
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise self.error(f"{self.name}: expected a whole number, got {self._short()}")
+        return self.value
+
+    def body(self) -> str | bytes:
+        """Return a text, or bytes that are no text; nothing is no bytes."""
+        if self.value is None:
+            return b""
+        if not isinstance(self.value, str | bytes):
+            raise self.error(
+                f"{self.name}: expected a text, got {self._short()}: vcrpy did not write this file"
+            )
+        return self.value
+
+    def error(self, message: str) -> BadCassette:
+        return BadCassette(f"{self.path}:{line_at(self.source, self.keypath)}: {message}")
+
+    def _short(self) -> str:
+        text = repr(self.value)
+        return text if len(text) <= 60 else f"{text[:57]}..."

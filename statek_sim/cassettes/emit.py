@@ -1,0 +1,114 @@
+"""A cassette's text: vcrpy's YAML, version 1.
+
+What vcrpy has no key for is in `statek` beside a response's `status`, `headers` and `body`, where vcrpy ignores and
+keeps it: how a JSON body was written (`json`), that lines ended with CR LF (`newline`), and when the pieces of a
+stream came (`chunks`, each `[seconds, bytes]`). Bodies are laid out for people: vcrpy alone replays the same JSON and
+the same events, and `document.read` gives back the very bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import yaml
+
+from statek_sim.cassettes.collector import no_garbage_collection
+from statek_sim.cassettes.exchange import Exchange, Headers
+from statek_sim.cassettes.layout import shown
+
+VERSION: Final = 1
+"""The only version of the format that there is, since vcrpy 1.0."""
+REMARKS: Final = "statek"
+"""The key of a response that is ours."""
+CHUNKS: Final = "chunks"
+
+_WIDE: Final = 2**31 - 1
+
+# A block keeps these as they are; anything else goes between quotes, with escapes.
+_BLOCK: Final = re.compile(
+    r"[\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]+"
+)
+
+
+def rendered(exchanges: Sequence[Exchange]) -> str:
+    """Return the text of a cassette: the same for the same exchanges, one line per line of a body."""
+    with no_garbage_collection():
+        document = {"interactions": [_interaction(exchange) for exchange in exchanges], "version": VERSION}
+        text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
+    # libyaml says where a document ends after any text that keeps its last line breaks; vcrpy's files do not.
+    return text.removesuffix("...\n")
+
+
+class _Block(str):
+    """A text of several lines, shown as lines."""
+
+    __slots__ = ()
+
+
+class _Row(list[object]):
+    """A list on one line."""
+
+    __slots__ = ()
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # which one is found at run time
+    """Writes plain data; the same object twice is written twice, not as an alias."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _write_block(dumper: yaml.SafeDumper, text: _Block) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
+
+
+def _write_row(dumper: yaml.SafeDumper, row: _Row) -> yaml.Node:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", row, flow_style=True)
+
+
+_Dumper.add_representer(_Block, _write_block)
+_Dumper.add_representer(_Row, _write_row)
+
+
+def _interaction(exchange: Exchange) -> dict[str, object]:
+    request, response = exchange.request, exchange.response
+    body, told_of_body = shown(response.body)
+    remarks: dict[str, object] = {**told_of_body}
+    if response.chunks:
+        remarks[CHUNKS] = _Row(_Row([chunk.at, chunk.size]) for chunk in response.chunks)
+    told: dict[str, object] = {
+        "status": {"code": response.status, "message": response.reason},
+        "headers": _mapping(_with_length(response.headers, body)),
+        "body": {"string": _block(body)},
+    }
+    if remarks:
+        told[REMARKS] = remarks
+    return {
+        "request": {
+            "method": request.method,
+            "uri": request.uri,
+            "headers": _mapping(request.headers),
+            "body": _block(shown(request.body)[0]),
+        },
+        "response": told,
+    }
+
+
+def _mapping(headers: Headers) -> dict[str, list[str]]:
+    """Return the headers by name, in order of names."""
+    mapping: dict[str, list[str]] = {}
+    for name, value in sorted(headers, key=lambda pair: pair[0].lower()):
+        mapping.setdefault(name, []).append(value)
+    return mapping
+
+
+def _with_length(headers: Headers, body: str | bytes) -> Headers:
+    """Return the headers with the length that the body has in the file, if they tell one."""
+    size = len(body.encode()) if isinstance(body, str) else len(body)
+    return tuple((name, str(size) if name.lower() == "content-length" else value) for name, value in headers)
+
+
+def _block(body: str | bytes) -> str | bytes:
+    return _Block(body) if isinstance(body, str) and "\n" in body and _BLOCK.fullmatch(body) else body

@@ -1,0 +1,55 @@
+"""The recordings of one cassette by request: each kind of request has a lane, which plays in recorded order.
+
+Finding a recording costs the same however many there are, and two threads never get the same one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+from statek_sim.cassettes.exchange import Exchange
+
+
+class Tape:
+    """Recordings in the order of the file. `fingerprints[n]` is the request of recording n."""
+
+    def __init__(self, fingerprints: Sequence[str], exchange: Callable[[int], Exchange]) -> None:
+        self.fingerprints = fingerprints
+        self._exchange = exchange
+        self._lock = Lock()
+        self._lanes: dict[str, deque[int]] = {}
+        for number, fingerprint in enumerate(fingerprints):
+            self._lanes.setdefault(fingerprint, deque()).append(number)
+
+    def __len__(self) -> int:
+        return len(self.fingerprints)
+
+    def play(self, fingerprint: str) -> Exchange | None:
+        """Return the next unplayed recording of a request, or None when there is none."""
+        with self._lock:
+            lane = self._lanes.get(fingerprint)
+            number = lane.popleft() if lane else None
+        return None if number is None else self._exchange(number)
+
+    def can_play(self, fingerprint: str) -> bool:
+        """Whether `play` would find one now."""
+        return bool(self._lanes.get(fingerprint))
+
+    def knows(self, fingerprint: str) -> bool:
+        """Whether there are recordings of a request, played or not."""
+        return fingerprint in self._lanes
+
+    def unplayed(self) -> list[int]:
+        """Return the numbers of the recordings that nobody asked for, in order."""
+        with self._lock:
+            return sorted(number for lane in self._lanes.values() for number in lane)
+
+    def exchange(self, number: int) -> Exchange:
+        """Return a recording."""
+        return self._exchange(number)
+
+    def exchanges(self) -> list[Exchange]:
+        """Return all recordings."""
+        return [self._exchange(number) for number in range(len(self))]
