@@ -183,11 +183,18 @@ def _condition(when: written.When | None) -> Condition | None:
         turn=when.turn,
         attempt=when.attempt,
         at=when.at,
+        model=_text_match(when.model),
+        headers=tuple(
+            (name.lower(), TextMatch(**_said(match))) for name, match in (when.headers or {}).items()
+        ),
     )
 
 
 def _text_match(match: written.TextMatch | None) -> TextMatch | None:
     if match is None:
         return None
-    said = {key: getattr(match, key) for key in ("contains", "equals", "matches") if match.said(key)}
-    return TextMatch(**said)
+    return TextMatch(**_said(match))
+
+
+def _said(match: written.TextMatch) -> dict[str, str]:
+    return {key: getattr(match, key) for key in ("contains", "equals", "matches") if match.said(key)}

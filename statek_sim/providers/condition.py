@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from statek_sim.errors import BadInput
@@ -37,7 +38,8 @@ class Condition:
 
     `last_message` looks at the last message of any role, `tool_result` at the last message of role `tool`.
     `turn` counts the LLM calls of the job from 1, `attempt` the tries of one call from 1. `at`: the virtual
-    second from which on it holds.
+    second from which on it holds. `headers` looks at the HTTP headers by their name in lower case; only a request
+    that came over HTTP has any.
     """
 
     last_message: TextMatch | None = None
@@ -45,12 +47,14 @@ class Condition:
     turn: int | None = None
     attempt: int | None = None
     at: float | None = None
+    model: TextMatch | None = None
+    headers: tuple[tuple[str, TextMatch], ...] = ()
 
     def __post_init__(self) -> None:
-        parts = (self.last_message, self.tool_result, self.turn, self.attempt, self.at)
-        if all(part is None for part in parts):
+        parts = (self.last_message, self.tool_result, self.turn, self.attempt, self.at, self.model)
+        if all(part is None for part in parts) and not self.headers:
             raise BadInput(
-                "a condition needs one of 'last_message', 'tool_result', 'turn', 'attempt' or 'at'"
+                "a condition needs one of 'last_message', 'tool_result', 'turn', 'attempt', 'at', 'model' or 'headers'"
             )
 
     def __str__(self) -> str:
@@ -60,6 +64,8 @@ class Condition:
             ("turn is", self.turn),
             ("attempt is", self.attempt),
             ("virtual second is at least", self.at),
+            ("model", self.model),
+            *((f"header {name!r}", wanted) for name, wanted in self.headers),
         )
         return " and ".join(f"{subject} {wanted}" for subject, wanted in parts if wanted is not None)
 
@@ -98,10 +104,19 @@ def accepts(condition: Condition, request: ChatRequest) -> bool:
         return False
     if condition.last_message is not None and not text_accepts(condition.last_message, request.last_message):
         return False
+    if condition.model is not None and not text_accepts(condition.model, request.model):
+        return False
+    if not headers_accept(condition.headers, request.headers):
+        return False
     if condition.tool_result is None:
         return True
     result = request.last_tool_result
     return result is not None and text_accepts(condition.tool_result, result)
+
+
+def headers_accept(wanted: tuple[tuple[str, TextMatch], ...], headers: Mapping[str, str]) -> bool:
+    """Tell whether all the headers that are wanted are there, and say what is wanted."""
+    return all(name in headers and text_accepts(match, headers[name]) for name, match in wanted)
 
 
 def _check_pattern(pattern: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, Protocol
 
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
@@ -12,6 +13,9 @@ from statek_sim.values import JSON, Message, ToolSpec
 
 ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
 """STATEK's chat styles by name."""
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+"""The headers of a request that did not come over HTTP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +26,8 @@ class ChatRequest:
     `turn` counts the LLM calls of the job from 1; a retry keeps the turn and raises `attempt`.
     `bytes_sent` is the size STATEK meters (`metering.wire`), `at` is virtual seconds.
     `messages` is a snapshot: later turns never change it. They are in OpenAI's shape whatever `wire`, the format
-    that goes over the wire, is; what that format has no place for is not in them.
+    that goes over the wire, is; what that format has no place for is not in them. `headers` are those of an
+    HTTP request, by their name in lower case.
     """
 
     job_id: str
@@ -37,6 +42,7 @@ class ChatRequest:
     bytes_sent: int
     chat_style: ChatStyleName | None = None
     wire: FormatName = "openai"
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
 
     @property
     def last_message(self) -> str:

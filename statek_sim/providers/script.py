@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from statek_sim.errors import BadInput
-from statek_sim.providers.condition import Condition, TextMatch, contains
+from statek_sim.providers.condition import Condition, TextMatch, contains, equals
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.retry import CLIENT_TIMEOUT
 from statek_sim.values import JSON
@@ -175,6 +175,31 @@ class Reply:
             ),
         )
 
+    def on(
+        self,
+        last_message: str | TextMatch | None = None,
+        *,
+        tool_result: str | TextMatch | None = None,
+        model: str | TextMatch | None = None,
+        headers: Mapping[str, str | TextMatch] | None = None,
+    ) -> Reply:
+        """Answer only a request that says exactly this; a plain string is the whole text.
+
+        For less than that pass `contains(...)` or `matches(...)`. Case does not count in names of headers.
+        """
+        return replace(
+            self,
+            condition=Condition(
+                last_message=_exactly(last_message),
+                tool_result=_exactly(tool_result),
+                model=_exactly(model),
+                headers=tuple(
+                    (name.lower(), equals(wanted) if isinstance(wanted, str) else wanted)
+                    for name, wanted in (headers or {}).items()
+                ),
+            ),
+        )
+
     def times(self, count: int) -> Reply:
         """Answer `count` requests."""
         return replace(self, repeat=count)
@@ -283,6 +308,10 @@ def as_reply(entry: ScriptEntry | bytes) -> Reply:
     if callable(entry):
         return computed(entry)
     raise BadInput(f"a reply is a Reply, a string of code, bytes or a callable, not {entry!r}")
+
+
+def _exactly(wanted: str | TextMatch | None) -> TextMatch | None:
+    return equals(wanted) if isinstance(wanted, str) else wanted
 
 
 def _text_match(wanted: str | TextMatch | None) -> TextMatch | None:

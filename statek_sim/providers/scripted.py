@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, final
 
-from statek_sim.errors import BadInput, ScriptExhausted, UnmatchedRequest, UnusedReplies
-from statek_sim.providers.condition import accepts
+from statek_sim.errors import BadInput, ScriptError, ScriptExhausted, UnmatchedRequest, UnusedReplies
 from statek_sim.providers.delivery import Measure, Styles, deliver, manner
+from statek_sim.providers.lane import Lane
 from statek_sim.providers.mismatch import (
     PendingReply,
     exhausted_text,
@@ -17,12 +16,13 @@ from statek_sim.providers.mismatch import (
     unused_text,
 )
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName, RawReply
-from statek_sim.providers.script import Reply, ScriptEntry, UsageKind, as_reply
+from statek_sim.providers.script import ScriptEntry, UsageKind
 
 Script = Mapping[str, Sequence[ScriptEntry]] | Sequence[ScriptEntry]
 """Replies by agent role or `job:<job id>`, or one list for everybody."""
 
-_EVERYBODY: Final = ""
+EVERYBODY: Final = ""
+"""The key of a script that is one list for everybody."""
 
 
 @final
@@ -51,22 +51,25 @@ class ScriptedLLM:
         keep_requests: bool = True,
     ) -> None:
         self._manner = manner(styles, measure)
-        self._lanes = {key: _Lane(key, entries) for key, entries in _by_key(script).items()}
+        self._lanes = lanes_of(script)
         self._keep = keep_requests
         self.requests: list[ChatRequest] = []
         if measure is None:
             for lane in self._lanes.values():
-                lane.refuse_measured()
+                _refuse_measured(lane)
 
     def complete(self, request: ChatRequest) -> RawReply:
         """Give the next reply that accepts `request`."""
         if self._keep:
             self.requests.append(request)
         lanes = self._lanes
-        lane = lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(_EVERYBODY)
+        lane = lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
         if lane is None:
             raise UnmatchedRequest(no_script_text(request, lanes))
-        return deliver(lane.take(request), request, self._manner)
+        entry = lane.take(request)
+        if entry is None:
+            raise _no_reply(lane, request)
+        return deliver(entry.reply, request, self._manner)
 
     def unused(self) -> list[PendingReply]:
         """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
@@ -79,65 +82,26 @@ class ScriptedLLM:
             raise UnusedReplies(unused_text(left))
 
 
-class _Lane:
-    """The replies under one key; `pending` holds those that may still be given, in script order."""
-
-    __slots__ = ("key", "pending", "total")
-
-    def __init__(self, key: str, entries: Sequence[ScriptEntry]) -> None:
-        self.key = key
-        self.pending = deque(_Entry(position, as_reply(entry)) for position, entry in enumerate(entries, 1))
-        self.total = len(self.pending)
-
-    def take(self, request: ChatRequest) -> Reply:
-        """Return the first reply that accepts `request`, and count its use."""
-        for index, entry in enumerate(self.pending):
-            reply = entry.reply
-            if reply.job is not None and reply.job != request.job_id:
-                continue
-            if reply.condition is not None and not accepts(reply.condition, request):
-                continue
-            entry.used += 1
-            if reply.repeat is not None and entry.used >= reply.repeat:
-                del self.pending[index]
-            return reply
-        if not self.pending:
-            raise ScriptExhausted(exhausted_text(request, self.key, self.total))
-        raise UnmatchedRequest(unmatched_text(request, self.key, self._describe(self.pending)))
-
-    def unused(self) -> list[PendingReply]:
-        """Return the replies that were given too seldom."""
-        return self._describe(
-            entry for entry in self.pending if entry.reply.repeat is not None or not entry.used
-        )
-
-    def refuse_measured(self) -> None:
-        """Raise `BadInput` when a reply reports usage that nobody measures."""
-        for entry in self._describe(e for e in self.pending if e.reply.usage is UsageKind.MEASURED):
-            raise BadInput(f"{entry} reports 'measured' usage, but the LLM was given no `measure` function")
-
-    def _describe(self, entries: Iterable[_Entry]) -> list[PendingReply]:
-        return [
-            PendingReply(key=self.key, position=entry.position, reply=entry.reply, used=entry.used)
-            for entry in entries
-        ]
-
-
-class _Entry:
-    """A reply with its place in the script and how often it was given."""
-
-    __slots__ = ("position", "reply", "used")
-
-    def __init__(self, position: int, reply: Reply) -> None:
-        self.position = position
-        self.reply = reply
-        self.used = 0
-
-
-def _by_key(script: Script) -> Mapping[str, Sequence[ScriptEntry]]:
-    scripts = script if isinstance(script, Mapping) else {_EVERYBODY: script}
+def lanes_of(script: Script) -> dict[str, Lane]:
+    """Return the lanes of a script by their key; one list for everybody has the key `EVERYBODY`."""
+    scripts = script if isinstance(script, Mapping) else {EVERYBODY: script}
     for key, entries in scripts.items():
         if isinstance(entries, str | bytes) or not isinstance(entries, Sequence):
             name = f"script {key!r}" if key else "a script"
             raise BadInput(f"{name} is a list of replies, not {entries!r}")
-    return scripts
+    return {key: Lane(key, entries) for key, entries in scripts.items()}
+
+
+def _no_reply(lane: Lane, request: ChatRequest) -> ScriptError:
+    """Say why `lane` has nothing for `request`."""
+    pending = lane.pending()
+    if not pending:
+        return ScriptExhausted(exhausted_text(request, lane.key, lane.total))
+    return UnmatchedRequest(unmatched_text(request, lane.key, pending))
+
+
+def _refuse_measured(lane: Lane) -> None:
+    """Raise `BadInput` when a reply reports usage that nobody measures."""
+    for entry in lane.pending():
+        if entry.reply.usage is UsageKind.MEASURED:
+            raise BadInput(f"{entry} reports 'measured' usage, but the LLM was given no `measure` function")

@@ -44,7 +44,7 @@ class TextMatch(Part):
         return self
 
 
-_DEMANDS: Final = ("last_message", "tool_result", "turn", "attempt", "at")
+_DEMANDS: Final = ("last_message", "tool_result", "turn", "attempt", "at", "model", "headers")
 _ONE_DEMAND: Final[list[JsonValue]] = [
     {"required": [key], "properties": {key: {"not": {"type": "null"}}}} for key in _DEMANDS
 ]
@@ -65,6 +65,12 @@ class When(Part):
     )
     at: Seconds | None = Field(
         default=None, description="The request is made at or after this virtual second."
+    )
+    model: TextMatch | None = Field(default=None, description="Condition on the name of the model.")
+    headers: dict[str, TextMatch] | None = Field(
+        default=None,
+        min_length=1,
+        description="Conditions on HTTP headers, by name in any case; only a request to a fake server has any.",
     )
 
     model_config = ConfigDict(json_schema_extra={"anyOf": _ONE_DEMAND})

@@ -76,7 +76,7 @@ def test_an_empty_text_match_is_refused() -> None:
 
 
 def test_an_empty_condition_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^a condition needs one of 'last_message', .* or 'at'$"):
+    with pytest.raises(BadInput, match=r"^a condition needs one of 'last_message', .* 'model' or 'headers'$"):
         Condition()
 
 

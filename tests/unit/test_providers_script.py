@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from statek_sim.errors import BadInput
-from statek_sim.providers.condition import Condition, contains, equals
+from statek_sim.providers.condition import Condition, accepts, contains, equals, matches
+from statek_sim.providers.contract import example_requests
 from statek_sim.providers.script import (
     Chat,
     Computed,
@@ -138,3 +139,21 @@ def test_a_reported_cost_is_finite() -> None:
 def test_arguments_that_are_not_json_are_refused() -> None:
     with pytest.raises(BadInput, match=r"^the arguments of tool call 't' are not JSON: Object of type set "):
         ScriptedCall("t", {"x": {1}})  # type: ignore[dict-item]  # what a typo gives
+
+
+def test_on_demands_the_whole_text_where_when_is_content_with_a_part() -> None:
+    asked = replace(
+        example_requests()[0],
+        messages=({"role": "user", "content": "hello world"},),
+        headers={"x-tenant": "blue"},
+    )
+    demanded = {
+        "part": text("x").on("hello"),
+        "whole": text("x").on("hello world", model="gpt-4o", headers={"X-Tenant": "blue"}),
+        "asked for a part": text("x").on(contains("hello"), model=matches("^gpt-")),
+        "other model": text("x").on(model="gpt-4"),
+        "other header": text("x").on(headers={"x-tenant": "red"}),
+        "when": text("x").when("hello"),
+    }
+    met = [name for name, reply in demanded.items() if reply.condition and accepts(reply.condition, asked)]
+    assert met == ["whole", "asked for a part", "when"]
