@@ -27,6 +27,15 @@ def conformance(
             metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
         ),
     ] = None,
+    random: Annotated[
+        int, typer.Option(metavar="COUNT", min=0, help="Compare this many random examples as well.")
+    ] = 0,
+    random_seed: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER", min=0, help="Which random examples; the same number, the same examples."
+        ),
+    ] = 0,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers as JSON to this file.")
     ] = None,
@@ -37,7 +46,8 @@ def conformance(
     """
     from statek_sim.conformance.declared import load_declarations
     from statek_sim.conformance.matrix import run_matrix
-    from statek_sim.conformance.report import matrix_json, matrix_lines, unknown_declarations
+    from statek_sim.conformance.randomised import run_random
+    from statek_sim.conformance.report import matrix_json, matrix_lines, random_lines, unknown_declarations
     from statek_sim.reporting.artifact import write_artifact
 
     check_writable(json_file=json_file, folder=None)
@@ -47,7 +57,9 @@ def conformance(
     say(matrix_lines(matrices))
     lost = [] if scenarios else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
     say((f"declared.yaml: {line}" for line in lost), err=True)
+    runs = run_random(python, random, random_seed) if random else ()
+    say(random_lines(runs))
     if json_file is not None:
-        write_artifact(json_file, json.dumps(matrix_json(matrices), indent=2) + "\n")
-    if lost or any(matrix.failed for matrix in matrices):
+        write_artifact(json_file, json.dumps(matrix_json(matrices, runs), indent=2) + "\n")
+    if lost or any(matrix.failed for matrix in matrices) or any(run.differing for run in runs):
         raise typer.Exit(1)

@@ -8,6 +8,8 @@ from typing import Final
 from statek_sim.values import JSON
 
 _CRASHED_JOB: Final = re.compile(r"\bJob \S+ failed with error: ")
+# An object of the store, as Python shows it. Its id is always as long.
+_STORED: Final = re.compile(r" instance uuid=[A-Z2-7]{24}>")
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 # In prompts, lines of the console may begin with `> `.
 _QUOTE: Final = r"(?:> )?"
@@ -33,6 +35,8 @@ def normal_text(text: str) -> str:
         text = _CRASHED_JOB.sub("Job (id) failed with error: ", text)
     if "Traceback (" in text:
         text = _FRAMES.sub(r"\1\2", _CHAIN.sub("", text))
+    if " instance uuid=" in text:
+        text = _STORED.sub(" instance uuid=(id)>", text)
     return _ADDRESS.sub("", text) if " at 0x" in text else text
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import indent
 from typing import Final
 
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.declared import Declarations
 from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix
+from statek_sim.conformance.randomised import RandomDifference, RandomRun
+from statek_sim.scenario.emit import block
 from statek_sim.values import JSON
 
 _LONGEST: Final = 600
@@ -86,8 +89,35 @@ def unknown_declarations(
                 yield f"line {declaration.line}: {declaration.scenario} was not run on {version}"
 
 
-def matrix_json(matrices: Sequence[VersionMatrix]) -> dict[str, JSON]:
+def random_lines(runs: Sequence[RandomRun]) -> Iterator[str]:
+    """Yield the examples that differ, as scenarios to paste into a file, then the numbers."""
+    for run in runs:
+        for found in run.differing:
+            yield from _found_lines(run, found)
+    for run in runs:
+        yield f"statek {run.version}: {run.examples} random examples: {len(run.differing)} differ"
+
+
+def _found_lines(run: RandomRun, found: RandomDifference) -> Iterator[str]:
+    first, *more = found.differences
+    yield f"{found.example.name} on {run.version}: differs in {first.field}"
+    yield from _values(first)
+    if more:
+        yield f"    also: {', '.join(difference.field for difference in more)}"
+    if found.smallest is not None:
+        yield "    the smallest example like it:"
+        scenario: dict[str, JSON] = {
+            "id": found.example.name,
+            "title": f"Differs in {first.field}.",
+            "profiles": [run.profile],
+            **found.smallest,
+        }
+        yield indent(f"scenarios:{block([scenario], indent=2, column=0, spread=True)}", "    ")
+
+
+def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = ()) -> dict[str, JSON]:
     """Return the numbers per version; `unsupported` names the scenarios that were not compared, with the reason."""
+    randomly = {run.version: (run.examples, len(run.differing)) for run in runs}
     return {
         "versions": {
             matrix.version: {
@@ -95,8 +125,8 @@ def matrix_json(matrices: Sequence[VersionMatrix]) -> dict[str, JSON]:
                 "agree": matrix.count(Verdict.AGREE),
                 "declared": matrix.count(Verdict.DECLARED),
                 "differ": matrix.count(Verdict.DIFFERS),
-                "random_examples": 0,
-                "random_differ": 0,
+                "random_examples": randomly.get(matrix.version, (0, 0))[0],
+                "random_differ": randomly.get(matrix.version, (0, 0))[1],
                 "unsupported": {
                     row.scenario: row.reason for row in matrix.rows if row.verdict is Verdict.UNSUPPORTED
                 },

@@ -69,17 +69,21 @@ def send_notification_to(target: SubTaskHandler | Job, message: str, **kwargs: A
 
 @tool
 def get_any(*args: Any, **kwargs: Any) -> CombinedFutureResult:
-    """Wait for values.
+    """Waits until evaluation of given values completes and returns the first available result.
 
-    As in STATEK, agent code never gets an answer from it: arguments without a type hint are waited for, all of
-    them, before the call, and their plain values are no futures (behaviour 7.5). Tools use `get_any_future`.
+    The sentence is part of requests, byte for byte. As in STATEK, agent code never gets an answer from it:
+    arguments without a type hint are waited for, all of them, before the call, and their plain values are no
+    futures (behaviour 7.5). Tools use `get_any_future`.
     """
     return get_any_future(*args)
 
 
 @tool
 def get_all(*args: Any, **kwargs: Any) -> CombinedFutureResult:
-    """Wait for all values; in agent code it ends like `get_any`."""
+    """Waits until evaluation of all given values completes and combines the results.
+
+    The sentence is part of requests, byte for byte. In agent code it ends like `get_any`.
+    """
     return get_all_future(*args)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar, cast, get_args, get_origin
+from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin
 
 from statek_sim.runtime.signals import Signal
 
@@ -34,6 +34,10 @@ class FutureError(Exception):
         self.instr_num = instr_num
 
 
+STORE_ID: Final = "A" * 24
+"""Stands for the id that dbzero gives an object: as long as one, so that requests are as long as STATEK's."""
+
+
 class FutureResult:
     """A value that will exist later.
 
@@ -47,6 +51,11 @@ class FutureResult:
         self._condition: Callable[[Any], bool] | None = None
         self._complement: Callable[[Any], object] | None = None
         self._pending: tuple[Callable[..., object], HandlerTarget] | None = None
+
+    def __repr__(self) -> str:
+        # What a model reads when a tool call of its own gives a future: there its store's id makes every one differ.
+        kind = type(self)
+        return f"<{kind.__module__}.{kind.__name__} instance uuid={STORE_ID}>"
 
     def set_complement_functions(
         self, complement: Callable[[Any], object], condition: Callable[[Any], bool]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from statek_sim.tool_names import (
@@ -31,6 +32,21 @@ _GROUPS: Final = {
 _GROUP_OF: Final = {name: group for group, names in _GROUPS.items() for name in names}
 
 
+def _as_of_a_module(decorate: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the decorator for functions that shall look like those of a module, where users have their tools.
+
+    Python's texts about wrong arguments name a function in full, and models read them.
+    """
+
+    def decorator(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        if function is None:
+            return lambda given: decorator(given, **options)
+        function.__qualname__ = function.__name__
+        return decorate(function, **options)
+
+    return decorator
+
+
 class WorldTools(Mapping[str, Callable[..., Any]]):
     """Every built-in tool by name, and the runtime's own `extra` ones.
 
@@ -39,7 +55,7 @@ class WorldTools(Mapping[str, Callable[..., Any]]):
 
     def __init__(self, world: World, api: ToolApi, *, extra: Iterable[Callable[..., Any]] = ()) -> None:
         self._world = world
-        self._api = api
+        self._api = replace(api, tool=_as_of_a_module(api.tool), subtask=_as_of_a_module(api.subtask))
         self._made: dict[str, Callable[..., Any]] = {function.__name__: function for function in extra}
         self._names = (*self._made, *_GROUP_OF)
 

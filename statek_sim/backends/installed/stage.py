@@ -109,8 +109,12 @@ class Stage:
         asyncio.sleep = self.time.sleep  # type: ignore[assignment]  # nothing sleeps for real
         stored_world.HANDLED.job_named = self.name_of
         stored_world.reset(self.scenario.world)
-        for role, text in self.scenario.agents.items():
-            stored_world.AGENTS[role] = self._agent(role, text)
+        try:
+            for role, text in self.scenario.agents.items():
+                stored_world.AGENTS[role] = self._agent(role, text)
+        except (SyntaxError, ValueError) as reason:
+            # An agent's warmup that cannot be read.
+            self.error = {"type": type(reason).__name__, "message": str(reason)}
 
     def _agent(self, role: str, text: AgentText) -> Any:
         metadata = {"MODEL": text.model}
@@ -253,7 +257,8 @@ class Stage:
     def play(self) -> Message:
         """Run to the end and return the facts."""
         send.stage = self
-        asyncio.run(self._drive())
+        if self.error is None:
+            asyncio.run(self._drive())
         return run_facts(self)
 
     async def _drive(self) -> None:

@@ -118,15 +118,20 @@ class Queue:
 
     def complete(self, item: Any) -> None:
         """Finish a claimed item."""
-        LIVE.queue.complete(LIVE.queue.items[item.id])
+        LIVE.queue.complete(_live(item))
 
     def mark_error(self, item: Any, message: str) -> None:
         """Mark an item as failed."""
-        LIVE.queue.mark_error(LIVE.queue.items[item.id], message)
+        LIVE.queue.mark_error(_live(item), message)
 
     def release(self, item: Any) -> None:
         """Give a claim back."""
-        LIVE.queue.release(LIVE.queue.items[item.id])
+        LIVE.queue.release(_live(item))
+
+
+def _live(item: Any) -> Any:
+    """Return what a stored item stands for; anything else is left to fail as it fails in the queue itself."""
+    return LIVE.queue.items[item.id] if isinstance(item, WorkItem) else item
 
 
 class Events:

@@ -1,0 +1,130 @@
+"""Whole examples, as a scenario file would have them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statek_sim.conformance.examples.draw import Draw, maybe, seldom
+from statek_sim.conformance.examples.replies import STYLES, Style, Written, reply
+from statek_sim.conformance.examples.subjects import FUTURES, ITEMS, SUBJECTS, Subject
+from statek_sim.conformance.examples.warmups import warmup
+from statek_sim.values import JSON
+
+MAIN: Final = "main"
+CHILD: Final = "helper"
+_TASK: Final = "task"
+
+_LIMITS: Final[dict[str, tuple[JSON, ...]]] = {
+    "max_exceptions": (5, 0, 1, 2, 3, None),
+    "max_consecutive_exceptions": (3, 0, 1, 2, None),
+    "max_token_usage": (100_000, 0, 200, 1_000, 3_000, 10_000, None),
+    "limit_extension_per_completion": (0.0, 0.25, 1.0),
+}
+_SETTINGS: Final[tuple[Written, ...]] = ({"xml_box_console": "OUT"}, {"statek_default_difficulty": "H"})
+_TURNS: Final = (6, 0, 1, 2, 3, 4, 10)
+_TIMES: Final = (1, 0, 2, 5, 5, 10, 31, 45, 100)
+_VALUES: Final[tuple[JSON, ...]] = (40, "yes", None, [1, 2], ["x", {"k": 1}], {"k": "ż"}, "", 0, False, 2.5)
+
+
+def scenario(draw: Draw) -> Written:
+    """Return one example, without id and title."""
+    subject = draw.of(SUBJECTS)
+    main, reader = draw.of(STYLES), draw.of(STYLES)
+    delegates = "delegate" in subject.tools
+    made: dict[str, Any] = {
+        "limits": draw.part(_limits),
+        "world": {"queue": {"items": list(ITEMS[: draw.of((2, 0, 1, 3))])}, "futures": list(FUTURES)},
+        "agents": {"clerk": _agent(draw, subject, main, "You process invoices.")},
+        "jobs": {MAIN: _job(draw, subject, "clerk")},
+        "script": {"clerk": [*draw.some(reply(subject, main), least=1, most=5), main.last]},
+    }
+    if delegates:
+        made["agents"]["reader"] = _agent(draw, subject, reader, "You read scans.")
+        made["script"]["reader"] = [*draw.some(reply(subject, reader), most=3), reader.last]
+        if maybe(draw):
+            made["jobs"][CHILD] = {**_job(draw, subject, "reader"), "parent": MAIN, "subtask": _TASK}
+    made["events"] = draw.some(lambda draw: _event(draw, made["jobs"]), most=4)
+    made.update(draw.part(_scheduling))
+    return {key: value for key, value in made.items() if value not in ({}, [])}
+
+
+def _limits(draw: Draw) -> Written:
+    if maybe(draw):
+        return {
+            "max_turns": draw.of(_TURNS),
+            "max_exceptions": 10,
+            "max_consecutive_exceptions": 10,
+            "max_token_usage": 1_000_000,
+        }
+    said: Written = {"max_turns": draw.of(_TURNS)}
+    for name, options in _LIMITS.items():
+        if maybe(draw):
+            said[name] = draw.of(options)
+    return said
+
+
+def _agent(draw: Draw, subject: Subject, style: Style, prompt: str) -> Written:
+    agent: Written = {"prompt": prompt, **style.agent, "tools": list(subject.tools)}
+    if seldom(draw):
+        agent["warmup"] = draw.part(warmup(subject))
+    if seldom(draw):
+        agent["model"] = draw.of(("L:small,M:middle,H:large", "gpt-4o-mini"))
+    if seldom(draw):
+        agent["temperature"] = draw.of((0.0, 0.5, 1.0))
+    if seldom(draw) and style.agent.get("dialog"):
+        agent["reminder"] = {"text": "Go on.", **draw.of(({}, {"min_dialog_len": 2}))}
+    if seldom(draw):
+        agent["prompt"] = draw.of(("", 'Zażółć 😀 "x"\nnext line', "a" * 300))
+    return agent
+
+
+def _job(draw: Draw, subject: Subject, agent: str) -> Written:
+    job: Written = {"agent": agent}
+    if maybe(draw):
+        job["message"] = draw.of(("How much do I owe?", "", "Ile? 😀\nsecond line", "exit('no')"))
+    if "owner" in str(subject.tools) or "fetch_next_item" in subject.tools:
+        job["locals"] = {"owner": {"$world": "owner"}}
+    elif seldom(draw):
+        job["locals"] = {"a": draw.of(_VALUES), "b": draw.of(_VALUES)}
+    if seldom(draw):
+        job["warmup"] = draw.part(warmup(subject))
+    return job
+
+
+def _event(draw: Draw, jobs: dict[str, Written]) -> Written:
+    at = draw.of(_TIMES)
+    match draw.of(("resolve", "push", "resolve", "push", "notify", "complete", "fail")):
+        case "resolve":
+            return {"at": at, "resolve": draw.of(FUTURES), "value": draw.of(_VALUES)}
+        case "push":
+            return {"at": at, "push": draw.of(tuple(jobs)), "message": draw.of(("And now?", "", "Ż 😀"))}
+        case "notify":
+            return {
+                "at": at,
+                "notify": draw.of(tuple(jobs)),
+                "message": draw.of(("The office closes.", "", "Ż\nż")),
+            }
+        case "complete" if CHILD in jobs:
+            return {
+                "at": at,
+                "complete": _TASK,
+                **draw.of(({"result": "done"}, {"error": "lost"}, {}, {"result": [1, {"k": None}]})),
+            }
+        case "fail":
+            return {"at": at, "fail": draw.of(FUTURES), "error": "gateway down"}
+        case _:
+            return {"at": at, "resolve": FUTURES[0], "value": 1}
+
+
+def _scheduling(draw: Draw) -> Written:
+    said: Written = {}
+    if seldom(draw):
+        said["order"] = draw.of(("newest", "shuffled"))
+        said["seed"] = draw.of((0, 1, 2))
+    if seldom(draw):
+        said["max_concurrency"] = draw.of((1, 2))
+    if seldom(draw):
+        said["preset"] = draw.of(("local", "interactive", "batch"))
+    if seldom(draw):
+        said["settings"] = draw.of(_SETTINGS)
+    return said

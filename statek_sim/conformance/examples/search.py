@@ -1,0 +1,112 @@
+"""Hypothesis decides what the examples are, and makes those that fail small. Nothing else here knows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Final, TypeVar
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import strategies as st
+
+from statek_sim.conformance.examples.draw import Draw
+from statek_sim.conformance.examples.scenarios import scenario
+from statek_sim.values import JSON
+
+T = TypeVar("T")
+Written = dict[str, JSON]
+
+MOST_OPTIONS: Final = 99
+"""Longer lists of options would let Hypothesis pick by the numbers that occur in the sources around it."""
+
+
+BATCH: Final = 8
+"""Examples per run of Hypothesis. From the tenth on it would vary those that it has, and near copies find little."""
+
+MOST_TRIES: Final = 250
+"""How many examples are tried to make one small; what is small enough by then is shown."""
+
+MOST_BATCHES: Final = 1_000_000
+
+
+class _Decisions:
+    """Decisions drawn by Hypothesis."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def of(self, options: Sequence[T]) -> T:
+        assert 0 < len(options) <= MOST_OPTIONS
+        return options[self._draw(_index(len(options)))]
+
+    def part(self, make: Callable[[Draw], T]) -> T:
+        return self._draw(_part(make))
+
+    def some(self, make: Callable[[Draw], T], *, least: int = 0, most: int) -> list[T]:
+        return self._draw(st.lists(_part(make), min_size=least, max_size=most))
+
+
+@cache
+def _index(count: int) -> st.SearchStrategy[int]:
+    return st.integers(0, count - 1)
+
+
+def _part(make: Callable[[Draw], T]) -> st.SearchStrategy[T]:
+    @st.composite
+    def made(draw: st.DrawFn) -> T:
+        return make(_Decisions(draw))
+
+    return made()
+
+
+def example_batch(number: int, batch: int) -> list[Written]:
+    """Return the examples of one batch: `BATCH` of them, the same ones wherever this Hypothesis runs."""
+    found: list[Written] = []
+    _each(found.append, number, batch, (Phase.generate,))
+    # The first is the simplest of all, in every batch.
+    return found[1:]
+
+
+class Found(Exception):
+    """An example that is looked for."""
+
+
+def smallest(number: int, batch: int, wanted: Callable[[Written], bool]) -> Written | None:
+    """Return the smallest `wanted` example that those of a batch lead to, None when none of them is wanted."""
+    last: list[Written] = []
+    # The last one is tried again at the end, and must not have changed its mind.
+    tried: dict[str, bool] = {}
+
+    def check(example: Written) -> None:
+        key = json.dumps(example)
+        if key not in tried:
+            tried[key] = len(tried) < MOST_TRIES and wanted(example)
+        if tried[key]:
+            last[:] = [example]
+            raise Found
+
+    try:
+        _each(check, number, batch, (Phase.generate, Phase.shrink))
+    except Found:
+        return last[0]
+    return None
+
+
+def _each(check: Callable[[Written], None], number: int, batch: int, phases: tuple[Phase, ...]) -> None:
+    @seed(number * MOST_BATCHES + batch)
+    @settings(
+        max_examples=BATCH + 1,
+        phases=phases,
+        database=None,
+        deadline=None,
+        verbosity=Verbosity.quiet,
+        report_multiple_bugs=False,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(_part(scenario))
+    def look(example: Any) -> None:
+        check(example)
+
+    look()

@@ -1,0 +1,215 @@
+"""Statements of agent code, each of one or more lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import indent
+from typing import Final
+
+from statek_sim.conformance.examples.draw import Draw
+from statek_sim.conformance.examples.expressions import NAMES, expression, shown_expression
+
+Statement = Callable[[Draw], str]
+
+
+def _assign(draw: Draw) -> str:
+    return f"{draw.of(NAMES)} = {draw.part(expression)}"
+
+
+def _echo(draw: Draw) -> str:
+    return draw.part(shown_expression)
+
+
+def _print(draw: Draw) -> str:
+    form = draw.of(
+        (
+            "print({0})",
+            "print({0}, {1})",
+            "print({0}, end='')",
+            "print({0}, {1}, sep=' | ')",
+            "print()",
+            "print({0}, end='\\n\\n')",
+        )
+    )
+    return form.format(draw.part(shown_expression), draw.part(expression))
+
+
+def _note(draw: Draw) -> str:
+    return f"note('{draw.of(('one', 'two', 'three'))}')"
+
+
+def _change(draw: Draw) -> str:
+    name = draw.of(NAMES)
+    return draw.of(
+        (
+            f"{name} += 1",
+            f"del {name}",
+            f"{name}[0] = 9",
+            f"{name}['k'] = 'new'",
+            f"{name} *= 2",
+            f"{name} = {name}",
+            f"x, y = {name}",
+            "x, *y = [1, 2, 3]",
+            "a = b = c = 1",
+        )
+    )
+
+
+_RAISES: Final = (
+    "raise ValueError('bad invoice')",
+    "raise RuntimeError",
+    "raise KeyError('k')",
+    "raise Exception('ż 😀\\nsecond line')",
+    "assert 1 == 2, 'not equal'",
+    "assert False",
+    "raise StopIteration('s')",
+    "raise LookupError('') from ValueError('inner')",
+    "raise 'text'",
+    "fail('tool says no')",
+    "note_and_refuse('half done')",
+)
+
+
+def _raise(draw: Draw) -> str:
+    return draw.of(_RAISES)
+
+
+_REFUSED: Final = (
+    "open('x')",
+    "import os",
+    "class A: pass",
+    "[].__class__",
+    "eval('1')",
+    "x: int = 1",
+    "return 1",
+    "yield 1",
+    "import datetime.datetime",
+    "from math import *",
+    "a = = 1",
+    "print('unclosed",
+    "  a = 1",
+    "if True:",
+    "getattr(a, 'b')",
+    "_hidden = 1",
+    "await note('x')",
+    "global a",
+    "nonlocal a",
+    "break",
+    "f'{'",
+)
+"""Refused by the sandbox or by Python, and things near the border that are not."""
+
+
+def _refused(draw: Draw) -> str:
+    return draw.of(_REFUSED)
+
+
+_IMPORTS: Final = (
+    "import math\nprint(math.floor(2.5), math.pi)",
+    "import json\nprint(json.dumps({'k': [1, None]}))",
+    "from json import loads\na = loads('{\"k\": 1}')",
+    "import re\nprint(re.findall('[a-z]+', 'ab cd'))",
+    "from decimal import Decimal\nprint(Decimal('1.10') + 1)",
+    "import datetime\nprint(datetime.date(2026, 1, 2), datetime.timedelta(days=1))",
+    "from collections import Counter\nprint(Counter('aab').most_common())",
+    "import itertools\nprint(list(itertools.accumulate([1, 2, 3])))",
+)
+
+
+def _import(draw: Draw) -> str:
+    return draw.of(_IMPORTS)
+
+
+_IDLE: Final = (
+    "pass",
+    "# only a comment",
+    "'a text alone'",
+    '"""several\nlines"""',
+    "None",
+    "...",
+    "# x\n'y'",
+)
+
+
+def _idle(draw: Draw) -> str:
+    return draw.of(_IDLE)
+
+
+_EXITS: Final = (
+    "exit('ok')",
+    "exit()",
+    "exit(0)",
+    "exit('')",
+    "exit(None)",
+    "exit(False)",
+    "exit(a)",
+    "exit('Error: not really')",
+    "exit({'status': 'done', 'items': [1]})",
+    "exit('żółć 😀')",
+    "a = exit('kept')",
+    "print(exit('inside'))",
+    "if a:\n    exit('in branch')",
+)
+
+
+def _exit(draw: Draw) -> str:
+    return draw.of(_EXITS)
+
+
+PLAIN: Final[tuple[Statement, ...]] = (
+    _print,
+    _assign,
+    _echo,
+    _note,
+    _echo,
+    _assign,
+    _change,
+    _raise,
+    _import,
+    _idle,
+    _exit,
+    _refused,
+)
+
+
+def compound(statement: Statement) -> Statement:
+    """Return statements that hold others, which `statement` makes."""
+
+    def body(draw: Draw) -> str:
+        return indent("\n".join(draw.some(statement, least=1, most=2)), "    ")
+
+    def made(draw: Draw) -> str:
+        form = draw.of(_FORMS)
+        return form.format(body=draw.part(body), other=draw.part(body) if "{other}" in form else "")
+
+    return made
+
+
+_FORMS: Final = (
+    "if a:\n{body}\nelse:\n{other}",
+    "for i in [1, 2]:\n    note(i)\n{body}",
+    "for i in range(2):\n{body}\nelse:\n{other}",
+    "try:\n{body}\nexcept ValueError as error:\n    print('caught', error)",
+    "try:\n{body}\nexcept Exception as error:\n    print('caught', error)\n{other}",
+    "try:\n{body}\nexcept:\n{other}",
+    "try:\n{body}\nfinally:\n{other}",
+    "def f(n=1):\n{body}\n    return n\nprint(f())",
+    "n = 0\nwhile n < 2:\n    n += 1\n{body}",
+    "for i in []:\n{body}",
+    "if not a:\n{body}",
+)
+
+
+def code(statements: tuple[Statement, ...]) -> Statement:
+    """Return what makes a block of code out of one to four statements of these kinds and compound ones."""
+
+    def one(draw: Draw) -> str:
+        return draw.of(statements)(draw)
+
+    def any_kind(draw: Draw) -> str:
+        return draw.of((*(one,) * 4, compound(one)))(draw)
+
+    def block(draw: Draw) -> str:
+        return "\n".join(draw.some(any_kind, least=1, most=4)) + "\n"
+
+    return block

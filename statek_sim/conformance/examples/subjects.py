@@ -1,0 +1,161 @@
+"""What examples are about: which tools their agents have, and which statements use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from statek_sim.conformance.examples.draw import Draw
+from statek_sim.conformance.examples.expressions import NAMES
+from statek_sim.conformance.examples.statements import PLAIN, Statement, code
+
+FUTURES: Final = ("approval", "payment")
+ITEMS: Final = ("invoice-1", "invoice-2", "invoice-3")
+
+_BASE: Final = ("note", "echo", "say", "fail", "note_and_refuse", "wait_for")
+
+
+def _named(form: str, draw: Draw) -> str:
+    return form.format(
+        name=draw.of(NAMES), other=draw.of(NAMES), future=draw.of(FUTURES), item=draw.of(ITEMS)
+    )
+
+
+def _forms(*forms: str) -> tuple[Statement, ...]:
+    return tuple(partial(_named, form) for form in forms)
+
+
+_WAITS: Final = _forms(
+    "{name} = wait_for('{future}')",
+    "print('got', wait_for('{future}'))",
+    "wait_for('{future}')",
+    "{name} = wait_for('{future}')\nnote('after')\nprint({name})",
+    "{name}, {other} = wait_for_pair('{future}')\nprint({name}, {other})",
+    "{name} = wait_for('{future}')\nprint(is_waiting({name}))",
+    "{name} = wait_for_any('approval', 'payment')\nprint({name})",
+    "print(wait_for_all('approval', 'payment'))",
+    "for i in FUTURE_NAMES:\n    note(i)\n    print(wait_for(i))".replace(
+        "FUTURE_NAMES", repr(list(FUTURES))
+    ),
+    "try:\n    note('trying')\n    print(wait_for('{future}'))\nexcept Exception as error:\n    print('caught', error)",
+    "if wait_for('{future}'):\n    note('true')\nelse:\n    note('false')",
+    "{name} = [wait_for('{future}'), 1]\nprint({name})",
+    "{name} = f'value {{wait_for('{future}')}}'",
+    "print(get_any(wait_for('approval'), wait_for('payment')))",
+    "get_all(wait_for('{future}'))",
+    "def f():\n    return wait_for('{future}')\nprint(f())",
+    "{name} = wait_for('{future}') + 1",
+    "x = wait_for('unknown')",
+    "{name} = lambda: wait_for('{future}')\nprint({name}())",
+)
+
+_CLAIMS: Final = _forms(
+    "{name} = fetch_next_item(owner)",
+    "claim = fetch_next_item(owner)\nprint(claim)",
+    "_, item = fetch_next_item(owner)\nprint(item)",
+    "_, item = claim_or_release(owner)\nprint(process_item(item))",
+    "claim_or_release(owner)",
+    "claim_unguarded(owner)",
+    "claim_with_failing_cleanup(owner)",
+    "claim_without_cleanup(owner)",
+    "print(fetch_status(owner))",
+    "print(item_status('{item}'))",
+    "add_item('extra')",
+    "print(process_item(item))",
+    "{name} = wait_for_next_item(owner)\nprint({name})",
+    "_, item = wait_for_next_item(owner)",
+)
+
+_DELEGATION: Final = _forms(
+    "start_subtask(role='reader', id='scan')",
+    "task = start_subtask(role='reader', id='{name}')",
+    "outcome = delegate(role='reader')",
+    "status, child = delegate(role='reader')\nprint(status, child.status)",
+    "print(delegate(role='reader')[0])",
+    "finish_subtask(result='42 pages')",
+    "finish_subtask(error='unreadable')",
+    "finish_subtask(result={{'pages': [1, 2]}})",
+    "finish_subtask()",
+    "finish_subtask(result=1, error='both')",
+    "print(find_sub_task_handler(id='scan'))",
+    "print(find_sub_task_handler())",
+    "print(find_sub_task_handler(id='scan').state)",
+    "delegate(role='nobody')",
+    "send_notification_to(find_sub_task_handler(id='scan'), 'hurry')",
+    "print(get_pending_notifications())",
+)
+
+_SYSTEM: Final = _forms(
+    "panic()",
+    "panic()\npanic()",
+    "print_locals('none')",
+    "python_cli('1')",
+    "say('said')",
+    "{name} = say('{other}')",
+    "echo()",
+    "echo(1, 2)",
+    "echo({name}=1, value=2)",
+    "note('{name}', x=1)",
+    "missing_tool(1)",
+    "note",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A kind of example."""
+
+    name: str
+    tools: tuple[str, ...]
+    code: Callable[[Draw], str]
+    warmup_code: Callable[[Draw], str]
+    """Code that starts no jobs: one that every new job runs would start jobs without end."""
+
+
+def _plain(draw: Draw) -> str:
+    return draw.of(PLAIN)(draw)
+
+
+def _block(own: tuple[Statement, ...]) -> Callable[[Draw], str]:
+    def about(draw: Draw) -> str:
+        return draw.of(own)(draw)
+
+    return code((_plain, _plain, about, about) if own else (_plain,))
+
+
+def _subject(
+    name: str, tools: tuple[str, ...], own: tuple[Statement, ...], *, starting: tuple[Statement, ...] = ()
+) -> Subject:
+    return Subject(name=name, tools=(*_BASE, *tools), code=_block((*own, *starting)), warmup_code=_block(own))
+
+
+_CLAIM_TOOLS: Final = (
+    "fetch_next_item",
+    "claim_or_release",
+    "claim_unguarded",
+    "claim_with_failing_cleanup",
+    "claim_without_cleanup",
+    "fetch_status",
+    "wait_for_next_item",
+    "process_item",
+    "add_item",
+    "item_status",
+)
+_WAIT_TOOLS: Final = ("wait_for_pair", "wait_for_any", "wait_for_all", "is_waiting", "get_any", "get_all")
+_TASK_TOOLS: Final = ("start_subtask", "finish_subtask", "delegate")
+
+CODE: Final = _subject("code", (), ())
+WAITING: Final = _subject("waiting", _WAIT_TOOLS, _WAITS)
+CLAIMS: Final = _subject("claims", _CLAIM_TOOLS, _CLAIMS)
+DELEGATION: Final = _subject("delegation", _TASK_TOOLS, (*_WAITS[:4], *_CLAIMS[:1]), starting=_DELEGATION)
+TOOLS: Final = _subject("tools", ("slow_echo", "read_records", "harness_limit"), _SYSTEM)
+EVERYTHING: Final = _subject(
+    "everything",
+    (*_CLAIM_TOOLS, *_WAIT_TOOLS, *_TASK_TOOLS),
+    (*_WAITS, *_CLAIMS, *_SYSTEM),
+    starting=_DELEGATION,
+)
+
+SUBJECTS: Final = (CODE, WAITING, CLAIMS, DELEGATION, TOOLS, EVERYTHING)

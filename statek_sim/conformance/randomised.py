@@ -1,0 +1,175 @@
+"""Random examples on the reference runtime and on real versions of STATEK; those that differ are made small."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from statek_sim.backends.installed.peer import Peer, profile_of_peer
+from statek_sim.backends.installed.support import contained, unsupported
+from statek_sim.backends.reference import run_scenario
+from statek_sim.conformance.compare import Difference
+from statek_sim.conformance.examples.search import BATCH, Written, example_batch, smallest
+from statek_sim.conformance.facts import reference_facts
+from statek_sim.conformance.matrix import compared
+from statek_sim.errors import StatekSimError
+from statek_sim.scenario.check import check, jobs_of
+from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
+from statek_sim.values import JSON
+
+MOST_SHOWN: Final = 3
+"""Differences of one version that are made small: each takes some hundred runs."""
+
+RunReference = Callable[[Scenario, Profile], dict[str, JSON]]
+"""Returns the facts of a run on the reference runtime."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One example: the `place`-th of a batch."""
+
+    batch: int
+    place: int
+    written: Written
+
+    @property
+    def name(self) -> str:
+        """The example's number, in the order in which examples are made."""
+        return f"random-{self.batch * BATCH + self.place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomDifference:
+    """An example that differs; `smallest` is what it was made small to, None when that was not tried."""
+
+    example: Example
+    differences: tuple[Difference, ...]
+    smallest: Written | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomRun:
+    """All examples on one version of STATEK."""
+
+    version: str
+    profile: Profile
+    examples: int
+    differing: tuple[RandomDifference, ...]
+
+
+def run_random(pythons: Sequence[str], count: int, number: int) -> tuple[RandomRun, ...]:
+    """Compare `count` examples on the STATEK of every interpreter; `number` chooses which examples.
+
+    Raises BadInput for an interpreter without STATEK, or with a version that no behaviour profile describes.
+    """
+    peers = [Peer(python) for python in pythons]
+    try:
+        profiles = [profile_of_peer(peer) for peer in peers]
+        examples = tuple(random_examples(count, number))
+        # First, and one at a time: a run of the reference runtime has its process to itself.
+        facts = {profile: [_facts(example, profile) for example in examples] for profile in set(profiles)}
+        with ThreadPoolExecutor(max_workers=max(1, len(peers))) as pool:
+            running = [
+                pool.submit(_differing, peer, profile, examples, facts[profile])
+                for peer, profile in zip(peers, profiles, strict=True)
+            ]
+            found = [future.result() for future in running]
+        return tuple(
+            RandomRun(
+                version=peer.version,
+                profile=profile,
+                examples=len(examples),
+                differing=tuple(_made_small(peer, profile, number, differing)),
+            )
+            for peer, profile, differing in zip(peers, profiles, found, strict=True)
+        )
+    finally:
+        for peer in peers:
+            peer.close()
+
+
+def random_examples(count: int, number: int) -> Iterator[Example]:
+    """Yield `count` examples; fewer of the same `number` are the first ones of these."""
+    for batch in range(-(-count // BATCH)):
+        for place, written in enumerate(example_batch(number, batch)):
+            if batch * BATCH + place < count:
+                yield Example(batch=batch, place=place, written=written)
+
+
+def scenario_of(written: Written, name: str) -> Scenario:
+    """Return an example as a scenario; one that no file could say is an AssertionError of the generator."""
+    text = ScenarioText.model_validate_json(json.dumps({"id": name, "title": "A random example.", **written}))
+    findings = check(text, Path("-"))
+    assert not findings, f"{name}: {findings[0].message}"
+    return Scenario.placed(text, jobs_of(text), suite="random", path=Path("-"), line=0, file_digest="")
+
+
+def reference(scenario: Scenario, profile: Profile) -> dict[str, JSON]:
+    """Return the facts of a run; one that cannot be compared has an `error` that the real package has not."""
+    refusal = unsupported(scenario)
+    if refusal is not None:
+        return {"error": refusal}
+    try:
+        record = run_scenario(scenario, profile)
+    except StatekSimError as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    kept = contained(record)
+    return reference_facts(record) if kept is None else {"error": kept}
+
+
+def _facts(example: Example, profile: Profile) -> dict[str, JSON]:
+    return reference(scenario_of(example.written, example.name), profile)
+
+
+def _differing(
+    peer: Peer, profile: Profile, examples: Sequence[Example], facts: Sequence[dict[str, JSON]]
+) -> list[RandomDifference]:
+    found = []
+    for example, ours in zip(examples, facts, strict=True):
+        theirs = peer.run(scenario_of(example.written, example.name), profile)
+        different = compared(ours, theirs)
+        if different:
+            found.append(RandomDifference(example=example, differences=different))
+    return found
+
+
+def _made_small(
+    peer: Peer, profile: Profile, number: int, differing: Sequence[RandomDifference]
+) -> Iterator[RandomDifference]:
+    """Yield all differences, the first ones of every kind made small: fields tell the kinds."""
+    kinds: set[str] = set()
+    for one in differing:
+        kind = one.differences[0].field
+        if kind in kinds or len(kinds) == MOST_SHOWN:
+            yield one
+            continue
+        kinds.add(kind)
+        yield made_small(one, number, lambda scenario: _compared(peer, profile, scenario))
+
+
+def _compared(peer: Peer, profile: Profile, scenario: Scenario) -> tuple[Difference, ...]:
+    return compared(reference(scenario, profile), peer.run(scenario, profile))
+
+
+def made_small(
+    found: RandomDifference, number: int, compare: Callable[[Scenario], tuple[Difference, ...]]
+) -> RandomDifference:
+    """Return the smallest example that differs in the same field first; what `compare` finds is shown of it."""
+    field = found.differences[0].field
+    last: dict[str, Any] = {}
+
+    def wanted(written: Written) -> bool:
+        different = compare(scenario_of(written, found.example.name))
+        if not different or different[0].field != field:
+            return False
+        last["differences"] = different
+        return True
+
+    small = smallest(number, found.example.batch, wanted)
+    if small is None:
+        return found
+    return RandomDifference(example=found.example, differences=last["differences"], smallest=small)
