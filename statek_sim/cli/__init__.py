@@ -12,9 +12,10 @@ from statek_sim.cli import run
 from statek_sim.cli import files
 from statek_sim.cli import trace
 from statek_sim.cli import conformance
+from statek_sim.cli import drift
 from statek_sim.cli import listing
 
 # isort: on
 from statek_sim.cli.main import main
 
-__all__ = ["conformance", "files", "listing", "main", "run", "trace"]
+__all__ = ["conformance", "drift", "files", "listing", "main", "run", "trace"]

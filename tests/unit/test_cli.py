@@ -12,6 +12,7 @@ import jsonschema  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
 from statek_sim.cli import main
+from tests.unit.drift_samples import CHAT
 from tests.unit.suite_samples import CLAIMS
 
 PASSING = """\
@@ -324,7 +325,7 @@ def test_the_version_is_printed(shell: Shell) -> None:
     assert shell("--version").out.startswith("pytest-statek ")
 
 
-COMMANDS = ("run", "validate", "suites", "trace", "schema", "presets", "profiles", "conformance")
+COMMANDS = ("run", "validate", "suites", "trace", "schema", "presets", "profiles", "conformance", "drift")
 
 
 def test_the_help_tells_every_command_in_a_whole_line(shell: Shell) -> None:
@@ -353,3 +354,31 @@ def test_help_waits_for_no_tokenizer() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.endswith("code 0 []\n")
     assert "Run scenarios and compare what happens with what they expect." in ran.stdout
+
+
+def test_drift_is_reported_and_written(shell: Shell) -> None:
+    shell.write("a.yaml", "scenarios:\n" + CHAT)
+    ran = shell(
+        "drift", "1.2.7", "1.4.2", "--scenarios", "a.yaml", "--json", "drift.json", "--markdown", "drift.md"
+    )
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("STATEK 1.2.7 -> 1.4.2: what changes\n")
+    assert json.loads((shell.folder / "drift.json").read_text())["changed"] == 1
+    assert (shell.folder / "drift.md").read_text().startswith("# STATEK 1.2.7 to 1.4.2: what changes\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("9", "docs"), "'9' is no release and no profile that is known; expected one of: docs, "),
+        (("docs", "1.4.2", "--preset", "lokal"), "preset 'lokal'"),
+        (("docs", "1.4.2", "--python", "/nowhere/python"), "/nowhere/python: cannot be started"),
+    ],
+)
+def test_drift_of_something_unknown_is_bad_input(
+    shell: Shell, arguments: tuple[str, ...], message: str
+) -> None:
+    shell.write("a.yaml", PASSING)
+    ran = shell("drift", *arguments, "--scenarios", "a.yaml")
+    assert ran.code == 2
+    assert message in ran.err

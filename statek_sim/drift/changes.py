@@ -1,0 +1,136 @@
+"""Every scenario under both sides: what changes, what only changes in size, which jobs a preset treats otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from statek_sim.backends.record import RunRecord
+from statek_sim.conformance.compare import Difference
+from statek_sim.drift.causes import causes
+from statek_sim.drift.runs import Runs, Stops, behaviour, bytes_sent, stops
+from statek_sim.drift.side import Side, differing_rules
+from statek_sim.scenario.schema import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A scenario that behaves differently. `causes` are the rules that make the difference."""
+
+    scenario: Scenario
+    before: RunRecord
+    after: RunRecord
+    differences: tuple[Difference, ...]
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resized:
+    """A scenario that does the same and sends another number of bytes."""
+
+    scenario: Scenario
+    before: int
+    after: int
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A job that one side stops, fails or hangs and the other does not, or not as early, under the preset.
+
+    `before` and `after`: the bad end with its reason, like `limit: max_turns`, `absent` for a job that does not exist
+    on that side, or empty; and the LLM calls by then.
+    """
+
+    scenario: Scenario
+    job: str
+    before: str
+    after: str
+    calls_before: int
+    calls_after: int
+    causes: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """Return what the upgrade does to the job: stops, releases, stops earlier, stops later or ends otherwise."""
+        if not self.before:
+            return "stops"
+        if not self.after:
+            return "releases"
+        if self.calls_before == self.calls_after:
+            return "ends otherwise"
+        return "stops earlier" if self.calls_after < self.calls_before else "stops later"
+
+
+def find_changes(
+    scenarios: Iterable[Scenario], before: Side, after: Side
+) -> tuple[tuple[Change, ...], tuple[Resized, ...]]:
+    """Return what behaves differently as the scenarios are written, and what only differs in size."""
+    runs, rules = Runs(), tuple(differing_rules(before.rules, after.rules))
+    found = [one for scenario in scenarios for one in _changes(scenario, before, after, rules, runs)]
+    changes = tuple(one for one in found if isinstance(one, Change))
+    return changes, tuple(one for one in found if isinstance(one, Resized))
+
+
+def _changes(
+    scenario: Scenario, before: Side, after: Side, rules: Sequence[str], runs: Runs
+) -> Iterator[Change | Resized]:
+    one, other = runs.of(scenario, before.rules), runs.of(scenario, after.rules)
+    found = behaviour(one, other)
+
+    if found:
+        reasons = causes(
+            before.rules,
+            after.rules,
+            rules,
+            lambda mixed: runs.of(scenario, mixed),
+            lambda record: not behaviour(record, other),
+        )
+        yield Change(scenario=scenario, before=one, after=other, differences=found, causes=reasons)
+    elif bytes_sent(one) != bytes_sent(other):
+        reasons = causes(
+            before.rules,
+            after.rules,
+            rules,
+            lambda mixed: runs.of(scenario, mixed),
+            lambda record: bytes_sent(record) == bytes_sent(other),
+        )
+        yield Resized(scenario=scenario, before=bytes_sent(one), after=bytes_sent(other), causes=reasons)
+
+
+def find_stops(scenarios: Iterable[Scenario], before: Side, after: Side, preset: str) -> tuple[Stop, ...]:
+    """Return the jobs that the two sides treat differently when only the preset limits them."""
+    runs, rules = Runs(preset), tuple(differing_rules(before.rules, after.rules))
+    return tuple(stop for scenario in scenarios for stop in _stops(scenario, before, after, rules, runs))
+
+
+def _stops(scenario: Scenario, before: Side, after: Side, rules: Sequence[str], runs: Runs) -> Iterator[Stop]:
+    one, other = runs.of(scenario, before.rules), runs.of(scenario, after.rules)
+    stopped, then = stops(one), stops(other)
+    if stopped == then:
+        return
+    reasons = causes(
+        before.rules,
+        after.rules,
+        rules,
+        lambda mixed: runs.of(scenario, mixed),
+        lambda record: stops(record) == then,
+    )
+    for job in dict.fromkeys((*stopped, *then)):
+        if stopped.get(job) == then.get(job):
+            continue
+        yield Stop(
+            scenario=scenario,
+            job=job,
+            before=_end(one, job, stopped),
+            after=_end(other, job, then),
+            calls_before=one.jobs[job].llm_calls if job in one.jobs else 0,
+            calls_after=other.jobs[job].llm_calls if job in other.jobs else 0,
+            causes=reasons,
+        )
+
+
+def _end(record: RunRecord, job: str, found: Stops) -> str:
+    if job not in record.jobs:
+        return "absent"
+    return found[job][0] if job in found else ""

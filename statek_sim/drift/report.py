@@ -1,0 +1,128 @@
+"""The whole report as values: what was asked, and the changes by subject."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim.drift.changes import Change, Resized, Stop, find_changes, find_stops
+from statek_sim.drift.packages import PackageCheck
+from statek_sim.drift.probe import Answer, answers
+from statek_sim.drift.side import Side, comparable, differing_rules
+from statek_sim.drift.subject import OTHER, SUBJECTS, subject_of
+from statek_sim.scenario.schema import Scenario
+from statek_sim.suite.profile_rules import ProfileRule, profile_rules
+
+_KINDS: Final = ("stops", "releases", "stops earlier", "stops later", "ends otherwise")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule that differs between the sides: its answers, and the sentence with its source."""
+
+    name: str
+    before: str
+    after: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Everything under one subject. `rules` are the subject's own; a change may have causes beyond them."""
+
+    subject: str
+    rules: tuple[Rule, ...]
+    changes: tuple[Change, ...]
+    resized: tuple[Resized, ...]
+    stops: tuple[Stop, ...]
+
+    def stop_counts(self) -> dict[str, int]:
+        """Return how many jobs an upgrade stops, releases, stops earlier and so on, under the preset."""
+        counts = {kind: sum(stop.kind == kind for stop in self.stops) for kind in _KINDS}
+        return {kind: count for kind, count in counts.items() if count}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftReport:
+    """Two sides, and what is different. `unseen`: rules that differ and that no scenario shows."""
+
+    before: Side
+    after: Side
+    preset: str
+    scenarios: int
+    answers: tuple[Answer, ...]
+    sections: tuple[Section, ...]
+    unseen: tuple[Rule, ...]
+    packages: tuple[PackageCheck, ...] = ()
+
+    @property
+    def changed(self) -> int:
+        """How many scenarios behave differently."""
+        return sum(len(section.changes) for section in self.sections)
+
+    @property
+    def resized(self) -> int:
+        """How many scenarios only send another number of bytes."""
+        return sum(len(section.resized) for section in self.sections)
+
+
+def drift_report(
+    before: Side,
+    after: Side,
+    scenarios: Sequence[Scenario],
+    preset: str,
+    packages: Sequence[PackageCheck] = (),
+) -> DriftReport:
+    """Run every scenario that says something about one of the sides on both, and return what changes."""
+    chosen = [scenario for scenario in scenarios if comparable(scenario, before, after)]
+    changes, resized = find_changes(chosen, before, after)
+    stops = find_stops(chosen, before, after, preset)
+    rules = _rules(before, after)
+    seen = {cause for one in (changes, resized, stops) for found in one for cause in found.causes}
+    return DriftReport(
+        before=before,
+        after=after,
+        preset=preset,
+        scenarios=len(chosen),
+        answers=tuple(answers(before, after, preset)),
+        sections=tuple(_sections(rules, changes, resized, stops)),
+        unseen=tuple(rule for name, rule in rules.items() if name not in seen),
+        packages=tuple(packages),
+    )
+
+
+def _rules(before: Side, after: Side) -> dict[str, Rule]:
+    docs: dict[str, ProfileRule] = {rule.name: rule for rule in profile_rules()}
+    return {
+        name: Rule(
+            name=name,
+            before=str(getattr(before.rules, name)),
+            after=str(getattr(after.rules, name)),
+            doc=docs[name].doc,
+        )
+        for name in differing_rules(before.rules, after.rules)
+    }
+
+
+def _sections(
+    rules: dict[str, Rule], changes: Sequence[Change], resized: Sequence[Resized], stops: Sequence[Stop]
+) -> Iterator[Section]:
+    causes = {
+        *(one.causes for one in changes),
+        *(one.causes for one in resized),
+        *(one.causes for one in stops),
+    }
+    named = {name for names in causes for name in names}
+    for subject in dict.fromkeys((*SUBJECTS.values(), OTHER)):
+        section = Section(
+            subject=subject,
+            rules=tuple(
+                rule for name, rule in rules.items() if subject_of((name,)) == subject and name in named
+            ),
+            changes=tuple(one for one in changes if subject_of(one.causes) == subject),
+            resized=tuple(one for one in resized if subject_of(one.causes) == subject),
+            stops=tuple(one for one in stops if subject_of(one.causes) == subject),
+        )
+        if section.rules or section.changes or section.resized or section.stops:
+            yield section

@@ -1,0 +1,124 @@
+"""The drift report in the terminal, as Markdown, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from statek_sim.conformance.compare import Difference
+from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix
+from statek_sim.drift.json import drift_json
+from statek_sim.drift.markdown import markdown_lines
+from statek_sim.drift.packages import PackageCheck
+from statek_sim.drift.report import DriftReport, drift_report
+from statek_sim.drift.side import side_named
+from statek_sim.drift.text import WIDTH, text_lines
+from tests.unit.drift_samples import CHAT, PLAIN, SILENT, TOOLS, report_of
+from tests.unit.suite_samples import load
+
+DIFFERENCE = Difference("jobs.main.turns", 4, 5)
+CHECK = PackageCheck(
+    VersionMatrix(
+        version="1.2.7",
+        profile="1.2",
+        python="3.11.7",
+        rows=(
+            Row(scenario="chat", verdict=Verdict.AGREE),
+            Row(scenario="silent", verdict=Verdict.DIFFERS, differences=(DIFFERENCE,)),
+            Row(scenario="tools", verdict=Verdict.DECLARED, differences=(DIFFERENCE,), reason="known"),
+        ),
+    )
+)
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> DriftReport:
+    return report_of(tmp_path, "1.2.7", "1.4.2")
+
+
+def test_the_terminal_begins_with_what_the_preset_allows_and_what_changes(report: DriftReport) -> None:
+    lines = list(text_lines(report))
+    assert lines[0] == "STATEK 1.2.7 -> 1.4.2: what changes"
+    assert "follow-up messages until the harness stops the chat                       6      3  <-" in lines
+    assert "How long a job may go on                                     1  stops 1 job" in lines
+    assert (
+        "What the model is offered, and the size of requests          0  stops no job and lets none go on"
+        in lines
+    )
+
+
+def test_a_change_is_told_with_both_outcomes_its_reason_and_its_source(report: DriftReport) -> None:
+    text = " ".join(" ".join(text_lines(report)).split())
+    assert (
+        "limit_extension: additive -> multiplicative How completions extend a limit: `base + (1 + ext) * n`"
+        in text
+    )
+    assert (
+        "samples/chat: A chat of four messages 1.2.7 main ends with its reply after 4 LLM calls, 7 turns 1.4.2 main is "
+        "stopped by the harness (Maximum number of turns exceeded: 6/5.0) after 3 LLM calls, 6 turns"
+    ) in text
+    assert (
+        "because of limit_extension under preset default main is not stopped (4 LLM calls) -> is stopped by"
+        in text
+    )
+
+
+def test_the_terminal_keeps_to_its_width(report: DriftReport) -> None:
+    assert max(map(len, text_lines(report))) <= WIDTH
+
+
+def test_changes_in_the_same_words_are_told_once(tmp_path: Path) -> None:
+    twice = SILENT + SILENT.replace("id: silent", "id: silent-again")
+    text = "\n".join(text_lines(report_of(tmp_path, "1.2.5", "1.2.7", text=twice)))
+    assert "the same in 1 more: silent-again" in text
+    assert text.count("samples/silent") == 1
+
+
+def test_of_many_changes_the_terminal_tells_some_and_names_the_others(tmp_path: Path) -> None:
+    many = "".join(
+        SILENT.replace("id: silent", f"id: silent-{n}").replace("exit('done')", f"exit({n})")
+        for n in range(10)
+    )
+    report = report_of(tmp_path, "1.2.5", "1.2.7", text=many)
+    text = "\n".join(text_lines(report))
+    assert "2 more, told by --markdown and --json: silent-8, silent-9" in text
+    assert "### samples/silent-9" in "\n".join(markdown_lines(report))
+
+
+def test_rules_without_a_scenario_are_told_at_the_end(tmp_path: Path) -> None:
+    lines = list(text_lines(report_of(tmp_path, "docs", "1.4.2", text=PLAIN)))
+    title = lines.index("Rules that differ and that none of these scenarios shows")
+    assert "limit_extension: additive -> multiplicative" in lines[title:]
+
+
+def test_markdown_tells_every_aspect_in_a_table(report: DriftReport) -> None:
+    lines = list(markdown_lines(report))
+    assert "| follow-up messages until the harness stops the chat | 6 | 3 |" in lines
+    assert "| main, to the user | number 4 of 4: Fine. | 3 in all |" in lines
+    assert "Because of `limit_extension`." in lines
+
+
+def test_json_has_the_raw_values_and_can_be_written(report: DriftReport) -> None:
+    told = json.loads(json.dumps(drift_json(report)))
+    assert (told["schema"], told["before"]) == ("statek-sim/drift@1", {"name": "1.2.7", "profile": "1.2"})
+    (harness, offered) = told["subjects"]
+    assert harness["jobs_under_preset"] == {"stops": 1}
+    assert {"field": "jobs.main.llm_calls", "before": 4, "after": 3} in harness["changes"][0]["differences"]
+    assert harness["stops"][0]["after"] == {"end": "limit: max_turns", "llm_calls": 3}
+    assert offered["resized"][0]["scenario"] == "tools"
+
+
+def test_real_packages_are_witnesses_and_their_disagreement_is_told(tmp_path: Path) -> None:
+    scenarios = load(tmp_path, CHAT + SILENT + TOOLS)
+    report = drift_report(side_named("1.2.7"), side_named("1.4.2"), scenarios, "default", [CHECK])
+    text = "\n".join(text_lines(report))
+    assert "real packages: 1.2.7 does so" in text
+    assert "silent: package and profile differ in jobs.main.turns" in text
+    assert "- silent: package and profile differ in `jobs.main.turns`" in list(markdown_lines(report))
+    (package,) = json.loads(json.dumps(drift_json(report)))["packages"]
+    assert (package["agree"], package["declared"], package["differs"]) == (1, 1, 1)
+    assert package["disagree"] == [
+        {"scenario": "silent", "differences": [{"field": "jobs.main.turns", "profile": 4, "package": 5}]}
+    ]
