@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
+from statek_sim.values import JSON
+
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -19,6 +21,16 @@ class Endpoint:
     port: int
     path: str
     query: tuple[tuple[str, str], ...]
+
+    def named(self) -> tuple[tuple[str, JSON], ...]:
+        """Return the parts by name, parameters as `query.name`."""
+        return (
+            ("scheme", self.scheme),
+            ("host", self.host),
+            ("port", self.port),
+            ("path", self.path),
+            *((f"query.{name}", value) for name, value in self.query),
+        )
 
 
 @lru_cache(maxsize=4096)

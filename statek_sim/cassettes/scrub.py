@@ -51,7 +51,7 @@ def scrubbed(exchange: Exchange) -> Exchange:
 def comparable(request: Request) -> Request:
     """Return a request without secrets for comparing: what `scrubbed` makes of its address and its body.
 
-    Takes a quick look first: this runs for every request that is played.
+    Takes a quick look first: this runs for every recording of a cassette that has no index.
     """
     known = keys_of(request)
     text = request.body.decode("latin-1")
@@ -60,6 +60,11 @@ def comparable(request: Request) -> Request:
     )
     body = request.body if quick else _body(request.body, request.headers, known)
     return replace(request, uri=_uri(request.uri, known), body=body)
+
+
+def plain_uri(uri: str) -> str:
+    """Return an address without secrets, of a request whose keys are not known."""
+    return _uri(uri, ())
 
 
 def keys_of(request: Request) -> Known:

@@ -97,11 +97,14 @@ class CassetteSession:
 
     def can_play(self, request: Request) -> bool:
         """Whether a recording of the request is left."""
-        return self.plays and self._tape.can_play(self.matching.fingerprint(request))
+        return self.plays and (
+            self._tape.can_play(self.matching.fingerprint_as_sent(request))
+            or self._tape.can_play(self.matching.fingerprint(request))
+        )
 
     def play(self, request: Request) -> Response | None:
         """Return the recorded response, or None when the request is to go live; `CassetteMiss` when it must not."""
-        found = self._tape.play(self.matching.fingerprint(request)) if self.plays else None
+        found = self._find(request) if self.plays else None
         if found is not None:
             return found.response
         if self._may_record:
@@ -109,6 +112,10 @@ class CassetteSession:
         message = miss_message(request, self._tape, self.path, self.matching, self.advice)
         self.misses.append(message)
         raise CassetteMiss(message)
+
+    def _find(self, request: Request) -> Exchange | None:
+        found = self._tape.play(self.matching.fingerprint_as_sent(request))
+        return found or self._tape.play(self.matching.fingerprint(request))
 
     def record(self, request: Request, response: Response) -> None:
         """Keep a live exchange, without its secrets and its headers that change each time, for `close` to write."""
