@@ -12,11 +12,20 @@ from pytest_statek import hooks
 
 # By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
 from pytest_statek.fixtures import _statek_lab, statek_clock, statek_llm, statek_queue, statek_runtime
+from pytest_statek.llm_server import statek_llm_server
 from pytest_statek.options import MARKER, REQUESTED, Requested, add_options
 from pytest_statek.record import MARKER as CASSETTE_MARKER
 from pytest_statek.record import PLUGIN, add_record_options, is_wanted, statek_cassette
 
-__all__ = ["_statek_lab", "statek_cassette", "statek_clock", "statek_llm", "statek_queue", "statek_runtime"]
+__all__ = [
+    "_statek_lab",
+    "statek_cassette",
+    "statek_clock",
+    "statek_llm",
+    "statek_llm_server",
+    "statek_queue",
+    "statek_runtime",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

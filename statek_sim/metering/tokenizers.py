@@ -139,12 +139,12 @@ def _vendored(encoding: str) -> CachedTokenizer:
     def count(text: str) -> int:
         # encode_ordinary: to `encode`, a text that contains "<|endoftext|>" is an error.
         encode = load_encoding(encoding).encode_ordinary
-        return sum(len(encode(piece)) for piece in _digestible(text))
+        return sum(len(encode(piece)) for piece in digestible(text))
 
     return CachedTokenizer(count)
 
 
-def _digestible(text: str) -> Iterator[str]:
+def digestible(text: str) -> Iterator[str]:
     """Yield `text` in pieces without white space longer than `LONGEST_SPACE`; nearly always in one piece."""
     start = 0
     if len(text) > LONGEST_SPACE:

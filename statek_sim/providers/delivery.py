@@ -72,7 +72,8 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
     answer = reply.answer
     match answer:
         case Chat():
-            return _message(reply, answer, request, spoken)
+            written = wire_reply(reply, answer, request, spoken)
+            return RawReply(FORMATS[request.wire].reply_body(written), reply.latency)
         case RawBody(body=body):
             return RawReply(body, reply.latency)
         case HttpFault(status=status):
@@ -82,7 +83,7 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
         case NoAnswer():
             raise ProviderTimeout("", latency=reply.latency)
         case Computed():
-            return deliver(_computed_reply(reply, answer, request), request, spoken)
+            return deliver(computed_reply(reply, answer, request), request, spoken)
         case _:
             assert_never(answer)
 
@@ -92,7 +93,7 @@ def _url(request: ChatRequest) -> str:
     return FORMATS[request.wire].request_url(FAKE_URLS[request.wire], request.model)
 
 
-def _computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Reply:
+def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Reply:
     """Ask the callable. A `Reply` counts as it is, latencies added; str and bytes take the options around."""
     result = answer.function(request)
     if not isinstance(result, Reply | str | bytes):
@@ -107,7 +108,10 @@ def _computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Rep
     return replace(given, latency=reply.latency + given.latency)
 
 
-def _message(reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner) -> RawReply:
+def wire_reply(
+    reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner, *, reply_id: str | None = None
+) -> WireReply:
+    """Return what `reply` says to `request`, for any format to write. Its id is by default `JOB-TURN`."""
     style = spoken.styles.get(request.role, spoken.other or request.chat_style)
     content = _content(chat, style, reply.fence)
     calls = _wire_calls(reply, chat, style, request.turn)
@@ -115,8 +119,8 @@ def _message(reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner) -> 
     if reply.truncated:
         content, calls = _cut(content, calls)
         stop = "length"
-    written = WireReply(
-        id=f"{request.job_id}-{request.turn}",
+    return WireReply(
+        id=f"{request.job_id}-{request.turn}" if reply_id is None else reply_id,
         model=request.model,
         created=_EPOCH_SECONDS + int(request.at + reply.latency),
         text=content,
@@ -124,7 +128,6 @@ def _message(reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner) -> 
         stop=stop,
         usage=_usage(reply, request, content, calls, spoken.measure),
     )
-    return RawReply(FORMATS[request.wire].reply_body(written), reply.latency)
 
 
 def _content(chat: Chat, style: ChatStyleName | None, fence: bool | None) -> str | None:

@@ -15,11 +15,12 @@ _NONE: Final[deque[Entry]] = deque()
 
 
 class Entry:
-    """A reply with its place in the script, from 1, and how often it was given."""
+    """A reply with its place, the position from 1 in the script under `key`, and how often it was given."""
 
-    __slots__ = ("position", "reply", "used")
+    __slots__ = ("key", "position", "reply", "used")
 
-    def __init__(self, position: int, reply: Reply) -> None:
+    def __init__(self, key: str, position: int, reply: Reply) -> None:
+        self.key = key
         self.position = position
         self.reply = reply
         self.used = 0
@@ -43,7 +44,7 @@ class Lane:
             reply = as_reply(entry)
             whole = _whole_message(reply)
             home = self._others if whole is None else self._by_message.setdefault(whole, deque())
-            home.append(Entry(position, reply))
+            home.append(Entry(key, position, reply))
 
     def take(self, request: ChatRequest) -> Entry | None:
         """Return the first entry that accepts `request` and count its use; None when no entry does."""

@@ -10,6 +10,7 @@ import pytest
 # Loaded here once: every run in this process would otherwise import them anew.
 import statek_sim.reporting.markdown
 import statek_sim.reporting.terminal
+import statek_sim.server.served
 import statek_sim.suite.run
 import statek_sim.testing
 import statek_sim.wall_clock  # noqa: F401

@@ -10,6 +10,7 @@ import pytest
 ALLOWED = {
     "pytest_statek",
     "pytest_statek.hooks",
+    "pytest_statek.llm_server",
     "pytest_statek.options",
     "pytest_statek.plugin",
     "pytest_statek.fixtures",

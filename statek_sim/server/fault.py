@@ -1,0 +1,198 @@
+"""Faults on command: what goes wrong, and for which requests.
+
+FaultRule(RateLimit(retry_after=2), positions=(1, 3))          by position, from 1
+FaultRule(Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
+FaultRule(NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from statek_sim.errors import BadInput
+from statek_sim.providers.condition import Condition, accepts
+from statek_sim.providers.protocol import ChatRequest
+
+
+@dataclass(frozen=True, slots=True)
+class HttpError:
+    """An error status in place of the answer; the script is not touched, so a retry gets what was due."""
+
+    status: int = 500
+    retry_after: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 400 <= self.status <= 599:
+            raise BadInput(f"an HTTP error has a status from 400 to 599, not {self.status!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswerAtAll:
+    """The connection stays open and silent until the client gives up; the script is not touched."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowFirstByte:
+    """So many real seconds until anything comes."""
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        _check_seconds(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowTokens:
+    """So many real seconds before each event of a stream after the first."""
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        _check_seconds(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """The connection is reset after so many events of a stream, or after half of an answer in one piece."""
+
+    after: int = 1
+
+    def __post_init__(self) -> None:
+        if self.after < 0:
+            raise BadInput(f"a reset comes after 0 events or more, not {self.after!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """Half of the answer comes, and ends like a whole one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """The JSON of the answer, or of the middle event of a stream, ends in `]` instead of `}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyChoices:
+    """There is an answer, but no choice (candidate, content) in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NullUsage:
+    """The usage is null."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoUsage:
+    """There is no usage."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongContentType:
+    """The answer says that it is something else."""
+
+    content_type: str = "text/html; charset=utf-8"
+
+
+Fault = (
+    HttpError
+    | NoAnswerAtAll
+    | SlowFirstByte
+    | SlowTokens
+    | Reset
+    | Truncated
+    | Malformed
+    | EmptyChoices
+    | NullUsage
+    | NoUsage
+    | WrongContentType
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRule:
+    """Which requests a fault strikes; all that is said must hold, and something must be.
+
+    `positions` count chat requests from 1. `rate` is the share of the requests that the rest of the rule admits, drawn
+    with `seed`: the same conversation meets the same faults. `times`: at most so often.
+    """
+
+    fault: Fault
+    positions: tuple[int, ...] = ()
+    rate: float | None = None
+    seed: int = 0
+    when: Condition | None = None
+    times: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.positions and self.rate is None and self.when is None and self.times is None:
+            raise BadInput(
+                f"fault {self.fault}: a fault needs positions, a rate, a condition or a number of times"
+            )
+        if self.rate is not None and not 0 <= self.rate <= 1:
+            raise BadInput(f"fault {self.fault}: a rate is from 0 to 1, not {self.rate!r}")
+        if any(position < 1 for position in self.positions):
+            raise BadInput(f"fault {self.fault}: positions count from 1, not {self.positions!r}")
+        if self.times is not None and self.times < 1:
+            raise BadInput(f"fault {self.fault}: it strikes 1 time or more, not {self.times!r}")
+
+    def __str__(self) -> str:
+        parts = [f"on request {' and '.join(map(str, self.positions))}"] if self.positions else []
+        parts += [f"for a share of {self.rate:g}, seed {self.seed}"] if self.rate is not None else []
+        parts += [f"when {self.when}"] if self.when is not None else []
+        return " ".join((f"fault {self.fault}", *parts))
+
+
+def _check_seconds(seconds: float) -> None:
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise BadInput(f"a slow answer takes a finite number of seconds, 0 or more, not {seconds!r}")
+
+
+class Fate:
+    """Decides which faults strike, request by request."""
+
+    def __init__(self, rules: Sequence[FaultRule]) -> None:
+        self._rules = tuple(_Rule(rule) for rule in rules)
+
+    def faults(self, request: ChatRequest, position: int) -> tuple[Fault, ...]:
+        """Return the faults of the chat request number `position`, in the order of the rules."""
+        return tuple(rule.rule.fault for rule in self._rules if rule.strikes(request, position))
+
+    def left(self) -> list[FaultRule]:
+        """Return the rules that name positions which no request had, or that never met their condition."""
+        return [rule.rule for rule in self._rules if rule.missed]
+
+
+class _Rule:
+    """A rule with its draws."""
+
+    __slots__ = ("_chance", "_struck", "_waiting", "rule")
+
+    def __init__(self, rule: FaultRule) -> None:
+        self.rule = rule
+        self._chance = random.Random(rule.seed)
+        self._struck = 0
+        self._waiting = set(rule.positions)
+
+    def strikes(self, request: ChatRequest, position: int) -> bool:
+        """Tell whether the fault strikes this request; asked once per request."""
+        rule = self.rule
+        if rule.times is not None and self._struck >= rule.times:
+            return False
+        if rule.positions and position not in rule.positions:
+            return False
+        if rule.when is not None and not accepts(rule.when, request):
+            return False
+        self._waiting.discard(position)
+        if rule.rate is not None and self._chance.random() >= rule.rate:
+            return False
+        self._struck += 1
+        return True
+
+    @property
+    def missed(self) -> bool:
+        """Whether the rule waits for something that did not come."""
+        return bool(self._waiting) or (self.rule.rate is None and not self._struck)

@@ -1,0 +1,126 @@
+"""What the server was asked and what it did, for tests to assert on. Old entries make room, so memory stays flat."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from statek_sim.providers.lane import Entry
+from statek_sim.providers.mismatch import describe
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.server.fault import Fault
+from statek_sim.values import JSON
+
+KEPT_ENTRIES: Final = 10_000
+KEPT_BYTES: Final = 64 * 1024 * 1024
+
+HIDDEN: Final = "(hidden)"
+
+_SECRET_HEADERS: Final = re.compile(r"authorization|cookie|api-?key|token|secret")
+_SECRET_PARAMETER: Final = re.compile(r"([?&](?:key|api[-_]key|token|access_token)=)[^&]*", re.IGNORECASE)
+
+
+class JournalEntry(NamedTuple):
+    """One chat request and what became of it.
+
+    `number` counts from 1. `reply` is the script entry that answered, None when a fault or an error did; `problem`
+    says why there was no answer. `latency` is the virtual seconds that the answer took.
+    """
+
+    number: int
+    wire: FormatName
+    raw_target: str
+    raw_headers: Mapping[str, str]
+    body: bytes
+    status: int
+    reply: Entry | None = None
+    faults: tuple[Fault, ...] = ()
+    problem: str | None = None
+    latency: float = 0.0
+
+    @property
+    def target(self) -> str:
+        """The path and query as asked for, without keys."""
+        return _SECRET_PARAMETER.sub(rf"\1{HIDDEN}", self.raw_target)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers by name in lower case; credentials are hidden."""
+        return {
+            name: HIDDEN if _SECRET_HEADERS.search(name) else value
+            for name, value in self.raw_headers.items()
+        }
+
+    @property
+    def json(self) -> JSON:
+        """The body; `ValueError` when it is no JSON."""
+        parsed: JSON = json.loads(self.body)
+        return parsed
+
+    def line(self) -> str:
+        """Return the entry in one line, for people."""
+        if self.problem is not None:
+            outcome = self.problem.partition("\n")[0]
+        elif self.reply is not None:
+            outcome = f"reply {self.reply.position}: {describe(self.reply.reply)}"
+        else:
+            outcome = "no reply of the script"
+        struck = f" with {', '.join(map(str, self.faults))}" if self.faults else ""
+        status = "silence" if not self.status else str(self.status)
+        return f"{self.number}. {self.target} -> {status}{struck}: {outcome}"
+
+    def record(self) -> dict[str, JSON]:
+        """Return the entry as the server's journal page shows it."""
+        try:
+            body = self.json
+        except ValueError:
+            body = self.body.decode("utf-8", "replace")
+        return {
+            "number": self.number,
+            "format": self.wire,
+            "target": self.target,
+            "headers": {**self.headers},
+            "body": body,
+            "status": self.status,
+            "reply": None if self.reply is None else self.reply.position,
+            "said": None if self.reply is None else describe(self.reply.reply),
+            "faults": [str(fault) for fault in self.faults],
+            "problem": self.problem,
+            "latency": self.latency,
+        }
+
+
+class Journal:
+    """The latest entries, at most `entries` of them and about `size` bytes of bodies. `total` counts all there were."""
+
+    def __init__(self, entries: int = KEPT_ENTRIES, size: int = KEPT_BYTES) -> None:
+        self._kept: deque[JournalEntry] = deque()
+        self._most = entries
+        self._size = size
+        self._bytes = 0
+        self.total = 0
+        self.problems: list[str] = []
+        """What went wrong, in words: requests without an answer. The first hundred."""
+
+    def add(self, entry: JournalEntry) -> None:
+        """Write an entry down."""
+        self.total += 1
+        self._bytes += len(entry.body)
+        kept = self._kept
+        kept.append(entry)
+        while len(kept) > self._most or (self._bytes > self._size and len(kept) > 1):
+            self._bytes -= len(kept.popleft().body)
+        if entry.problem is not None and len(self.problems) < 100:
+            self.problems.append(entry.problem)
+
+    @property
+    def dropped(self) -> int:
+        """How many entries had to make room."""
+        return self.total - len(self._kept)
+
+    def entries(self) -> tuple[JournalEntry, ...]:
+        """Return what is kept, oldest first."""
+        return tuple(self._kept)

@@ -1,0 +1,78 @@
+"""What to tell a client, and the test behind it, when the script has no reply for a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rapidfuzz import fuzz
+
+from statek_sim.providers.condition import Condition, TextMatch, text_accepts
+from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten
+from statek_sim.providers.protocol import ChatRequest
+
+
+def exhausted(asked: str, request: ChatRequest, script: str, total: int) -> str:
+    """Say that the script is used up. `asked` names the request."""
+    replies = "1 reply" if total == 1 else f"{total} replies"
+    return "\n".join(
+        (
+            f"{asked} wants one more reply, but {script} has {replies}, all used",
+            *conversation_tail(request.messages),
+            f"add a reply to {script}, or let one answer .forever()",
+        )
+    )
+
+
+def unmatched(asked: str, request: ChatRequest, script: str, pending: Sequence[PendingReply]) -> str:
+    """Say which reply of `pending` comes nearest to the request and what in it does not fit."""
+    nearest = min(
+        pending, key=lambda entry: (len(list(_differences(entry, request))), -_likeness(entry, request))
+    )
+    return "\n".join(
+        (
+            f"{asked} fits none of the {len(pending)} replies left in {script}",
+            *conversation_tail(request.messages),
+            f"nearest is {nearest}",
+            *(f"  {line}" for line in _differences(nearest, request)),
+            "change what it waits for, or add a reply for this request",
+        )
+    )
+
+
+def _differences(entry: PendingReply, request: ChatRequest) -> Iterator[str]:
+    """Yield what `entry` waits for and the request is not."""
+    reply, condition = entry.reply, entry.reply.condition
+    if reply.job is not None and reply.job != request.job_id:
+        yield f"job: expected {reply.job!r}, got {request.job_id!r}"
+    if condition is None:
+        return
+    yield from _texts(condition, request)
+    if condition.turn is not None and condition.turn != request.turn:
+        yield f"turn: expected {condition.turn}, got {request.turn}"
+    if condition.attempt is not None and condition.attempt != request.attempt:
+        yield f"attempt: expected {condition.attempt}, got {request.attempt}"
+    if condition.at is not None and request.at < condition.at:
+        yield f"virtual second: expected at least {condition.at:g}, got {request.at:g}"
+
+
+def _texts(condition: Condition, request: ChatRequest) -> Iterator[str]:
+    subjects: list[tuple[str, TextMatch | None, str | None]] = [
+        ("last message", condition.last_message, request.last_message),
+        ("tool result", condition.tool_result, request.last_tool_result),
+        ("model", condition.model, request.model),
+        *((f"header {name!r}", match, request.headers.get(name)) for name, match in condition.headers),
+    ]
+    for subject, match, text in subjects:
+        if match is not None and (text is None or not text_accepts(match, text)):
+            got = "nothing" if text is None else repr(shorten(text, 200))
+            yield f"{subject}: expected {match}, got {got}"
+
+
+def _likeness(entry: PendingReply, request: ChatRequest) -> float:
+    """Return 0-100: how alike the text that is waited for and the last message are."""
+    condition = entry.reply.condition
+    match = None if condition is None else condition.last_message
+    if match is None:
+        return 0.0
+    wanted = match.equals or match.contains or match.matches or ""
+    return round(fuzz.ratio(wanted, request.last_message), 6)

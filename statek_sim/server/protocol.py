@@ -1,0 +1,300 @@
+"""HTTP/1.1 on asyncio: bytes in, requests out, answers back. httptools (llhttp) reads the requests.
+
+A shell around a function from request to answer, and a thin one: a server for tests that is slower than what it
+tests hides the load it was started for. Bodies and heads have limits, a request must arrive in time, what is not HTTP
+is answered with 400 and closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+import httptools
+
+from statek_sim.providers.http_status import PHRASES
+from statek_sim.server.exchange import JSON_TYPE, Answer, Incoming, Limits, Silence, Streamed, Whole
+
+Handler = Callable[[Incoming], Answer]
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_LAST_CHUNK: Final = b"0\r\n\r\n"
+_ABORTIVE: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER on, 0 seconds: closing sends RST instead of FIN."""
+
+_LINGERING: Final = 0.5
+"""Seconds in which a refused client may finish sending and read why."""
+
+_MOST_PENDING: Final = 64
+"""Requests that one client may pipeline; it is not read from while so many wait."""
+
+
+class HttpProtocol(asyncio.Protocol):
+    """One connection."""
+
+    __slots__ = (
+        "_answering",
+        "_body",
+        "_body_bytes",
+        "_drained",
+        "_handler",
+        "_head_bytes",
+        "_head_open",
+        "_head_received",
+        "_headers",
+        "_limits",
+        "_loop",
+        "_parser",
+        "_pending",
+        "_refused",
+        "_target",
+        "_transport",
+        "open_connections",
+        "started_at",
+    )
+
+    def __init__(self, handler: Handler, limits: Limits, open_connections: set[HttpProtocol]) -> None:
+        self._handler = handler
+        self._limits = limits
+        self._parser = httptools.HttpRequestParser(self)
+        self._pending: deque[tuple[Incoming, bool]] = deque()
+        self._answering: asyncio.Task[None] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._refused = False
+        self._head_open = False
+        self.open_connections = open_connections
+        self.started_at: float | None = None
+        """When the request that is being received began, by the loop's clock; None between requests."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember who is there."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self.open_connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop answering a client that is gone."""
+        self.open_connections.discard(self)
+        if self._answering is not None:
+            self._answering.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Read what came; answer each request that is complete."""
+        if self._refused:
+            return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # refused when its head was complete
+        except httptools.HttpParserError as error:
+            self._refuse(400, f"this is no HTTP/1.1 request: {error}")
+        if self._head_open:
+            # A header is told of when it is complete; one that never is has to stop somewhere too.
+            self._head_received += len(data)
+            self._check_head(self._head_received)
+
+    def pause_writing(self) -> None:
+        """Wait for a client that reads slower than it is written to."""
+        self._drained = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        self._drained = None
+
+    # What the parser calls, in this order.
+
+    def on_message_begin(self) -> None:
+        """Start a request."""
+        self.started_at = self._loop.time()
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._head_bytes = self._head_received = 0
+        self._head_open = True
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the target."""
+        self._target += url
+        self._count_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; one that comes twice counts as one with both values."""
+        self._count_head(len(name) + len(value))
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
+
+    def on_headers_complete(self) -> None:
+        """Look at what is announced before it is sent."""
+        self._head_open = False
+        if self._parser.should_upgrade():
+            self._refuse(501, "this server speaks HTTP/1.1 only; let the client ask without an upgrade")
+        if not self._refused and self._headers.get("expect", "").lower() == "100-continue":
+            self._transport.write(_CONTINUE)
+        announced = self._headers.get("content-length", "")
+        if announced.isdecimal() and int(announced[:20]) > self._limits.body:
+            self._refuse_body()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._body_bytes += len(body)
+        if self._body_bytes > self._limits.body:
+            self._refuse_body()
+        else:
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """Answer, or queue behind the answer that is being given."""
+        self.started_at = None
+        if self._refused:
+            return
+        request = Incoming(
+            self._parser.get_method().decode("latin-1"),
+            self._target.decode("latin-1"),
+            self._headers,
+            self._body[0] if len(self._body) == 1 else b"".join(self._body),
+        )
+        keep_alive = self._parser.should_keep_alive()
+        if self._answering is not None:
+            self._queue(request, keep_alive=keep_alive)
+            return
+        answer = self._handler(request)
+        if type(answer) is Streamed and self._parser.get_http_version() == "1.0":
+            answer = _in_one_piece(answer)
+        if type(answer) is Whole and not answer.delay:
+            self._send_whole(request, answer, keep_alive=keep_alive)
+        else:
+            self._answering = self._loop.create_task(self._take_time(request, answer, keep_alive=keep_alive))
+
+    # Answers.
+
+    def _queue(self, request: Incoming, *, keep_alive: bool) -> None:
+        self._pending.append((request, keep_alive))
+        if len(self._pending) >= _MOST_PENDING:
+            self._transport.pause_reading()
+
+    def _send_whole(self, request: Incoming, answer: Whole, *, keep_alive: bool) -> None:
+        head = _head(answer.status, answer.content_type, answer.headers, keep_alive)
+        body = b"" if request.method == "HEAD" else answer.body
+        self._transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(answer.body), body))
+        if not keep_alive:
+            self._transport.close()
+
+    async def _take_time(self, request: Incoming, answer: Answer, *, keep_alive: bool) -> None:
+        """Give an answer that takes its time, then those that queued behind it."""
+        await self._send(request, answer, keep_alive=keep_alive)
+        while self._pending and not self._transport.is_closing():
+            request, keep_alive = self._pending.popleft()
+            self._transport.resume_reading()
+            await self._send(request, self._handler(request), keep_alive=keep_alive)
+        self._answering = None
+
+    async def _send(self, request: Incoming, answer: Answer, *, keep_alive: bool) -> None:
+        if isinstance(answer, Silence):
+            await self._loop.create_future()
+        elif isinstance(answer, Whole):
+            await asyncio.sleep(answer.delay)
+            self._send_whole(request, answer, keep_alive=keep_alive)
+        else:
+            await self._send_frames(answer, keep_alive=keep_alive)
+
+    async def _send_frames(self, answer: Streamed, *, keep_alive: bool) -> None:
+        head: bytes | None = (
+            _head(answer.status, answer.content_type, answer.headers, keep_alive)
+            + b"transfer-encoding: chunked\r\n\r\n"
+        )
+        write = self._transport.write
+        for delay, data in answer.frames:
+            if delay:
+                await asyncio.sleep(delay)
+            chunk = b"%x\r\n%s\r\n" % (len(data), data)
+            write(chunk if head is None else head + chunk)
+            head = None
+            if self._drained is not None:
+                await self._drained
+        if answer.reset:
+            await self._break()
+            return
+        write(_LAST_CHUNK if head is None else head + _LAST_CHUNK)
+        if not keep_alive:
+            self._transport.close()
+
+    async def _break(self) -> None:
+        """Reset the connection once the client's side of the kernel has what was written."""
+        # A reset discards what the client has not read yet: give it a moment to see the frames before.
+        await asyncio.sleep(0.01)
+        connection: socket.socket = self._transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORTIVE)
+        self._transport.abort()
+
+    # Refusals.
+
+    def _count_head(self, size: int) -> None:
+        self._head_bytes += size
+        self._check_head(self._head_bytes)
+
+    def _check_head(self, size: int) -> None:
+        if size > self._limits.head:
+            self._refuse(431, f"the head of a request has at most {self._limits.head} bytes here")
+
+    def _refuse_body(self) -> None:
+        self._refuse(413, f"the body of a request has at most {self._limits.body} bytes here")
+
+    def refuse_slow(self) -> None:
+        """Give up on a request that does not arrive."""
+        self._refuse(408, f"a request has to arrive within {self._limits.seconds:g} seconds here")
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Say what is wrong and close: what follows on this connection cannot be understood."""
+        if self._refused:
+            return
+        self._refused = True
+        self.started_at = None
+        if self._answering is None:
+            body = b'{"error":{"message":"%s","type":"http_error"}}' % _json_text(message)
+            head = _head(status, JSON_TYPE, (), False)
+            self._transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(body), body))
+            self._transport.write_eof()
+        # Closed while the client still sends, the connection would be reset, and the reason lost with it.
+        self._loop.call_later(_LINGERING, self._transport.close)
+
+    def stop(self) -> None:
+        """Close at once, whatever is being sent."""
+        self._transport.abort()
+
+
+def _in_one_piece(answer: Streamed) -> Answer:
+    """Return an answer for a client that knows no chunks; one that is to break has to break all the same."""
+    if answer.reset:
+        return answer
+    return Whole(
+        status=answer.status,
+        body=b"".join(frame.data for frame in answer.frames),
+        content_type=answer.content_type,
+        headers=answer.headers,
+        delay=sum(frame.delay for frame in answer.frames),
+    )
+
+
+def _json_text(message: str) -> bytes:
+    """Return text from our own sentences and the parser's as it stands in JSON quotes."""
+    return message.encode("ascii", "replace").replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+
+
+@lru_cache(maxsize=1024)
+def _head(status: int, content_type: str, headers: tuple[tuple[str, str], ...], keep_alive: bool) -> bytes:
+    """Return the status line and the headers, but for the length."""
+    phrase = "OK" if status == 200 else PHRASES.get(status, "")
+    lines = [f"HTTP/1.1 {status} {phrase}", f"content-type: {content_type}"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    if not keep_alive:
+        lines.append("connection: close")
+    return ("\r\n".join(lines) + "\r\n").encode("latin-1")

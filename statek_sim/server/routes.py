@@ -1,0 +1,84 @@
+"""Which path speaks which format, and what else the server has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from statek_sim.providers.wire.format import FormatName
+
+JOURNAL: Final = "/statek/journal"
+UNUSED: Final = "/statek/unused"
+
+
+class Place(Enum):
+    """What a path leads to."""
+
+    CHAT = "chat"
+    MODELS = "models"
+    MODEL = "model"
+    JOURNAL = "journal"
+    UNUSED = "unused"
+    NOWHERE = "nowhere"
+    WRONG_METHOD = "wrong method"
+    NO_EVENTS = "a stream that is not asked for as events"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A place, the format that is spoken there, and the path without its query. `model` for `Place.MODEL`."""
+
+    place: Place
+    wire: FormatName
+    path: str
+    model: str = ""
+
+
+@lru_cache(maxsize=4096)
+def route(method: str, target: str) -> Route:
+    """Return where a request goes. Only how a path ends counts, so that a client's base URL may hold any prefix.
+
+    Nothing here is a file: a path with `.` or `..` in it leads nowhere.
+    """
+    split = urlsplit(target)
+    path = unquote(split.path)
+    wire = _wire(path)
+    if not path.startswith("/") or {".", ".."} & set(path.split("/")):
+        return Route(Place.NOWHERE, wire, path)
+    place = _chat(path, split.query)
+    if place is not None:
+        return Route(place if method == "POST" else Place.WRONG_METHOD, wire, path)
+    found = _reading(path, wire)
+    if found.place is not Place.NOWHERE and method not in ("GET", "HEAD"):
+        return Route(Place.WRONG_METHOD, wire, path)
+    return found
+
+
+def _wire(path: str) -> FormatName:
+    if path.endswith("/messages"):
+        return "anthropic"
+    if path.endswith((":generateContent", ":streamGenerateContent")) or path.startswith("/v1beta/"):
+        return "gemini"
+    return "openai"
+
+
+def _chat(path: str, query: str) -> Place | None:
+    if path.endswith(("/chat/completions", "/messages", ":generateContent")):
+        return Place.CHAT
+    if path.endswith(":streamGenerateContent"):
+        return Place.CHAT if parse_qs(query).get("alt") == ["sse"] else Place.NO_EVENTS
+    return None
+
+
+def _reading(path: str, wire: FormatName) -> Route:
+    if path in (JOURNAL, UNUSED):
+        return Route(Place.JOURNAL if path == JOURNAL else Place.UNUSED, wire, path)
+    before, models, model = path.partition("/models")
+    if not models or before not in ("", "/v1", "/v1beta"):
+        return Route(Place.NOWHERE, wire, path)
+    if model in ("", "/"):
+        return Route(Place.MODELS, wire, path)
+    return Route(Place.MODEL if model.startswith("/") else Place.NOWHERE, wire, path, model[1:])

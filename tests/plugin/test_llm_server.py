@@ -1,0 +1,154 @@
+"""The fixture `statek_llm_server`, in test suites of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+_HEAD = """
+import json, urllib.request
+from statek_sim.providers.script import text
+from statek_sim.server.fault import FaultRule, HttpError
+
+def ask(server, message):
+    body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": message}]})
+    request = urllib.request.Request(server.openai_url + "/chat/completions", body.encode(), method="POST")
+    with urllib.request.urlopen(request, timeout=5) as response:
+        return json.load(response)["choices"][0]["message"]["content"]
+"""
+
+
+def run(pytester: pytest.Pytester, test: str, *options: str) -> pytest.RunResult:
+    pytester.makepyfile(_HEAD + test)
+    return pytester.runpytest("-p", "no:cacheprovider", *options)
+
+
+def test_a_test_points_any_client_at_the_server(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def test_it(statek_llm_server):
+    statek_llm_server.script([text("Hello.").on("Hi.")])
+    assert ask(statek_llm_server, "Hi.") == "Hello."
+    (request,) = statek_llm_server.requests
+    assert request.json["messages"][0]["content"] == "Hi."
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_replies_and_faults_left_over_fail_a_test_that_passed(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def test_reply(statek_llm_server):
+    statek_llm_server.script([text("one"), text("two")])
+    assert ask(statek_llm_server, "Hi.") == "one"
+
+def test_fault(statek_llm_server):
+    statek_llm_server.script([text("one")], faults=[FaultRule(fault=HttpError(500), positions=(2,))])
+    assert ask(statek_llm_server, "Hi.") == "one"
+""",
+    )
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "the run ended with 1 reply that no job asked for",
+            "  reply 2: text 'two'",
+            "*fake LLM requests*",
+            "1. /v1/chat/completions -> 200: reply 1: text 'one'",
+            "fault HttpError(status=500, retry_after=None) on request 2 met no request; 1 came",
+        ]
+    )
+
+
+def test_a_request_without_a_reply_fails_the_test_even_where_the_client_hides_it(
+    pytester: pytest.Pytester,
+) -> None:
+    result = run(
+        pytester,
+        """
+def test_it(statek_llm_server):
+    statek_llm_server.script([text("Hello.").on("Hi.")])
+    try:
+        ask(statek_llm_server, "Hi!")
+    except Exception:
+        pass
+    ask(statek_llm_server, "Hi.")
+""",
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "request 1 (POST /v1/chat/completions, *) fits none of the 1 replies left in the script",
+            "nearest is reply 1: text 'Hello.' when last message equals 'Hi.'",
+            "  last message: expected equals 'Hi.', got 'Hi!'",
+        ]
+    )
+
+
+def test_a_server_without_a_script_answers_nobody(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def test_it(statek_llm_server):
+    try:
+        ask(statek_llm_server, "Hi!")
+    except Exception:
+        pass
+""",
+    )
+    result.assert_outcomes(failed=1)
+
+
+def test_other_machines_are_out_of_reach_and_the_server_is_not(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import socket, pytest
+from statek_sim.errors import NetworkForbidden
+
+def test_it(statek_llm_server):
+    with pytest.raises(NetworkForbidden):
+        socket.create_connection(("192.0.2.1", 80), timeout=1)
+    statek_llm_server.script([text("Hello.")])
+    ask(statek_llm_server, "Hi.")
+
+@pytest.mark.statek(allow_network=True)
+def test_allowed(statek_llm_server):
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", 1), timeout=1)
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_workers_side_by_side_have_servers_of_their_own(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import pytest
+
+@pytest.mark.parametrize("number", range(12))
+def test_it(statek_llm_server, number):
+    statek_llm_server.script([text(str(number)).times(3)])
+    assert [ask(statek_llm_server, "Hi.") for _ in range(3)] == [str(number)] * 3
+""",
+        "-n",
+        "2",
+    )
+    result.assert_outcomes(passed=12)
+
+
+def test_it_works_beside_the_fixtures_that_freeze_the_clock(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from statek_sim.server.fault import SlowFirstByte
+
+def test_it(statek_runtime, statek_llm_server):
+    slow = FaultRule(fault=SlowFirstByte(0.05), positions=(1,))
+    statek_llm_server.script([text("Hello.")], faults=[slow])
+    assert ask(statek_llm_server, "Hi.") == "Hello."
+""",
+    )
+    result.assert_outcomes(passed=1)

@@ -1,0 +1,358 @@
+"""The fake LLM as a function: what it answers to a request, in every format, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from statek_sim.errors import BadInput, UnmatchedRequest, UnusedReplies
+from statek_sim.metering.messages import completion_tokens, prompt_tokens
+from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.providers.condition import contains, equals
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Reply, UsageKind, computed, fault, raw, text, timeout, tool_call
+from statek_sim.providers.wire import anthropic as anthropic_wire
+from statek_sim.providers.wire import gemini as gemini_wire
+from statek_sim.providers.wire import openai as openai_wire
+from statek_sim.server.exchange import Incoming, Silence, Whole
+from statek_sim.server.llm import FakeLLM
+from statek_sim.server.rendering import Pacing
+from tests.server.asking import (
+    ANTHROPIC,
+    GEMINI,
+    GEMINI_STREAM,
+    OPENAI,
+    anthropic,
+    ask,
+    error,
+    gemini,
+    openai,
+    streamed,
+    whole,
+)
+
+
+def test_one_script_speaks_all_three_formats() -> None:
+    llm = FakeLLM([text("one"), text("two"), text("three")])
+    assert whole(ask(llm, openai()))["choices"][0]["message"]["content"] == "one"
+    assert whole(ask(llm, anthropic(), ANTHROPIC))["content"] == [{"type": "text", "text": "two"}]
+    assert whole(ask(llm, gemini(), GEMINI))["candidates"][0]["content"]["parts"] == [{"text": "three"}]
+    llm.check_finished()
+
+
+@pytest.mark.parametrize(
+    ("body", "target", "wire"),
+    [
+        (openai(stream=True, stream_options={"include_usage": True}), OPENAI, openai_wire),
+        (anthropic(stream=True), ANTHROPIC, anthropic_wire),
+        (gemini(), GEMINI_STREAM, gemini_wire),
+    ],
+)
+def test_a_stream_adds_up_to_what_the_answer_would_be_in_one_piece(body, target, wire) -> None:  # type: ignore[no-untyped-def]
+    said = tool_call("look", where="here").answer
+    reply = Reply(answer=said)
+    at_once, piecemeal = FakeLLM([reply, text("Hello, world!")]), FakeLLM([reply, text("Hello, world!")])
+    plain = {key: value for key, value in body.items() if not key.startswith("stream")}
+    whole_target = GEMINI if target == GEMINI_STREAM else target
+    for _ in range(2):
+        stream = streamed(ask(piecemeal, body, target))
+        assert json.loads(wire.join_stream(stream)) == whole(ask(at_once, plain, whole_target))
+
+
+def test_a_stream_comes_token_by_token() -> None:
+    llm = FakeLLM([text("Hello there, friend")])
+    stream = streamed(ask(llm, openai(stream=True))).decode()
+    events = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: {")]
+    pieces = [event["choices"][0]["delta"].get("content") for event in events]
+    assert pieces == ["", "Hello", " there", ",", " friend", None]
+
+
+def test_usage_is_what_the_tokenizer_counts_unless_the_script_says_it() -> None:
+    llm = FakeLLM([text("Hello there"), text("x").reporting(prompt=7, completion=3, cached=2)])
+    tokenizer = tokenizer_for_model("gpt-4o").tokenizer
+    first = whole(ask(llm, openai("How are you?")))["usage"]
+    assert first["prompt_tokens"] == prompt_tokens(
+        [{"role": "user", "content": "How are you?"}], (), tokenizer
+    )
+    assert first["completion_tokens"] == completion_tokens("Hello there", None, tokenizer)
+    assert whole(ask(llm, openai()))["usage"]["total_tokens"] == 10
+
+
+def test_usage_can_be_left_as_the_script_has_it() -> None:
+    llm = FakeLLM([text("x"), text("y").with_usage(UsageKind.NULL)], count_usage=False)
+    assert "usage" not in whole(ask(llm, openai()))
+    assert whole(ask(llm, openai()))["usage"] is None
+
+
+def test_a_repeated_request_gets_the_same_body_under_an_id_of_its_own() -> None:
+    llm = FakeLLM([text("same").forever()])
+    first, second = (whole(ask(llm, openai())) for _ in range(2))
+    assert (first.pop("id"), second.pop("id")) == ("chatcmpl-1", "chatcmpl-2")
+    assert first == second
+
+
+def test_an_answer_that_holds_the_marker_of_prepared_bodies_is_left_alone() -> None:
+    llm = FakeLLM([text("@statek-reply-id@").forever()])
+    for _ in range(2):
+        assert whole(ask(llm, openai()))["choices"][0]["message"]["content"] == "@statek-reply-id@"
+
+
+def test_a_prepared_answer_still_counts_the_prompt_of_each_request() -> None:
+    llm = FakeLLM([text("same").forever()])
+    counts = [
+        whole(ask(llm, openai(message)))["usage"]["prompt_tokens"]
+        for message in ("hi", "hi there, you", "hi")
+    ]
+    assert counts == [8, 11, 8]
+
+
+def test_matching_is_exact_and_by_model_header_message_and_tool_result() -> None:
+    llm = FakeLLM(
+        [
+            text("by model").on(model="o3"),
+            text("by header").on(headers={"X-Tenant": "blue"}),
+            text("by result").on(tool_result="42"),
+            text("by message").on("hi"),
+            text("by part").on(contains("ell")),
+        ]
+    )
+
+    def said(body: object, **headers: str) -> str:
+        content: str = whole(ask(llm, body, **headers))["choices"][0]["message"]["content"]
+        return content
+
+    result = {"role": "tool", "tool_call_id": "call-1", "content": "42"}
+    assert said(openai("hello")) == "by part"
+    assert said(openai("hi")) == "by message"
+    assert said(openai("hi", model="o3")) == "by model"
+    assert said(openai("hi"), x_tenant="blue") == "by header"
+    assert said({"model": "gpt-4o", "messages": [result]}) == "by result"
+    llm.check_finished()
+
+
+def test_scripts_go_by_agent_header_then_model_and_jobs_by_their_header() -> None:
+    llm = FakeLLM({"worker": [text("w")], "gpt-4o": [text("m")], "job:j1": [text("j")]})
+    assert whole(ask(llm, openai(), x_statek_job="j1"))["choices"][0]["message"]["content"] == "j"
+    assert whole(ask(llm, openai(), x_statek_agent="worker"))["choices"][0]["message"]["content"] == "w"
+    assert whole(ask(llm, openai()))["choices"][0]["message"]["content"] == "m"
+    status, message = error(ask(llm, openai(model="o3")))
+    assert status == 422
+    assert message == (
+        "request 4 (POST /v1/chat/completions, model 'o3', turn 1) is for 'o3', but there are scripts for "
+        "'worker', 'gpt-4o', 'job:j1' only; the header x-statek-agent names another one"
+    )
+
+
+def test_turn_and_attempt_are_read_from_the_request() -> None:
+    llm = FakeLLM([text("retried").when(attempt=2), text("second").when(turn=2), text("first")])
+    spoken = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"},
+    ]
+    assert whole(ask(llm, openai()))["choices"][0]["message"]["content"] == "first"
+    assert whole(ask(llm, openai() | {"messages": spoken}))["choices"][0]["message"]["content"] == "second"
+    assert (
+        whole(ask(llm, openai(), x_stainless_retry_count="1"))["choices"][0]["message"]["content"]
+        == "retried"
+    )
+
+
+def test_an_unmatched_request_is_told_the_nearest_reply_and_what_does_not_fit() -> None:
+    llm = FakeLLM([text("far").on("something else entirely"), text("near").on("hello world", model="o3")])
+    status, message = error(ask(llm, openai("hello wrld", model="o3")))
+    assert status == 422
+    assert message == (
+        "request 1 (POST /v1/chat/completions, model 'o3', turn 1) fits none of the 2 replies left in the script\n"
+        "  user: hello wrld\n"
+        "nearest is reply 2: text 'near' when last message equals 'hello world' and model equals 'o3'\n"
+        "  last message: expected equals 'hello world', got 'hello wrld'\n"
+        "change what it waits for, or add a reply for this request"
+    )
+    with pytest.raises(UnmatchedRequest, match=r"^request 1 \(POST .*"):
+        llm.check_finished()
+
+
+def test_an_exhausted_script_says_so() -> None:
+    llm = FakeLLM([text("only")])
+    ask(llm, openai())
+    assert error(ask(llm, openai("more"))) == (
+        422,
+        "request 2 (POST /v1/chat/completions, model 'gpt-4o', turn 1) wants one more reply, "
+        "but the script has 1 reply, all used\n"
+        "  user: more\n"
+        "add a reply to the script, or let one answer .forever()",
+    )
+
+
+def test_replies_nobody_asked_for_fail_the_check() -> None:
+    llm = FakeLLM([text("one"), text("two")])
+    ask(llm, openai())
+    with pytest.raises(
+        UnusedReplies, match=r"(?s)^the run ended with 1 reply that no job asked for\n  reply 2: text 'two'"
+    ):
+        llm.check_finished()
+
+
+def test_errors_are_worded_as_each_provider_words_them() -> None:
+    llm = FakeLLM([fault(429, retry_after=2), fault(529), fault(503)])
+    limited = ask(llm, openai())
+    assert isinstance(limited, Whole)
+    assert (limited.status, limited.headers) == (429, (("retry-after", "2"),))
+    assert json.loads(limited.body)["error"]["code"] == "rate_limit_exceeded"
+    overloaded = ask(llm, anthropic(), ANTHROPIC)
+    assert isinstance(overloaded, Whole)
+    assert json.loads(overloaded.body)["error"]["type"] == "overloaded_error"
+    unavailable = ask(llm, gemini(), GEMINI)
+    assert isinstance(unavailable, Whole)
+    assert json.loads(unavailable.body)["error"]["status"] == "UNAVAILABLE"
+
+
+def test_callables_raw_bodies_and_silence_are_served_too() -> None:
+    def echo(request: ChatRequest) -> Reply:
+        return text(f"{request.model}: {request.last_message}")
+
+    llm = FakeLLM([computed(echo), raw(b"not json"), timeout()])
+    assert whole(ask(llm, openai("ping")))["choices"][0]["message"]["content"] == "gpt-4o: ping"
+    answer = ask(llm, openai())
+    assert isinstance(answer, Whole)
+    assert answer.body == b"not json"
+    assert isinstance(ask(llm, openai()), Silence)
+    assert llm.journal.entries()[-1].status == 0
+
+
+def test_a_callable_that_breaks_is_an_error_of_the_test_not_of_the_client() -> None:
+    def broken(request: ChatRequest) -> Reply:
+        raise KeyError(request.model)
+
+    llm = FakeLLM([computed(broken)])
+    assert error(ask(llm, openai())) == (500, "KeyError: 'gpt-4o'")
+    with pytest.raises(UnmatchedRequest, match=r"^KeyError: 'gpt-4o'$"):
+        llm.check_finished()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            b"{",
+            "the request cannot be read: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+        ),
+        (
+            b"\xff",
+            "the request cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+        ),
+        (b"[]", "the request cannot be read: the body: expected an object, got []"),
+        (b'{"model": 1}', None),
+        (b"[" * 100_000, None),
+    ],
+)
+def test_a_body_that_is_no_request_is_a_bad_request(body: bytes, message: str | None) -> None:
+    llm = FakeLLM([text("x")])
+    status, said = error(llm.answer(Incoming("POST", OPENAI, {}, body)))
+    assert status == 400
+    assert said.startswith("the request cannot be read: ")
+    assert message is None or said == message
+
+
+def test_virtual_time_is_what_the_answers_took_and_takes_no_real_time() -> None:
+    llm = FakeLLM([text("a").after(100.0), text("b"), text("c").when(at=100.0)])
+    first = ask(llm, openai())
+    assert isinstance(first, Whole)
+    assert first.delay == 0.0
+    ask(llm, openai())
+    assert whole(ask(llm, openai()))["created"] == whole(first)["created"]
+    assert [entry.latency for entry in llm.journal.entries()] == [100.0, 0.0, 0.0]
+
+
+def test_at_a_pace_virtual_seconds_take_real_ones() -> None:
+    llm = FakeLLM([text("a").after(3.0)], pacing=Pacing(speed=2.0))
+    answer = ask(llm, openai())
+    assert isinstance(answer, Whole)
+    assert answer.delay == 1.5
+
+
+@pytest.mark.parametrize("speed", [0.0, -1.0])
+def test_a_pace_is_more_than_nothing(speed: float) -> None:
+    with pytest.raises(BadInput, match=r"^a pace is more than 0 virtual seconds per second, not .*$"):
+        Pacing(speed)
+
+
+def test_models_are_listed_as_each_provider_lists_them() -> None:
+    llm = FakeLLM(models=["gpt-4o", "o3"])
+
+    def get(target: str, **headers: str) -> object:
+        return whole(llm.answer(Incoming("GET", target, headers, b"")))
+
+    listed = get("/v1/models")
+    assert isinstance(listed, dict)
+    assert [model["id"] for model in listed["data"]] == ["gpt-4o", "o3"]
+    anthropic_page = whole(
+        llm.answer(Incoming("GET", "/v1/models", {"anthropic-version": "2023-06-01"}, b""))
+    )
+    assert (anthropic_page["first_id"], anthropic_page["data"][1]["type"]) == ("gpt-4o", "model")
+    google = get("/v1beta/models")
+    assert isinstance(google, dict)
+    assert google["models"][0]["name"] == "models/gpt-4o"
+    assert error(llm.answer(Incoming("GET", "/v1/models/nope", {}, b""))) == (
+        404,
+        "no model 'nope'; there are gpt-4o, o3",
+    )
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/etc/passwd",
+        "/v1/models/../../etc/passwd",
+        "/v1/models/%2e%2e/secret",
+        "/..%2f..%2fv1/chat/completions",
+        "*",
+        "",
+    ],
+)
+def test_no_path_leads_to_a_file(target: str) -> None:
+    status, message = error(FakeLLM().answer(Incoming("GET", target, {}, b"")))
+    assert status == 404
+    assert message.startswith("nothing at ")
+
+
+def test_the_wrong_method_and_a_stream_that_is_no_event_stream_are_told_so() -> None:
+    llm = FakeLLM()
+    assert error(llm.answer(Incoming("GET", OPENAI, {}, b""))) == (405, f"GET is not what {OPENAI} is for")
+    target = GEMINI_STREAM.partition("?")[0]
+    assert error(llm.answer(Incoming("POST", target, {}, b"{}"))) == (
+        400,
+        f"{target} streams events only: add ?alt=sse",
+    )
+
+
+def test_the_journal_page_shows_what_was_asked_without_credentials() -> None:
+    llm = FakeLLM([text("x"), text("y")])
+    ask(llm, openai("hello"), authorization="Bearer sk-planted", x_api_key="planted")
+    ask(llm, gemini(), GEMINI + "?key=planted")
+    page = llm.answer(Incoming("GET", "/statek/journal", {}, b""))
+    assert isinstance(page, Whole)
+    assert b"planted" not in page.body
+    first, second = json.loads(page.body)
+    assert (first["body"]["messages"][0]["content"], first["status"], first["reply"]) == ("hello", 200, 1)
+    assert second["target"] == f"{GEMINI}?key=(hidden)"
+
+
+def test_what_is_unused_can_be_asked_over_http() -> None:
+    llm = FakeLLM([text("one"), text("two").on("never")])
+    page = llm.answer(Incoming("GET", "/statek/unused", {}, b""))
+    assert isinstance(page, Whole)
+    assert json.loads(page.body) == [
+        "reply 1: text 'one'",
+        "reply 2: text 'two' when last message equals 'never'",
+    ]
+
+
+def test_a_new_script_starts_everything_anew() -> None:
+    llm = FakeLLM([text("a").after(5.0)])
+    ask(llm, openai())
+    llm.play([text("b").on(model=equals("gpt-4o"))])
+    assert whole(ask(llm, openai()))["choices"][0]["message"]["content"] == "b"
+    assert [entry.number for entry in llm.journal.entries()] == [1]

@@ -1,0 +1,288 @@
+"""The server on its socket: HTTP as it should be, as it should not be, limits, resets, and a clean end."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from statek_sim.errors import BadInput
+from statek_sim.providers.script import text, timeout
+from statek_sim.server.exchange import Limits
+from statek_sim.server.fault import FaultRule, Reset, SlowTokens
+from statek_sim.server.running import listen
+from statek_sim.server.served import LLMServer
+from tests.server.asking import OPENAI, openai
+
+BODY = json.dumps(openai()).encode()
+REQUEST = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (OPENAI.encode(), len(BODY), BODY)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LLMServer]:
+    with LLMServer(limits=Limits(head=4096, body=10_000, seconds=0.4)) as running:
+        running.llm.play([text("Hello there, friend").forever()])
+        yield running
+
+
+def exchange(server: LLMServer, sent: bytes, *, finish: bool = False) -> bytes:
+    """Send bytes and return what comes back until the server closes, or 5 seconds pass."""
+    with socket.create_connection(server_address(server), timeout=5) as connection:
+        connection.sendall(sent)
+        if finish:
+            connection.shutdown(socket.SHUT_WR)
+        received = b""
+        while piece := connection.recv(65536):
+            received += piece
+    return received
+
+
+def server_address(server: LLMServer) -> tuple[str, int]:
+    host, _, port = server.url.removeprefix("http://").rpartition(":")
+    return host, int(port)
+
+
+def client(server: LLMServer) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(*server_address(server), timeout=5)
+
+
+def left(connection: socket.socket) -> bool:
+    """Tell whether the server closed or reset a connection, and close it here too."""
+    with connection:
+        try:
+            return connection.recv(10) == b""
+        except ConnectionResetError:
+            return True
+
+
+def closing(request: bytes) -> bytes:
+    return request.replace(b"Host: x\r\n", b"Host: x\r\nConnection: close\r\n")
+
+
+def test_one_connection_serves_many_requests(server: LLMServer) -> None:
+    connection = client(server)
+    for _ in range(3):
+        connection.request("POST", OPENAI, BODY)
+        response = connection.getresponse()
+        assert response.status == 200
+        assert json.load(response)["choices"][0]["message"]["content"] == "Hello there, friend"
+    connection.close()
+
+
+def test_pipelined_requests_are_answered_in_order_also_behind_a_stream(server: LLMServer) -> None:
+    stream = json.dumps(openai(stream=True)).encode()
+    streaming = REQUEST.replace(b"Content-Length: %d" % len(BODY), b"Content-Length: %d" % len(stream))
+    received = exchange(server, REQUEST + streaming.replace(BODY, stream) + closing(REQUEST))
+    assert received.count(b"HTTP/1.1 200 OK") == 3
+    assert received.index(b"content-length") < received.index(b"[DONE]") < received.rindex(b"content-length")
+
+
+def test_a_body_may_come_in_chunks_and_in_single_bytes(server: LLMServer) -> None:
+    head = (
+        b"POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        % OPENAI.encode()
+    )
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in BODY) + b"0\r\n\r\n"
+    assert exchange(server, head + chunks).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_client_that_waits_to_be_told_to_go_on_is_told(server: LLMServer) -> None:
+    head = REQUEST.partition(b"\r\n\r\n")[0] + b"\r\nConnection: close\r\nExpect: 100-continue\r\n\r\n"
+    with socket.create_connection(server_address(server), timeout=5) as connection:
+        connection.sendall(head)
+        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(BODY)
+        assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_http_1_0_gets_no_chunks(server: LLMServer) -> None:
+    stream = json.dumps(openai(stream=True)).encode()
+    head = b"POST %s HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % (OPENAI.encode(), len(stream))
+    received = exchange(server, head + stream)
+    assert b"transfer-encoding" not in received
+    assert received.endswith(b"data: [DONE]\n\n")
+
+
+def test_head_asks_for_no_body(server: LLMServer) -> None:
+    connection = client(server)
+    connection.request("HEAD", "/v1/models")
+    response = connection.getresponse()
+    assert (response.status, response.read()) == (200, b"")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+        (b"GET /v1/models HTTP/9.9\r\n\r\n", 400),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+        (b"GET /v1/models HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400),
+        (b"GET /v1/models HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"GET /v1/models HTTP/1.1\r\nBad\x00Header: x\r\n\r\n", 400),
+        (b"GET /chat HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 501),
+        (b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\n" + b"X-Long: %s\r\n" % (b"a" * 5000), 431),
+        (b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: many\r\n" % n for n in range(1000)), 431),
+        (b"POST / HTTP/1.1\r\nContent-Length: 10001\r\n\r\n", 413),
+        (b"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n", (400, 413)),
+        (
+            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1000\r\n%s\r\n" % (b"a" * 4096) * 3,
+            413,
+        ),
+        (b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nnever more", 408),
+        (b"GET / HTT", 408),
+    ],
+)
+def test_what_is_no_request_is_refused_and_closed(
+    server: LLMServer, sent: bytes, status: int | tuple[int, ...]
+) -> None:
+    head, _, body = exchange(server, sent).partition(b"\r\n\r\n")
+    code = int(head.split()[1])
+    assert code in (status if isinstance(status, tuple) else (status,)), head
+    assert b"connection: close" in head
+    assert json.loads(body)["error"]["message"]
+
+
+def test_a_refused_client_can_read_why_while_it_still_sends(server: LLMServer) -> None:
+    with socket.create_connection(server_address(server), timeout=5) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n")
+        for _ in range(50):
+            connection.sendall(b"a" * 1000)
+        assert connection.recv(100).startswith(b"HTTP/1.1 413 Request Entity Too Large")
+
+
+def test_the_server_outlives_whatever_comes(server: LLMServer) -> None:
+    chance = random.Random(20)
+    for _ in range(150):
+        noise = bytearray(REQUEST)
+        for _ in range(chance.randint(1, 12)):
+            at = chance.randrange(len(noise))
+            match chance.randrange(3):
+                case 0:
+                    noise[at] = chance.randrange(256)
+                case 1:
+                    del noise[at : at + chance.randint(1, 20)]
+                case _:
+                    noise[at:at] = bytes(chance.randrange(256) for _ in range(chance.randint(1, 40)))
+        with socket.create_connection(server_address(server), timeout=5) as connection:
+            connection.sendall(noise[: chance.randint(1, len(noise) + 1)])
+    assert exchange(server, closing(REQUEST)).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_stream_leaves_nothing_behind() -> None:
+    with LLMServer() as server:
+        server.llm.play(
+            [text("Hello there, friend").forever()], faults=[FaultRule(fault=SlowTokens(0.05), rate=1)]
+        )
+        stream = json.dumps(openai(stream=True)).encode()
+        for _ in range(10):
+            with socket.create_connection(server_address(server), timeout=5) as connection:
+                connection.sendall(
+                    REQUEST.replace(b": %d" % len(BODY), b": %d" % len(stream)).replace(BODY, stream)
+                )
+                assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
+        assert exchange(server, closing(REQUEST)).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_slow_stream_arrives_piece_by_piece() -> None:
+    with LLMServer() as server:
+        server.llm.play([text("Hello there, friend")], faults=[FaultRule(fault=SlowTokens(0.03), rate=1)])
+        connection = client(server)
+        connection.request("POST", OPENAI, json.dumps(openai(stream=True)))
+        response = connection.getresponse()
+        started, pieces = time.monotonic(), 0
+        while response.read1(65536):
+            pieces += 1
+        assert time.monotonic() - started >= 0.03 * 6
+        assert pieces >= 4
+        connection.close()
+
+
+def test_a_reset_on_command_is_a_reset_after_the_events_before_it() -> None:
+    with LLMServer() as server:
+        server.llm.play(
+            [text("Hello there, friend").forever()], faults=[FaultRule(fault=Reset(after=2), rate=1)]
+        )
+        connection = client(server)
+        connection.request("POST", OPENAI, json.dumps(openai(stream=True)))
+        response = connection.getresponse()
+        received: list[bytes] = []
+        with pytest.raises(ConnectionResetError):
+            received.extend(iter(lambda: response.read1(65536), b""))
+        assert b"".join(received).count(b"data: ") == 2
+        connection.close()
+
+
+def test_silence_lasts_until_the_client_gives_up() -> None:
+    with LLMServer() as server:
+        server.script([timeout()])
+        connection = http.client.HTTPConnection(*server_address(server), timeout=0.2)
+        connection.request("POST", OPENAI, BODY)
+        with pytest.raises(TimeoutError):
+            connection.getresponse()
+        connection.close()
+        server.check_finished()
+
+
+def test_stopping_frees_the_port_and_the_thread_also_while_a_client_waits() -> None:
+    server = LLMServer()
+    server.start()
+    server.script([timeout()])
+    address = server_address(server)
+    waiting = socket.create_connection(address, timeout=5)
+    waiting.sendall(REQUEST)
+    deadline = time.monotonic() + 5
+    while not server.requests and time.monotonic() < deadline:
+        time.sleep(0.01)
+    server.stop()
+    server.stop()
+    assert left(waiting)
+    assert f"statek-llm-server-{address[1]}" not in [thread.name for thread in threading.enumerate()]
+    with LLMServer(port=address[1]) as again:
+        assert server_address(again) == address
+
+
+def test_a_server_that_was_never_started_can_be_stopped() -> None:
+    server = LLMServer()
+    address = server_address(server)
+    server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, timeout=5)
+
+
+def test_two_servers_have_ports_and_scripts_of_their_own() -> None:
+    with LLMServer() as one, LLMServer() as other:
+        one.llm.play([text("one")])
+        other.llm.play([text("other")])
+        assert one.url != other.url
+        assert b'"content":"other"' in exchange(other, closing(REQUEST))
+        assert b'"content":"one"' in exchange(one, closing(REQUEST))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", ""])
+def test_only_the_loopback_is_listened_on_unless_told_otherwise(host: str) -> None:
+    with pytest.raises(BadInput, match=rf"^'{host}' is not this machine's loopback; .*$"):
+        listen(host)
+
+
+def test_other_machines_may_come_in_when_that_is_said() -> None:
+    listening = listen("0.0.0.0", anywhere=True)
+    assert listening.getsockname()[0] == "0.0.0.0"
+    listening.close()
+
+
+def test_a_port_that_is_taken_is_bad_input() -> None:
+    with LLMServer() as server:
+        host, port = server_address(server)
+        with pytest.raises(BadInput, match=rf"^cannot listen on {host}:{port}: Address already in use$"):
+            LLMServer(port=port)
