@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from statek_sim.values import Message
 
@@ -306,6 +306,19 @@ def as_dict(event: Event) -> dict[str, object]:
     for name in _FIELD_NAMES[kind]:
         record[name] = getattr(event, name)
     return record
+
+
+_KINDS: Final[Mapping[str, Callable[..., Event]]] = {kind.__name__: kind for kind in get_args(Event)}
+
+
+def event_of(record: Mapping[str, Any]) -> Event:
+    """Return the event that `as_dict` made a mapping of, also after a way through JSON."""
+    told: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in record.items()
+        if name != "event"
+    }
+    return _KINDS[record["event"]](**told)
 
 
 _encode: Final = json.JSONEncoder(default=dict).encode

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from statek_sim import trace as events
 from statek_sim.backends.plain import plain
-from statek_sim.backends.record import HandlerCall, JobRecord, RunError, RunRecord, UsageRecord
+from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord
+from statek_sim.backends.trace_facts import handler_calls, tool_calls
 from statek_sim.metering.usage import UsageTotals
 from statek_sim.runtime.chat_log import LLM_LogItem, ToolError
 from statek_sim.runtime.job import Job
@@ -33,9 +34,7 @@ def record_of(
         seed=seed,
         backend="reference",
         jobs=jobs,
-        handlers=tuple(
-            _handler(event) for event in runtime.trace.events if isinstance(event, events.HandlerRan)
-        ),
+        handlers=handler_calls(runtime.trace.events),
         items={
             item.id: {"status": str(item.status), "owner": item.owner_id, "error": item.error_message}
             for item in world.queue.items.values()
@@ -79,8 +78,8 @@ def job_record(job: Job) -> JobRecord:
         tool_log=tuple(
             _tool_log(item) for item in job.chat_log if isinstance(item, LLM_LogItem) and item.tool_log
         ),
-        tool_calls=_tool_calls(trace),
-        handlers=tuple(_handler(event) for event in trace if isinstance(event, events.HandlerRan)),
+        tool_calls=tool_calls(trace),
+        handlers=handler_calls(trace),
         delivered=tuple(
             {"body": event.body, "media": event.media}
             for event in trace
@@ -105,31 +104,11 @@ def usage_record(totals: UsageTotals) -> UsageRecord:
     )
 
 
-def _handler(event: events.HandlerRan) -> HandlerCall:
-    return HandlerCall(
-        job=event.job, name=event.name, context=event.context, error=event.error, failed=event.failed
-    )
-
-
 def _tool_log(item: LLM_LogItem) -> tuple[JSON, ...]:
     return tuple(
         {"error": result.err_message} if isinstance(result, ToolError) else result
         for result in item.tool_log or ()
     )
-
-
-def _tool_calls(trace: list[events.Event]) -> tuple[dict[str, JSON], ...]:
-    """Return the job's tool calls with how each ended; a call that never returned has neither."""
-    calls: list[dict[str, JSON]] = []
-    open_calls: list[dict[str, JSON]] = []
-    for event in trace:
-        if isinstance(event, events.ToolCalled):
-            call: dict[str, JSON] = {"name": event.name, "arguments": event.arguments, "via": event.via}
-            calls.append(call)
-            open_calls.append(call)
-        elif isinstance(event, events.ToolReturned) and open_calls:
-            open_calls.pop()["error" if event.error is not None else "result"] = event.error or event.result
-    return tuple(calls)
 
 
 def _subtasks(job: Job) -> dict[str, str]:

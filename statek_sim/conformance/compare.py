@@ -53,7 +53,9 @@ def _fields(facts: dict[str, JSON]) -> dict[str, JSON]:
     return fields
 
 
+_SHOWN: Final = ("locals", "tool_calls")
+"""Facts that hold values as texts that no agent ever sees."""
+
+
 def _job_fact(key: str, fact: JSON) -> JSON:
-    if key == "locals" and isinstance(fact, dict):
-        return {name: normal_local(value) for name, value in fact.items()}
-    return fact
+    return normal_local(fact) if key in _SHOWN else fact

@@ -1,4 +1,4 @@
-"""The facts of a run on the reference runtime, by the names that the installed backend uses."""
+"""The facts of a run that both runtimes can tell, as plain JSON values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from statek_sim.backends.record import HandlerCall, JobRecord, RunRecord
+from statek_sim.conformance.traces import size_corrections
 from statek_sim.values import JSON
 
 Facts = Mapping[str, JSON]
@@ -14,6 +15,7 @@ Facts = Mapping[str, JSON]
 _SAME_NAMES: Final = (
     "agent",
     "status",
+    "stop",
     "exit",
     "error",
     "definition_errors",
@@ -27,20 +29,22 @@ _SAME_NAMES: Final = (
     "locals",
     "history",
     "tool_log",
+    "tool_calls",
     "delivered",
     "subtasks",
 )
 
 
-def reference_facts(record: RunRecord) -> dict[str, JSON]:
-    """Return what both runtimes can tell about a run, as plain JSON values."""
+def facts_of(record: RunRecord) -> dict[str, JSON]:
+    """Return what is compared of a run, its trace apart. Sizes are those of requests with normal text."""
+    sizes = size_corrections(record.events)
     return _plain(
         {
             "error": None
             if record.error is None
             else {"type": record.error.type, "message": record.error.message},
             "worker": record.worker,
-            "jobs": {name: _job(job) for name, job in record.jobs.items()},
+            "jobs": {name: _job(job, sizes.get(name, 0)) for name, job in record.jobs.items()},
             "handlers": [_handler(call) for call in record.handlers],
             "items": record.items,
             "leaked_claims": record.leaked_claims,
@@ -51,12 +55,14 @@ def reference_facts(record: RunRecord) -> dict[str, JSON]:
     )
 
 
-def _job(job: JobRecord) -> dict[str, Any]:
+def _job(job: JobRecord, correction: int) -> dict[str, Any]:
+    sent, received = job.usage.bytes_sent + correction, job.usage.bytes_received
     return {
         **{name: getattr(job, name) for name in _SAME_NAMES},
-        "bytes_sent": job.usage.bytes_sent,
-        "bytes_received": job.usage.bytes_received,
-        "approx_tokens": job.usage.approx_tokens,
+        "bytes_sent": sent,
+        "bytes_received": received,
+        # As STATEK counts, unless the sizes had to be corrected.
+        "approx_tokens": (sent + received) // 4 if correction else job.usage.approx_tokens,
         "reported_tokens": job.usage.reported_tokens or 0,
     }
 

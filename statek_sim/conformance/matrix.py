@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from statek_sim.backends.installed.peer import Lost, Peer, Ran, profile_of_peer
+from statek_sim.backends.installed.peer import Peer, profile_of_peer
+from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.installed.support import contained, unsupported
+from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import run_scenario
 from statek_sim.conformance.compare import Difference, differences
 from statek_sim.conformance.declared import Declarations
-from statek_sim.conformance.facts import reference_facts
+from statek_sim.conformance.facts import facts_of
+from statek_sim.conformance.traces import parting
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.values import JSON
 
-ReferenceFacts = Mapping[tuple[str, Profile], dict[str, JSON] | str]
+ReferenceRuns = Mapping[tuple[str, Profile], RunRecord | str]
 """What the reference runtime did, or why it cannot be compared."""
 
 
@@ -87,25 +89,25 @@ def run_matrix(
             peer.close()
 
 
-def _reference(scenarios: Iterable[Scenario], profiles: set[Profile]) -> ReferenceFacts:
+def _reference(scenarios: Iterable[Scenario], profiles: set[Profile]) -> ReferenceRuns:
     return {
-        (scenario.id, profile): unsupported(scenario) or _facts(scenario, profile)
+        (scenario.id, profile): unsupported(scenario) or _run(scenario, profile)
         for scenario in scenarios
         for profile in profiles
         if scenario.compared_under(profile)
     }
 
 
-def _facts(scenario: Scenario, profile: Profile) -> dict[str, JSON] | str:
+def _run(scenario: Scenario, profile: Profile) -> RunRecord | str:
     record = run_scenario(scenario, profile)
-    return contained(record) or reference_facts(record)
+    return contained(record) or record
 
 
 def _version(
     peer: Peer,
     profile: Profile,
     scenarios: Iterable[Scenario],
-    reference: ReferenceFacts,
+    reference: ReferenceRuns,
     declarations: Declarations,
 ) -> VersionMatrix:
     rows = tuple(
@@ -117,20 +119,29 @@ def _version(
 
 
 def _row(
-    scenario: Scenario, peer: Peer, profile: Profile, reference: ReferenceFacts, declarations: Declarations
+    scenario: Scenario, peer: Peer, profile: Profile, reference: ReferenceRuns, declarations: Declarations
 ) -> Row:
     ours = reference[scenario.id, profile]
     if isinstance(ours, str):
         return Row(scenario=scenario.id, verdict=Verdict.UNSUPPORTED, reason=ours)
-    found = compared(ours, peer.run(scenario, profile))
-    return judged(scenario.id, found, declarations.of(scenario.id, peer.version))
+    theirs = installed_record(scenario, profile, peer.run(scenario, profile), seed=scenario.seed)
+    return judged(scenario.id, compared(ours, theirs), declarations.of(scenario.id, peer.version))
 
 
-def compared(reference: dict[str, JSON], outcome: Ran | Lost) -> tuple[Difference, ...]:
-    """Return what differs; a run that did not come back differs in its `error`."""
-    if isinstance(outcome, Lost):
-        return (Difference("error", reference.get("error"), outcome.reason),)
-    return differences(reference, outcome.facts)
+def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ...]:
+    """Return what differs: facts, and as `trace` the first event; of a run that did not come back, its `error`."""
+    if installed.error is not None and installed.error.type == "Lost":
+        ours = facts_of(reference)["error"]
+        return (Difference("error", ours, installed.error.message),)
+    found = differences(facts_of(reference), facts_of(installed))
+    parted = parting(reference.events, installed.events)
+    if parted is None:
+        return found
+    position = {"position": parted.position}
+    return (
+        *found,
+        Difference("trace", {**position, "event": parted.reference}, {**position, "event": parted.installed}),
+    )
 
 
 def judged(scenario: str, found: tuple[Difference, ...], declared: Mapping[str, Any]) -> Row:

@@ -25,6 +25,8 @@ _CHAIN: Final = re.compile(
 )
 # A future shows its private fields. No agent ever sees this text: printing a future waits for it.
 _FUTURE: Final = re.compile(r"^(\w+)\(deps=.*\)$", re.DOTALL)
+# An agent shows its private fields too; a prompt may have one level of parentheses.
+_AGENT: Final = re.compile(r'\bAgent\((role="[^"]*"),(?:[^()]|\([^()]*\))*\)')
 # A job shows its private fields and when it was created.
 _JOB: Final = re.compile(r"^Job\(created_at=.*\)$", re.DOTALL)
 
@@ -41,8 +43,14 @@ def normal_text(text: str) -> str:
 
 
 def normal_local(value: JSON) -> JSON:
-    """Return a local's value without what no agent can see."""
-    return _JOB.sub("<Object>", _FUTURE.sub(r"\1(a future)", value)) if isinstance(value, str) else value
+    """Return a local's value, or that of an argument or result, without what no agent can see."""
+    if isinstance(value, list):
+        return [normal_local(item) for item in value]
+    if isinstance(value, dict):
+        return {key: normal_local(item) for key, item in value.items()}
+    if not isinstance(value, str):
+        return value
+    return _AGENT.sub(r"Agent(\1)", _JOB.sub("<Object>", _FUTURE.sub(r"\1(a future)", value)))
 
 
 def normal(value: JSON) -> JSON:

@@ -42,6 +42,9 @@ def _row_lines(version: str, row: Row) -> Iterator[str]:
             yield from _values(first)
             if more:
                 yield f"    also: {', '.join(difference.field for difference in more)}"
+            if more and more[-1].field == "trace":
+                yield "    first event that differs:"
+                yield from _values(more[-1])
     for field in row.stale:
         yield f"{name}: declared to differ in {field}, but it agrees"
 

@@ -89,9 +89,10 @@ def _send(
             return request, ask(services.provider, request)
         except ProviderFailure as failure:
             delay = retry_delay(failure, attempt)
-            services.trace.add(events.RequestFailed(now, job.id, turn, attempt, str(failure), delay))
             if failure.latency:
                 yield failure.latency
+            at = services.clock.now()
+            services.trace.add(events.RequestFailed(at, job.id, turn, attempt, str(failure), delay))
             if delay is None:
                 raise
             yield delay

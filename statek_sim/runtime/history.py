@@ -7,7 +7,7 @@ message pushed at an old console position) rebuild it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from statek_sim.metering.conversation import MessageMeter, MeteredConversation
@@ -68,6 +68,7 @@ class HistoryProjection:
         "_kept",
         "_projected",
         "_reader",
+        "_sent",
         "_tail",
         "_tail_end",
         "_tail_start",
@@ -77,6 +78,7 @@ class HistoryProjection:
         self._conversation = MeteredConversation(meter)
         self._kept = 0
         self._reader = _OPENAI
+        self._sent: Sequence[Message] | None = None
         self._projected = -1
         self._tail = -1
         self._tail_end = -1
@@ -90,6 +92,10 @@ class HistoryProjection:
     def take_kept(self) -> int:
         """Return how many messages are the same as in the request before, and count from here on."""
         kept, self._kept = self._kept, len(self._conversation)
+        if self._sent is not None:
+            # Projected again; most of it usually came out as it was.
+            kept += _in_common(self._sent[kept:], self._conversation.view()[kept:])
+            self._sent = None
         return kept
 
     def measure_with(self, meter: MessageMeter) -> None:
@@ -132,11 +138,19 @@ class HistoryProjection:
 
     def _forget_from(self, item: int, messages: int) -> None:
         """Project chat items from `item` on again; requests that were sent keep their messages."""
+        if messages < self._kept and self._sent is None:
+            self._sent = self._conversation.view()[: self._kept]
         if messages < len(self._conversation):
             self._conversation = self._conversation.truncated(messages)
         self._kept = min(self._kept, messages)
         self._projected = item
         self._tail, self._tail_end, self._tail_start = -1, -1, 0
+
+
+def _in_common(before: Sequence[Message], now: Sequence[Message]) -> int:
+    """Return how many messages two lists have in common, counted from the first."""
+    pairs = enumerate(zip(before, now, strict=False))
+    return next((n for n, (ours, theirs) in pairs if ours != theirs), min(len(before), len(now)))
 
 
 def _end_position(job: Job, index: int) -> int:

@@ -168,7 +168,9 @@ class Scheduler:
             return False
         try:
             for job in self._services.waiting.candidates():
-                # Waiting in warmup before 1.3.2 is no wait at all: the loop just enters the block again.
+                if job.status is JobStatus.WARMING_UP and not self._services.profile.waiting_job_is_dormant:
+                    # Waiting in warmup before 1.3.2 is no wait at all: the loop just enters the block again.
+                    continue
                 if job.awaited_result is not None and job.awaited_result.check_condition():
                     self._services.release(job)
                     self.offer(job)

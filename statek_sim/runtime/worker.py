@@ -53,7 +53,7 @@ def _crash(job: Job, error: Exception) -> None:
 def _end(job: Job, error: Exception, shown: str, reason: str) -> None:
     _show(job, shown, ErrorKind.EXECUTION)
     job.error = JobDefError(str(error), type(error).__name__)
-    job.finish(reason, f"{type(error).__name__}: {error}")
+    job.finish(reason, f"{_known_as(error).rpartition('.')[2]}: {error}")
     job.notify_handlers(error)
 
 
@@ -63,6 +63,12 @@ def _show(job: Job, text: str, kind: ErrorKind) -> None:
     except AttributeError as error:
         # Only in 1.2.5: see `Job.check_newest_item`.
         raise Escaped(f"{type(error).__name__}: {error}") from error
+
+
+def _known_as(error: Exception) -> str:
+    """Return the class that STATEK's user knows the error by: for a provider's failure, its client's."""
+    known_as = error.known_as if isinstance(error, ProviderFailure) else None
+    return known_as or type(error).__name__
 
 
 def _traceback(error: Exception) -> str:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from statek_sim.backends.installed.peer import Lost, Ran
+from statek_sim.backends.installed.record import installed_record
+from statek_sim.backends.record import RunRecord
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.declared import Declaration, Declarations
 from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix, compared, judged
 from statek_sim.conformance.report import matrix_json, matrix_lines, unknown_declarations
+from statek_sim.scenario.schema import Scenario, ScenarioText
+from statek_sim.trace import ExitCalled, StepStarted
 
+ONE = Scenario.placed(
+    ScenarioText.model_validate({"id": "one", "title": "One.", "agents": {"clerk": {}}, "script": {}}),
+    {},
+    suite="some",
+    path=Path("some.yaml"),
+    line=1,
+    file_digest="",
+)
 LEDGER = Difference("ledger", ["a"], ["b"])
 TURNS = Difference("jobs.main.turns", 1, 2)
 DECLARED = Declaration(
@@ -47,14 +62,40 @@ def test_a_declaration_that_no_longer_holds_fails_though_all_agrees() -> None:
     assert "one on 1.4.2: declared to differ in ledger, but it agrees" in matrix_lines([matrix(row)])
 
 
-def test_a_run_that_does_not_come_back_differs_in_its_error() -> None:
-    found = compared({"error": None}, Lost("hangs: killed after 60 s"))
+def record(**facts: Any) -> RunRecord:
+    told = {"worker": None, "idle": False, "settled": True, **facts}
+    return installed_record(ONE, "1.4", Ran({"error": None, **told}, facts.get("events", ())), seed=0)
 
-    assert found == (Difference("error", None, "hangs: killed after 60 s"),)
+
+def test_a_run_that_does_not_come_back_differs_in_its_error() -> None:
+    lost = installed_record(ONE, "1.4", Lost("hangs: killed after 60 s"), seed=0)
+
+    assert compared(record(), lost) == (Difference("error", None, "hangs: killed after 60 s"),)
 
 
 def test_a_run_that_comes_back_is_compared_by_its_facts() -> None:
-    assert compared({"ledger": ["a"]}, Ran({"ledger": ["b"]})) == (LEDGER,)
+    assert compared(record(ledger=["a"]), record(ledger=["b"])) == (LEDGER,)
+
+
+def test_traces_are_compared_event_by_event_and_the_first_that_differs_is_told() -> None:
+    begun = StepStarted(0.0, "main", 1)
+    ours = record(events=(begun, ExitCalled(0.0, "main", "ok")))
+
+    assert compared(ours, record(events=(begun, ExitCalled(0.0, "main", "no")))) == (
+        Difference(
+            "trace",
+            {"position": 1, "event": {"event": "ExitCalled", "at": 0.0, "job": "main", "status": "ok"}},
+            {"position": 1, "event": {"event": "ExitCalled", "at": 0.0, "job": "main", "status": "no"}},
+        ),
+    )
+
+
+def test_a_trace_that_ends_too_early_differs_where_it_ends() -> None:
+    begun = StepStarted(0.0, "main", 1)
+
+    (found,) = compared(record(events=(begun,)), record())
+
+    assert found.installed == {"position": 0, "event": None}
 
 
 def test_the_first_differing_field_is_shown_with_both_values() -> None:

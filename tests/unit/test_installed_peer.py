@@ -18,6 +18,7 @@ from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.installed import answerable
+from statek_sim.trace import HandlerRan, JobStopped, ToolCalled
 
 
 def scenario_of(folder: Path, extra: str = "") -> Scenario:
@@ -118,22 +119,28 @@ def test_facts_become_a_record(tmp_path: Path) -> None:
         "bytes_received": 4,
         "reported_tokens": 0,
     }
-    handler: dict[str, Any] = {"job": "main", "name": "_h", "context": "c", "error": None, "failed": None}
+    seen = (
+        HandlerRan(0.0, "main", "_h", "c", None, None),
+        ToolCalled(0.0, "main", "note", "'x'", "code"),
+        JobStopped(0.0, "main", "exit", "ok"),
+    )
 
     record = installed_record(
         scenario_of(tmp_path),
         "1.4",
-        Ran({"jobs": {"main": job}, "handlers": [handler], "error": None}),
+        Ran({"jobs": {"main": job}, "error": None}, seen),
         seed=3,
     )
 
     assert (record.backend, record.seed, record.llm_calls, record.error) == ("installed", 3, 2, None)
     assert record.jobs["main"].tool_log == (("x", {"error": "y"}),)
     assert [call.name for call in record.jobs["main"].handlers] == ["_h"]
+    assert record.jobs["main"].tool_calls == ({"name": "note", "arguments": "'x'", "via": "code"},)
+    assert record.jobs["main"].stop == "exit"
     assert (record.usage.bytes_sent, record.usage.reported_tokens) == (10, None)
 
 
-def test_what_only_a_trace_can_answer_is_not_asked() -> None:
+def test_what_only_a_tokenizer_can_answer_is_not_asked() -> None:
     said = {
         "digest": "0" * 64,
         "usage": {"tokenizer": "none", "bytes_sent": 1},
@@ -142,4 +149,4 @@ def test_what_only_a_trace_can_answer_is_not_asked() -> None:
 
     left = answerable(Expect.model_validate(said)).model_dump(exclude_unset=True)
 
-    assert left == {"usage": {"bytes_sent": 1}, "jobs": {"main": {"turns": 1}}}
+    assert left == {"usage": {"bytes_sent": 1}, "jobs": {"main": {"stop": "exit", "turns": 1}}}

@@ -22,7 +22,7 @@ def run_facts(stage: Stage) -> Message:
     jobs = stage.known()
     facts: Message = {
         "jobs": {name: _job_facts(stage, name, job) for name, job in jobs.items()},
-        "handlers": stored_world.HANDLED.calls,
+        "events": stage.witness.taken(),
         "items": stored_world.items_now(),
         "leaked_claims": stored_world.leaked_claims(),
         "ledger": list(stored_world.WORLD.ledger.lines),

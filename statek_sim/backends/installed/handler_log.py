@@ -7,42 +7,54 @@ from functools import wraps
 from typing import Any
 
 import statek
-
-from statek_sim.values import JSON
+from statek.agents import Agent
+from statek.executors.job import Job
+from statek.future import FutureResult
 
 
 def shown(value: Any) -> str:
-    """Return the text an agent would see; for an object whose own text raises, its class and the error."""
+    """Return the text an agent would see; for an object whose own text raises, its class and the error.
+
+    A job, an agent or a future shows its private fields, which are the runtime's own matter: here it is named.
+    """
+    if isinstance(value, Job):
+        return "<Object>"
+    if isinstance(value, FutureResult):
+        return f"{type(value).__name__}(a future)"
+    if isinstance(value, Agent):
+        return f'Agent(role="{value.role}")'
     try:
-        return str(statek.format_default_llm_repr(value))
+        # Agent code may not look into everything, and STATEK may be in the middle of some.
+        with statek.as_unrestricted():
+            return str(statek.format_default_llm_repr(value))
     except Exception as error:  # noqa: BLE001  # the value's own __str__ or __llm_repr__
         return f"<{type(value).__name__}: {type(error).__name__}>"
 
 
 class HandlerLog:
-    """The calls in order. `job_named` returns the name of STATEK's current job."""
+    """Watches error handlers; `tell(job, name, context, error, failed)` hears of every call."""
 
     def __init__(self) -> None:
-        self.calls: list[JSON] = []
-        self.job_named: Callable[[Any], str] = str
+        self.tell: Callable[[Any, str, str, str | None, str | None], None] = _unheard
 
     def watching(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """Return `handler` with its calls written down."""
 
         @wraps(handler)
         def watched(context: Any, error: Any = None) -> None:
-            call: dict[str, JSON] = {
-                "job": self.job_named(statek.get_current_job()),
-                "name": handler.__name__,
-                "context": shown(context),
-                "error": None if error is None else str(error),
-                "failed": None,
-            }
-            self.calls.append(call)
+            # As it was before the handler changed it.
+            before, told = shown(context), None if error is None else str(error)
+            failed: str | None = None
             try:
                 handler(context, error=error)
             except Exception as failure:
-                call["failed"] = f"{type(failure).__name__}: {failure}"
+                failed = f"{type(failure).__name__}: {failure}"
                 raise
+            finally:
+                self.tell(statek.get_current_job(), handler.__name__, before, told, failed)
 
         return watched
+
+
+def _unheard(*_: object) -> None:
+    """Nobody listens before a run begins."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
-from statek.executors.job import JobStatus
+import dbzero
+from statek.executors import utils
+from statek.executors.job import Job, JobStatus
 from statek.executors.utils import job_worker, unsuspend_jobs
 
 from statek_sim.backends.installed.virtual_time import STEP, VirtualTime, let_others_run
@@ -65,6 +68,7 @@ class WorkerLoop:
         self._escapes: dict[str, int] = {}
         self.steps: dict[str, int] = {}
         self.before_step: Callable[[str], None] = lambda _name: None
+        self.on_death: Callable[[str], None] = lambda _reason: None
         self.died: str | None = None
 
     async def run(self, until: float) -> bool:
@@ -135,15 +139,41 @@ class WorkerLoop:
         if self.died is not None:
             return False
         try:
-            unsuspend_jobs()
+            with self._oldest_wait_first():
+                unsuspend_jobs()
         except Exception as error:  # noqa: BLE001  # a condition: the user's code
             self._die(f"the worker loop died of {type(error).__name__}: {error}")
             return False
+        # STATEK's loop asks its store for runnable jobs here. The store updates the index of statuses when it is asked
+        # for one that changed, so without this question it may not find a job that waits for the second time.
+        any(True for _ in dbzero.find(Job, [JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED]))
         self.offer()
         if not self._queue or len(self._flying) >= self._most:
             return False
         self._round, self._queue = sorted(self._queue, key=self._ties.__getitem__), []
         return True
+
+    @contextmanager
+    def _oldest_wait_first(self) -> Iterator[None]:
+        """Have STATEK look at waiting jobs in the order of their waits; the store's own order is nobody's promise."""
+        jobs = self._known()
+        known = {dbzero.uuid(jobs[name]): place for place, name in enumerate(self._waiting)}
+
+        class Store:
+            """The store, with an order to what it finds."""
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(dbzero, name)
+
+            def find(self, *query: Any) -> list[Any]:
+                """Return what the store finds."""
+                return sorted(dbzero.find(*query), key=lambda job: known.get(dbzero.uuid(job), len(known)))
+
+        utils.db0 = Store()
+        try:
+            yield
+        finally:
+            utils.db0 = dbzero
 
     async def _settle(self) -> None:
         """Let tasks run until they wait for time to pass, and take in those that ended."""
@@ -179,6 +209,7 @@ class WorkerLoop:
 
     def _die(self, reason: str) -> None:
         self.died = reason
+        self.on_death(reason)
         for task in self._flying.values():
             task.cancel()
         self._flying.clear()

@@ -26,6 +26,7 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import FAKE_URLS, PROVIDERS, format_of, format_of_url
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.semantics import profile_named
+from statek_sim.trace import Event, event_of
 
 DEADLINE: Final = 60.0
 """Real seconds that one scenario may take over there before its process is killed."""
@@ -39,16 +40,18 @@ _START: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A scenario ran to its end; `facts` are named as in `backends.record`."""
+    """A scenario ran to its end; `facts` are named as in `backends.record`, `events` what was seen on the way."""
 
     facts: Message
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A scenario did not come back: it hung, or its process died."""
+    """A scenario did not come back: it hung, or its process died. `events` is what was seen before."""
 
     reason: str
+    events: tuple[Event, ...] = ()
 
 
 class Peer:
@@ -146,20 +149,24 @@ class Peer:
         self._line.send(order)
         deadline = _Deadline(self._deadline)
         outcome: Ran | Lost | None = None
+        seen: list[Event] = []
         while (message := self._line.receive()) is not None:
+            told = message.get("facts") if "facts" in message else message
+            seen.extend(map(event_of, cast("Message", told).pop("events", ())))  # type: ignore[arg-type]
             if "pid" in message:
                 deadline.watch(cast("int", message["pid"]))
             elif "request" in message:
                 self._line.send(_answer(llm, message))
             elif "facts" in message:
-                outcome = Ran(_finished(cast("Message", message["facts"]), llm))
+                outcome = Ran(_finished(cast("Message", message["facts"]), llm), tuple(seen))
             elif "broken" in message:
-                outcome = Lost(f"broken: {message['broken']}")
+                outcome = Lost(f"broken: {message['broken']}", tuple(seen))
             elif "ended" in message:
                 deadline.lift()
                 if deadline.passed:
-                    return Lost(f"hangs: killed after {self._deadline:g} s")
-                return outcome or Lost(f"its process died with {_exit(cast('int', message['ended']))}")
+                    return Lost(f"hangs: killed after {self._deadline:g} s", tuple(seen))
+                died = f"its process died with {_exit(cast('int', message['ended']))}"
+                return outcome or Lost(died, tuple(seen))
         raise BadInput(f"{self.interpreter}: the interpreter with statek {self.version} died")
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from statek_sim.backends.installed.peer import Lost, Ran
-from statek_sim.backends.record import HandlerCall, JobRecord, RunError, RunRecord, UsageRecord
+from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord
+from statek_sim.backends.trace_facts import handler_calls, stop_reason, tool_calls
 from statek_sim.scenario.schema import Scenario
+from statek_sim.trace import Event, Trace
 
 _AS_TUPLES: Final = ("definition_errors", "console", "history", "delivered")
 _AS_THEY_ARE: Final = (
@@ -28,20 +30,22 @@ _AS_THEY_ARE: Final = (
 def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, seed: int) -> RunRecord:
     """Return the record of one run.
 
-    STATEK keeps no trace: `events`, `digest`, a job's `stop` and `tool_calls` and what a tokenizer measures are
-    empty. A run that was lost has an `error` of type `Lost` and nothing else.
+    What a tokenizer measures is empty. A run that was lost has an `error` of type `Lost`, the events until then, and
+    nothing else.
     """
     facts: Any = outcome.facts if isinstance(outcome, Ran) else {}
     failure = facts.get("error") if isinstance(outcome, Ran) else {"type": "Lost", "message": outcome.reason}
-    handlers = tuple(HandlerCall(**call) for call in facts.get("handlers", ()))
-    jobs = {name: _job(name, told, handlers) for name, told in facts.get("jobs", {}).items()}
+    trace = Trace(profile=profile, seed=seed)
+    for event in outcome.events:
+        trace.add(event)
+    jobs = {name: _job(name, told, list(trace.of_job(name))) for name, told in facts.get("jobs", {}).items()}
     return RunRecord(
         scenario=scenario.id,
         profile=profile,
         seed=seed,
         backend="installed",
         jobs=jobs,
-        handlers=handlers,
+        handlers=handler_calls(outcome.events),
         items=facts.get("items", {}),
         leaked_claims=tuple(facts.get("leaked_claims", ())),
         ledger=tuple(facts.get("ledger", ())),
@@ -50,21 +54,21 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
         settled=facts.get("settled", False),
         worker=facts.get("worker"),
         usage=_total([job.usage for job in jobs.values()]),
-        digest="",
-        events=(),
+        digest=trace.digest(),
+        events=outcome.events,
         error=None if failure is None else RunError(**failure),
     )
 
 
-def _job(name: str, told: Any, handlers: tuple[HandlerCall, ...]) -> JobRecord:
+def _job(name: str, told: Any, trace: list[Event]) -> JobRecord:
     same: dict[str, Any] = {key: told[key] for key in _AS_THEY_ARE}
     same.update((key, tuple(told[key])) for key in _AS_TUPLES)
     return JobRecord(
         name=name,
-        stop=None,
+        stop=stop_reason(trace),
         tool_log=tuple(tuple(results) for results in told["tool_log"]),
-        tool_calls=(),
-        handlers=tuple(call for call in handlers if call.job == name),
+        tool_calls=tool_calls(trace),
+        handlers=handler_calls(trace),
         usage=UsageRecord(
             bytes_sent=told["bytes_sent"],
             bytes_received=told["bytes_received"],

@@ -18,18 +18,21 @@ import statek  # noqa: E402
 from statek.agents import DialogAgent  # noqa: E402
 from statek.agents.agent import SupervisedAgent  # noqa: E402
 from statek.chat_style import ChatStyle  # noqa: E402
-from statek.executors.job import Job  # noqa: E402
 from statek.llm_harness import LLM_Harness  # noqa: E402
 from statek.prompt_config import make_system_prompt  # noqa: E402
 from statek.settings import StatekSettings  # noqa: E402
 from statek.task import create_new_job, create_sub_task  # noqa: E402
 
+from statek_sim import trace as events  # noqa: E402
 from statek_sim.backends.installed import stored_objects, stored_world  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
+from statek_sim.backends.installed.handler_log import shown  # noqa: E402
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
+from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
 from statek_sim.backends.installed.transport import Transport  # noqa: E402
 from statek_sim.backends.installed.virtual_time import VirtualTime  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
+from statek_sim.backends.installed.witness import Witness  # noqa: E402
 from statek_sim.ids import IdSource  # noqa: E402
 from statek_sim.scenario.event import Event  # noqa: E402
 from statek_sim.scenario.references import JobReference, as_reference  # noqa: E402
@@ -77,7 +80,8 @@ class Stage:
         self.delivered: dict[str, list[JSON]] = {}
         self._ids = IdSource()
         self._one_style = False
-        self.transport = Transport(line, self.time, self._current)
+        self.witness = Witness(lambda: self.time.now, self.name_of, self._answer_to, self._newcomer)
+        self.transport = Transport(line, self.time, self.witness, self._current)
         self.loop = WorkerLoop(
             self.time,
             self.known,
@@ -86,7 +90,8 @@ class Stage:
             order=scenario.order,
             seed=scenario.seed,
         )
-        self.loop.before_step = self.transport.step_begins
+        self.loop.before_step = self._step_begins
+        self.loop.on_death = lambda reason: self.witness.tell(events.WorldChanged, "", "worker", reason)
         self.error: dict[str, JSON] | None = None
         self.settled = False
 
@@ -106,9 +111,11 @@ class Stage:
         limits: Any = order["limits"]
         _use_harness(LLM_Harness(**limits))
         self.transport.install()
-        asyncio.sleep = self.time.sleep  # type: ignore[assignment]  # nothing sleeps for real
-        stored_world.HANDLED.job_named = self.name_of
-        stored_world.reset(self.scenario.world)
+        asyncio.sleep = self._sleep  # type: ignore[assignment]  # nothing sleeps for real
+        self.witness.install()
+        ToolWitness(self.witness, self._tool_returned).install()
+        stored_world.HANDLED.tell = lambda job, *facts: self.witness.tell(events.HandlerRan, job, *facts)
+        stored_world.reset(self.scenario.world, self._world_changed)
         try:
             for role, text in self.scenario.agents.items():
                 stored_world.AGENTS[role] = self._agent(role, text)
@@ -144,10 +151,12 @@ class Stage:
 
     def known(self) -> dict[str, Any]:
         """Return the jobs by name, in order of creation, those that STATEK created by itself included."""
-        newcomers = [job for job in dbzero.find(Job) if dbzero.uuid(job) not in self.names]
-        for job in sorted(newcomers, key=lambda job: job.created_at):
-            self._meet(job, self._ids.next("job"))
+        self.witness.introduce()
         return self.jobs
+
+    def _newcomer(self, job: Any) -> None:
+        if dbzero.uuid(job) not in self.names:
+            self._meet(job, self._ids.next("job"))
 
     def _meet(self, job: Any, name: str) -> None:
         self.names[dbzero.uuid(job)] = name
@@ -155,14 +164,36 @@ class Stage:
         text = self.scenario.agents[job.agent.role]
         if text.chat_style is not None and not text.dialog and not self._one_style:
             job.job_def.set_chat_style(ChatStyle[text.chat_style])
+        parent = None if job.parent_job is None else self.name_of(job.parent_job)
+        self.witness.tell(events.JobCreated, name, job.agent.role, text.model, parent)
 
     def name_of(self, job: Any) -> str:
         """Return a job's name."""
         if job is None:
             return ""
         if dbzero.uuid(job) not in self.names:
-            self.known()
+            self.witness.introduce()
         return self.names[dbzero.uuid(job)]
+
+    # -- what happens ----------------------------------------------------------------------------------------------
+
+    def _answer_to(self, name: str) -> tuple[int, int | None, int | None]:
+        return self.transport.turn_of(name), *self.transport.reported.get(name, (None, None))
+
+    def _step_begins(self, name: str) -> None:
+        self.transport.step_begins(name)
+        self.witness.tell(events.StepStarted, name, self.loop.steps[name])
+
+    def _world_changed(self, subject: str, what: str) -> None:
+        self.witness.tell(events.WorldChanged, self.name_of(statek.get_current_job()), subject, what)
+
+    def _tool_returned(self, job: Any, tool: str) -> None:
+        """Hear of a tool call that ended."""
+
+    async def _sleep(self, seconds: float, result: Any = None) -> Any:
+        """Stand in for `asyncio.sleep`; between two attempts at a request it is STATEK's client that sleeps."""
+        self.witness.asks_again(self.name_of(statek.get_current_job()), seconds)
+        return await self.time.sleep(seconds, result)
 
     def _current(self) -> tuple[str, str, str | None]:
         job = statek.get_current_job()
@@ -274,6 +305,7 @@ class Stage:
         """Keep what was said to the user of the current job."""
         name = self.name_of(statek.get_current_job())
         self.delivered.setdefault(name, []).append({"body": body, "media": media})
+        self.witness.tell(events.Delivered, name, shown(body), None if media is None else shown(media))
 
 
 class _Send:

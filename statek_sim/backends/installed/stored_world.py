@@ -36,17 +36,18 @@ _PUBLISHED: Final = types.ModuleType("statek_sim_published", "Functions that the
 sys.modules[_PUBLISHED.__name__] = _PUBLISHED
 
 
-def reset(written: WrittenWorld) -> None:
-    """Bring the world to where the scenario starts; the store must be open."""
+def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
+    """Bring the world to where the scenario starts; the store must be open. `changed` hears of every change."""
     queue = written.queue
-    stored.LIVE.queue = WorkQueue(
+    items = (
         WorkItem(item.id, ItemStatus(item.status), item.owner)
         for item in (queue.items if queue is not None else ())
     )
-    stored.LIVE.events = ExternalEvents(written.futures)
+    stored.LIVE.queue = WorkQueue(items, changed=changed)
+    stored.LIVE.events = ExternalEvents(written.futures, changed=changed)
     owner: Any = stored.QueueOwner(queue.owner if queue is not None else "worker-1")
     WORLD.owner = owner
-    WORLD.ledger = Ledger()
+    WORLD.ledger = Ledger(changed=changed)
 
 
 def items_now() -> dict[str, JSON]:

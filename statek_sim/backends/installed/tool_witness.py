@@ -1,0 +1,162 @@
+"""What STATEK's tools do, as trace events: calls with the caller's arguments, and how each ended."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+import statek
+from statek import system
+from statek.executors import utils
+
+from statek_sim import trace as events
+from statek_sim.backends.installed.handler_log import shown
+from statek_sim.backends.installed.witness import Witness
+
+
+class ToolWitness:
+    """Watches `@tool` and `@subtask` functions. `returned(job, name)` hears of every call that ended."""
+
+    def __init__(self, witness: Witness, returned: Callable[[Any, str], None]) -> None:
+        self._witness = witness
+        self._returned = returned
+        self._open: list[tuple[Any, str]] = []
+        self._via = "code"
+        self._written: tuple[Any, tuple[str, ...]] | None = None
+        self._keywords: tuple[str, ...] = ()
+        self._subtask = False
+
+    def install(self) -> None:
+        """Watch tools from now on."""
+        self._watch_spelling()
+        self._watch_begin()
+        self._watch_end()
+        self._watch_failures()
+        self._watch_requested_calls()
+
+    def _watch_spelling(self) -> None:
+        """Notice which arguments agent code wrote as keywords: STATEK makes positional ones of them."""
+        call = utils._smart_call
+
+        @wraps(call)
+        def called(func: Any, *args: Any, **kwargs: Any) -> Any:
+            self._written = (func, tuple(kwargs))
+            return call(func, *args, **kwargs)
+
+        utils._smart_call = called
+
+    def _watch_begin(self) -> None:
+        prepare = system._prepare_decorated_call
+
+        @wraps(prepare)
+        def prepared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            job = statek.get_current_job()
+            if job is not None and (not self._subtask or _fits(func, args, kwargs)):
+                self._called(job, func.__name__, *_as_written(func, args, kwargs, self._keywords))
+            return prepare(func, args, kwargs)
+
+        system._prepare_decorated_call = prepared
+
+    def _watch_end(self) -> None:
+        bind, wrap_subtask = system._bind_error_handler_result, system._wrap_subtask_result
+
+        @wraps(bind)
+        def bound(result: Any, handler: Any) -> None:
+            # What a tool returned is told before its handler is registered.
+            if statek.get_current_job() is not None:
+                self._ended(shown(result), None)
+            bind(result, handler)
+
+        @wraps(wrap_subtask)
+        def wrapped(result: Any, task_id: Any) -> Any:
+            if statek.get_current_job() is not None:
+                self._ended(shown(result), None)
+            return wrap_subtask(result, task_id)
+
+        system._bind_error_handler_result, system._wrap_subtask_result = bound, wrapped
+
+    def _watch_failures(self) -> None:
+        inject = utils.inject_context
+
+        @wraps(inject)
+        def injected(func: Any, local_context: Any) -> Any:
+            call = inject(func, local_context)
+
+            @wraps(call)
+            def watched(*args: Any, **kwargs: Any) -> Any:
+                depth = len(self._open)
+                written, self._written = self._written, None
+                # A subtask's `id` becomes a positional argument too, which the factory does not take; STATEK then calls
+                # once more with the keywords as they were.
+                self._subtask = hasattr(call, "__is_subtask__")
+                self._keywords = written[1] if written is not None and written[0] is watched else ()
+                try:
+                    return call(*args, **kwargs)
+                except Exception as error:
+                    while len(self._open) > depth:
+                        self._ended(None, f"{type(error).__name__}: {error}")
+                    raise
+
+            return watched
+
+        utils.inject_context = injected
+
+    def _watch_requested_calls(self) -> None:
+        execute = utils.exec_tool
+
+        @wraps(execute)
+        async def executed(call_spec: Any, job: Any, *args: Any, **kwargs: Any) -> Any:
+            self._via = "call"
+            try:
+                result, error = await execute(call_spec, job, *args, **kwargs)
+            finally:
+                never_ran, self._via = self._via == "call", "code"
+            if never_ran and error is not None and error.startswith("NameError: tool "):
+                self._refused(job, call_spec, error)
+            return result, error
+
+        utils.exec_tool = executed
+
+    def _refused(self, job: Any, call: Any, error: str) -> None:
+        self._via = "call"
+        self._called(job, call.func_name, tuple(call.args or ()), dict(call.kwargs or {}))
+        self._ended(None, error)
+
+    def _called(self, job: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        told = [_argument(value) for value in args]
+        told += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
+        via, self._via, self._keywords, self._subtask = self._via, "code", (), False
+        self._open.append((job, name))
+        self._witness.tell(events.ToolCalled, job, name, ", ".join(told), via)
+
+    def _ended(self, result: str | None, error: str | None) -> None:
+        job, name = self._open.pop()
+        self._witness.tell(events.ToolReturned, job, name, result, error)
+        self._returned(job, name)
+
+
+def _as_written(
+    func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], keywords: tuple[str, ...]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return a call's arguments with those in `keywords` as keywords again, in this order."""
+    names = list(inspect.signature(func).parameters)[: len(args)]
+    named = {name: value for name, value in zip(names, args, strict=False) if name in keywords}
+    left = tuple(value for name, value in zip(names, args, strict=False) if name not in keywords)
+    given = {**named, **kwargs}
+    ordered = {name: given[name] for name in keywords if name in given}
+    return (*left, *args[len(names) :]), {**ordered, **given}
+
+
+def _fits(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a function can be called like this."""
+    try:
+        inspect.signature(func).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _argument(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else shown(value)

@@ -1,0 +1,90 @@
+"""The traces of both runtimes, held against each other event by event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final
+
+from statek_sim import trace as events
+from statek_sim.conformance.normal import normal, normal_local
+from statek_sim.trace import Event, as_dict
+from statek_sim.values import JSON
+
+UNSEEN_FIELDS: Final = {
+    (
+        "LLMReplied",
+        "measured_prompt",
+    ): "what a tokenizer measures is this package's own; STATEK does not measure",
+    ("LLMReplied", "measured_completion"): "what a tokenizer measures is this package's own",
+}
+"""Facts of events that the real package cannot tell, with the reason. Every kind of event can be seen there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """The first event that differs: its position, and what each side has there (None: its trace has ended)."""
+
+    position: int
+    reference: dict[str, JSON] | None
+    installed: dict[str, JSON] | None
+
+
+def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting | None:
+    """Return where two traces part, None when they are the same."""
+    pairs = zip_longest(comparable(reference), comparable(installed))
+    for position, (ours, theirs) in enumerate(pairs):
+        if ours != theirs:
+            return Parting(position, ours, theirs)
+    return None
+
+
+def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
+    """Yield events as plain values: without what only one side can know, machine-dependent text made normal."""
+    requests = Requests()
+    for event in trace:
+        kind = type(event).__name__
+        told: dict[str, JSON] = json.loads(json.dumps(as_dict(event), default=dict))
+        if isinstance(event, events.LLMRequested):
+            told["bytes_sent"] = event.bytes_sent + requests.correction(event)
+        yield {
+            name: _normal(name, value) for name, value in told.items() if (kind, name) not in UNSEEN_FIELDS
+        }
+
+
+_SHOWN: Final = ("arguments", "context", "detail", "result")
+"""Fields that hold values as texts that no agent ever sees."""
+
+
+def _normal(name: str, value: JSON) -> JSON:
+    return normal_local(normal(value)) if name in _SHOWN else normal(value)
+
+
+class Requests:
+    """The messages that jobs have sent, put together from what was new in each request."""
+
+    def __init__(self) -> None:
+        self._messages: dict[str, list[JSON]] = {}
+
+    def correction(self, request: events.LLMRequested) -> int:
+        """Return by how many bytes a request would be longer with normal text."""
+        kept = self._messages.get(request.job, [])[: request.kept]
+        messages: list[JSON] = [*kept, *map(dict, request.new)]
+        self._messages[request.job] = messages
+        usual = normal(messages)
+        return 0 if usual == messages else len(json.dumps(usual)) - len(json.dumps(messages))
+
+
+def size_corrections(trace: Iterable[Event]) -> dict[str, int]:
+    """Return by how many bytes each job's answered requests would be longer with normal text."""
+    requests = Requests()
+    asked: dict[str, int] = {}
+    total: dict[str, int] = {}
+    for event in trace:
+        if isinstance(event, events.LLMRequested):
+            asked[event.job] = requests.correction(event)
+        elif isinstance(event, events.LLMReplied):
+            total[event.job] = total.get(event.job, 0) + asked.get(event.job, 0)
+    return total
