@@ -14,6 +14,7 @@
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
+    |   +-- ProviderUnreachable  no connection, or one that broke
     +-- ProviderBug              a provider raised something else, or returned something else
     +-- BadRequest               a request body that a provider would refuse
     +-- CassetteMiss             a request that the cassette has no recording of
@@ -103,6 +104,12 @@ class ProviderTimeout(ProviderFailure):
     """The provider did not answer within the client's time limit (60 virtual seconds in STATEK)."""
 
     known_as = "httpx.ReadTimeout"
+
+
+class ProviderUnreachable(ProviderFailure):
+    """There was no connection to the provider, or it broke before the answer was complete."""
+
+    known_as = "httpx.ConnectError"
 
 
 class ProviderBug(StatekSimError):

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any, assert_never
 
 from statek_sim import trace as events
+from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.facts import record_of
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.setup import (
@@ -23,9 +24,12 @@ from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
 from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
+from statek_sim.providers.access import access_from, client_options
 from statek_sim.providers.network import forbid_network
-from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.over_http import HttpLLM
+from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.wire.request import PLAIN
 from statek_sim.runtime import error_handlers, futures, subtasks, task, tools
 from statek_sim.runtime.agents import Agent, DialogAgent, RecurringReminder
 from statek_sim.runtime.builtin_tools import get_all, get_any
@@ -52,17 +56,34 @@ def run_scenario(
     seed: int | None = None,
     allow_network: bool = False,
     tokenizers: TokenizerRegistry | None = None,
+    exchanges: Exchanges | None = None,
 ) -> RunRecord:
     """Run one scenario under one profile, a known one by its name, and return what it left behind.
 
-    `preset` and `seed` replace the scenario's own; `tokenizers` are asked before the vendored ones. A failure of the
-    run itself (the script does not fit, a real connection was tried) is part of the record; bad input raises
-    `BadInput`.
+    `preset` and `seed` replace the scenario's own, `exchanges` its script; `tokenizers` are asked before the vendored
+    ones. A failure of the run itself (the script does not fit, a real connection was tried) is part of the record; bad
+    input raises `BadInput`.
     """
     run = _Run(
-        scenario, profile, preset=preset, seed=scenario.seed if seed is None else seed, tokenizers=tokenizers
+        scenario,
+        profile,
+        preset=preset,
+        seed=scenario.seed if seed is None else seed,
+        tokenizers=tokenizers,
+        exchanges=exchanges,
     )
     return run.finish(allow_network=allow_network)
+
+
+def _llm(
+    scenario: Scenario, tokenizers: TokenizerRegistry | None, exchanges: Exchanges | None
+) -> tuple[Provider, Callable[[], None]]:
+    """Return what answers the requests of a run, and what to ask when it is over."""
+    if exchanges is not None:
+        llm = HttpLLM(exchanges.transport, partial(access_from, exchanges.environment))
+        return llm, exchanges.check_finished
+    script = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
+    return script, script.check_finished
 
 
 def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
@@ -104,14 +125,15 @@ class _Run:
         preset: str | None,
         seed: int,
         tokenizers: TokenizerRegistry | None,
+        exchanges: Exchanges | None,
     ) -> None:
         self.scenario = scenario
         settings = settings_of(scenario, preset=preset)
         behaviour = profile_named(profile) if isinstance(profile, str) else profile
         self.seed = seed
-        self.llm = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
+        llm, self.check_finished = _llm(scenario, tokenizers, exchanges)
         self.runtime = Runtime(
-            self.llm,
+            llm,
             profile=behaviour,
             settings=settings,
             harness=harness_for(scenario.limits, settings, behaviour),
@@ -121,6 +143,7 @@ class _Run:
             max_concurrency=scenario.max_concurrency,
             budget=_budget(scenario),
             tokenizers=tokenizers,
+            client_options=PLAIN if exchanges is None else client_options(exchanges.environment),
         )
         self.world = world_for(scenario.world, self._world_changed)
         self.agents: dict[str, Agent] = {}
@@ -292,7 +315,7 @@ class _Run:
             try:
                 self._schedule()
                 outcome = self.runtime.run(self.scenario.until)
-                self.llm.check_finished()
+                self.check_finished()
             except BadInput:
                 raise
             except _Refused as refusal:

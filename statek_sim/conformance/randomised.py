@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.backends.installed.peer import Peer, profile_of_peer
+from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.installed.support import contained, unsupported
+from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import run_scenario
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.examples.search import BATCH, Written, example_batch, smallest
-from statek_sim.conformance.facts import reference_facts
 from statek_sim.conformance.matrix import compared
 from statek_sim.errors import StatekSimError
 from statek_sim.scenario.check import check, jobs_of
 from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
-from statek_sim.values import JSON
 
 MOST_SHOWN: Final = 3
 """Differences of one version that are made small: each takes some hundred runs."""
 
-RunReference = Callable[[Scenario, Profile], dict[str, JSON]]
-"""Returns the facts of a run on the reference runtime."""
+Reference = RunRecord | str
+"""What the reference runtime did with an example, or why that cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +71,10 @@ def run_random(pythons: Sequence[str], count: int, number: int) -> tuple[RandomR
         profiles = [profile_of_peer(peer) for peer in peers]
         examples = tuple(random_examples(count, number))
         # First, and one at a time: a run of the reference runtime has its process to itself.
-        facts = {profile: [_facts(example, profile) for example in examples] for profile in set(profiles)}
+        ours = {profile: [_on_reference(one, profile) for one in examples] for profile in set(profiles)}
         with ThreadPoolExecutor(max_workers=max(1, len(peers))) as pool:
             running = [
-                pool.submit(_differing, peer, profile, examples, facts[profile])
+                pool.submit(_differing, peer, profile, examples, ours[profile])
                 for peer, profile in zip(peers, profiles, strict=True)
             ]
             found = [future.result() for future in running]
@@ -108,30 +108,28 @@ def scenario_of(written: Written, name: str) -> Scenario:
     return Scenario.placed(text, jobs_of(text), suite="random", path=Path("-"), line=0, file_digest="")
 
 
-def reference(scenario: Scenario, profile: Profile) -> dict[str, JSON]:
-    """Return the facts of a run; one that cannot be compared has an `error` that the real package has not."""
+def reference(scenario: Scenario, profile: Profile) -> Reference:
+    """Return the run of an example, or why it cannot be compared: that is a difference too."""
     refusal = unsupported(scenario)
     if refusal is not None:
-        return {"error": refusal}
+        return refusal
     try:
         record = run_scenario(scenario, profile)
     except StatekSimError as error:
-        return {"error": f"{type(error).__name__}: {error}"}
-    kept = contained(record)
-    return reference_facts(record) if kept is None else {"error": kept}
+        return f"{type(error).__name__}: {error}"
+    return contained(record) or record
 
 
-def _facts(example: Example, profile: Profile) -> dict[str, JSON]:
+def _on_reference(example: Example, profile: Profile) -> Reference:
     return reference(scenario_of(example.written, example.name), profile)
 
 
 def _differing(
-    peer: Peer, profile: Profile, examples: Sequence[Example], facts: Sequence[dict[str, JSON]]
+    peer: Peer, profile: Profile, examples: Sequence[Example], references: Sequence[Reference]
 ) -> list[RandomDifference]:
     found = []
-    for example, ours in zip(examples, facts, strict=True):
-        theirs = peer.run(scenario_of(example.written, example.name), profile)
-        different = compared(ours, theirs)
+    for example, ours in zip(examples, references, strict=True):
+        different = _compared(peer, profile, scenario_of(example.written, example.name), ours)
         if different:
             found.append(RandomDifference(example=example, differences=different))
     return found
@@ -148,11 +146,16 @@ def _made_small(
             yield one
             continue
         kinds.add(kind)
-        yield made_small(one, number, lambda scenario: _compared(peer, profile, scenario))
+        yield made_small(one, number, lambda scenario: _differences(peer, profile, scenario))
 
 
-def _compared(peer: Peer, profile: Profile, scenario: Scenario) -> tuple[Difference, ...]:
-    return compared(reference(scenario, profile), peer.run(scenario, profile))
+def _differences(peer: Peer, profile: Profile, scenario: Scenario) -> tuple[Difference, ...]:
+    return _compared(peer, profile, scenario, reference(scenario, profile))
+
+
+def _compared(peer: Peer, profile: Profile, scenario: Scenario, ours: Reference) -> tuple[Difference, ...]:
+    theirs = installed_record(scenario, profile, peer.run(scenario, profile), seed=scenario.seed)
+    return (Difference("error", ours, None),) if isinstance(ours, str) else compared(ours, theirs)
 
 
 def made_small(

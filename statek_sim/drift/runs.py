@@ -8,10 +8,9 @@ from typing import Final
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.reference import run_scenario
 from statek_sim.conformance.compare import Difference, differences
-from statek_sim.conformance.facts import reference_facts
+from statek_sim.conformance.facts import facts_of
 from statek_sim.scenario.schema import Limits, Scenario
 from statek_sim.semantics import Profile as Rules
-from statek_sim.values import JSON
 
 SIZES: Final = frozenset({"bytes_sent", "bytes_received", "approx_tokens", "reported_tokens"})
 """Facts of a job that say how much went over the wire; nearly every change of a tool's text changes them."""
@@ -41,21 +40,11 @@ class Runs:
         return run_scenario(bare, rules, preset=self._preset)
 
 
-def told(record: RunRecord) -> dict[str, JSON]:
-    """Return all facts of a run; stop reasons, which the real package does not tell, are among them."""
-    facts = reference_facts(record)
-    jobs = facts.get("jobs")
-    if isinstance(jobs, dict):
-        facts["jobs"] = {
-            name: {"stop": record.jobs[name].stop, **job} if isinstance(job, dict) else job
-            for name, job in jobs.items()
-        }
-    return facts
-
-
 def behaviour(before: RunRecord, after: RunRecord) -> tuple[Difference, ...]:
     """Return in what two runs differ, but for how much they sent and received."""
-    return tuple(one for one in differences(told(before), told(after)) if _last(one.field) not in SIZES)
+    return tuple(
+        one for one in differences(facts_of(before), facts_of(after)) if _last(one.field) not in SIZES
+    )
 
 
 def bytes_sent(record: RunRecord) -> int:

@@ -195,7 +195,9 @@ def _is_duration(latency: object) -> bool:
 def _snapshot(request: ChatRequest) -> str:
     """Return all that a request says as text, so that a change anywhere in it shows."""
     values = {name: getattr(request, name) for name in request.__slots__}
-    return json.dumps(values, default=list)
+    return json.dumps(
+        values, default=lambda value: list(value) if isinstance(value, Sequence) else repr(value)
+    )
 
 
 class _Slept(BaseException):

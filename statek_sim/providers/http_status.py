@@ -11,6 +11,14 @@ from statek_sim.providers.wire.formats import DEFAULT_URL
 # Written out because the standard library renames phrases between Python versions.
 PHRASES: Final[Mapping[int, str]] = MappingProxyType(
     {
+        300: "Multiple Choices",
+        301: "Moved Permanently",
+        302: "Found",
+        303: "See Other",
+        304: "Not Modified",
+        305: "Use Proxy",
+        307: "Temporary Redirect",
+        308: "Permanent Redirect",
         400: "Bad Request",
         401: "Unauthorized",
         402: "Payment Required",
@@ -53,13 +61,20 @@ PHRASES: Final[Mapping[int, str]] = MappingProxyType(
         511: "Network Authentication Required",
     }
 )
-"""Reason phrases of the client and server errors that have one."""
+"""Reason phrases of the redirects and of the client and server errors that have one."""
+
+_KINDS: Final = {1: "Informational response", 3: "Redirect response", 4: "Client error", 5: "Server error"}
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
-def http_error_text(status: int, url: str = DEFAULT_URL) -> str:
-    """Return httpx 0.28's error text for a status from 400 to 599: in STATEK it becomes the job's error."""
-    kind = "Client error" if status < 500 else "Server error"
+def http_error_text(status: int, url: str = DEFAULT_URL, *, location: str | None = None) -> str:
+    """Return httpx 0.28's error text for a status outside 200 to 299: in STATEK it becomes the job's error.
+
+    `location` is where a redirect points; STATEK's client does not follow it.
+    """
+    kind = _KINDS.get(status // 100, "Invalid status code")
+    redirect = f"Redirect location: '{location}'\n" if location is not None and status in _REDIRECTS else ""
     return (
-        f"{kind} '{status} {PHRASES.get(status, '')}' for url '{url}'\n"
+        f"{kind} '{status} {PHRASES.get(status, '')}' for url '{url}'\n{redirect}"
         f"For more information check: https://developer.mozilla.org/en-US/docs/Web/HTTP/Status/{status}"
     )

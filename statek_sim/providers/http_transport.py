@@ -35,7 +35,7 @@ class HttpResponse:
 
 
 class HttpTransport(Protocol):
-    """Carries requests. Raises `ProviderTimeout` when no answer comes in time, and answers any status."""
+    """Carries requests and answers any status. `ProviderTimeout` and `ProviderUnreachable` when there is none."""
 
     def send(self, request: HttpRequest) -> HttpResponse:
         """Send one request and return the whole answer."""

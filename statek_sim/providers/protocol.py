@@ -9,6 +9,7 @@ from typing import Final, Literal, Protocol
 
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.values import JSON, Message, ToolSpec
 
 ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
@@ -22,7 +23,8 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 class ChatRequest:
     """One LLM call of one job, as its provider sees it.
 
-    `chat_style` is not sent; it tells a fake in which form the job executes code.
+    `chat_style` is not sent; it tells a fake in which form the job executes code. Neither is `provider`, STATEK's
+    name of whom the job asks.
     `turn` counts the LLM calls of the job from 1; a retry keeps the turn and raises `attempt`.
     `bytes_sent` is the size STATEK meters (`metering.wire`), `at` is virtual seconds.
     `messages` is a snapshot: later turns never change it. They are in OpenAI's shape whatever `wire`, the format
@@ -41,8 +43,10 @@ class ChatRequest:
     temperature: float | None
     bytes_sent: int
     chat_style: ChatStyleName | None = None
+    provider: str = ""
     wire: FormatName = "openai"
     headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    options: ClientOptions = PLAIN
 
     @property
     def last_message(self) -> str:
@@ -63,7 +67,7 @@ class ChatRequest:
 
     def body(self) -> dict[str, JSON]:
         """Return the whole JSON request body, keys in STATEK's order (behaviour 12)."""
-        return FORMATS[self.wire].request_body(self)
+        return FORMATS[self.wire].request_body(self, self.options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from statek_sim.errors import (
     ProviderFailure,
     ProviderHTTPError,
     ProviderTimeout,
+    ProviderUnreachable,
     StatekSimError,
 )
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
@@ -24,10 +25,10 @@ MAX_ATTEMPTS: Final = len(RETRY_DELAYS) + 1
 
 
 def is_temporary(failure: ProviderFailure) -> bool:
-    """Tell whether STATEK tries again after `failure`: a timeout, or HTTP 408, 429 and 500 to 599."""
+    """Tell whether STATEK tries again after `failure`: no connection, a timeout, or HTTP 408, 429 and 500 to 599."""
     if isinstance(failure, ProviderHTTPError):
         return failure.status in (408, 429) or 500 <= failure.status <= 599
-    return isinstance(failure, ProviderTimeout)
+    return isinstance(failure, ProviderTimeout | ProviderUnreachable)
 
 
 def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
@@ -56,7 +57,7 @@ def ask(provider: Provider, request: ChatRequest) -> RawReply:
     except Exception as error:
         raise ProviderBug(
             f"{type(provider).__name__} raised {type(error).__name__}: {error}; a provider that fails raises "
-            "ProviderHTTPError or ProviderTimeout"
+            "ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
         ) from error
     if not isinstance(reply, RawReply):
         raise ProviderBug(f"{type(provider).__name__}.complete returned {reply!r}, expected a RawReply")

@@ -16,7 +16,7 @@ from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import ask, retry_delay
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import ParsedReply, ReportedUsage
-from statek_sim.providers.wire.request import WireRequest
+from statek_sim.providers.wire.request import ClientOptions, WireRequest
 from statek_sim.runtime.calls import CallSpec, CodeBlock
 from statek_sim.runtime.chat_log import LLM_LogItem, Reasoning
 from statek_sim.runtime.chat_style import ChatStyle
@@ -59,7 +59,7 @@ def _send(
     """Ask the provider, again after temporary failures; failed attempts cost time but no usage."""
     job.llm_calls += 1
     turn, kept = job.llm_calls, job.history.take_kept()
-    messages, size = _as_sent(job.history.current, envelope)
+    messages, size = _as_sent(job.history.current, envelope, services.client_options)
     if envelope.wire != "openai":
         kept = _in_common(job.sent, messages)
     job.sent = messages
@@ -78,7 +78,9 @@ def _send(
             temperature=envelope.temperature,
             bytes_sent=size,
             chat_style=None if job.chat_style is None else job.chat_style.value,
+            provider=envelope.provider,
             wire=envelope.wire,
+            options=services.client_options,
         )
         services.trace.add(
             events.LLMRequested(
@@ -99,7 +101,9 @@ def _send(
         attempt, kept = attempt + 1, len(messages)
 
 
-def _as_sent(conversation: MeteredConversation, envelope: Envelope) -> tuple[Sequence[Message], int]:
+def _as_sent(
+    conversation: MeteredConversation, envelope: Envelope, options: ClientOptions
+) -> tuple[Sequence[Message], int]:
     """Return the messages as the provider gets to see them, and the bytes that STATEK counts for the request.
 
     In other formats than OpenAI's messages have no size of their own (tool results are merged, notices dropped), so
@@ -115,7 +119,8 @@ def _as_sent(conversation: MeteredConversation, envelope: Envelope) -> tuple[Seq
             messages=messages[:],
             tools=envelope.tools,
             temperature=envelope.temperature,
-        )
+        ),
+        options,
     )
     url = wire.request_url(FAKE_URLS[envelope.wire], envelope.model)
     return wire.read_request(body, url).messages, len(json.dumps(body))

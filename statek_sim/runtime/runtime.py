@@ -22,6 +22,7 @@ from statek_sim.ids import IdSource
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.metering.usage import UsageTotals
 from statek_sim.providers.protocol import Provider
+from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents import Agent, DialogAgent
 from statek_sim.runtime.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.containment import WorkerKilled
@@ -71,6 +72,7 @@ class Runtime:
     `profile` is a name or a `Profile`; `harness` overrides the limits of `settings`; `llm` answers every
     request. All randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that
     the application gave to STATEK's `add_provider`: they speak OpenAI's format.
+    `client_options` is what STATEK's settings say about requests beside the conversation.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Runtime:
         budget: ExecutionBudget | None = None,
         tokenizers: TokenizerRegistry | None = None,
         custom_providers: Collection[str] = (),
+        client_options: ClientOptions = PLAIN,
     ) -> None:
         if not callable(getattr(llm, "complete", None)):
             raise BadInput(f"llm={llm!r} has no method 'complete'; wrap a plain callable in FunctionLLM")
@@ -114,6 +117,7 @@ class Runtime:
             tokenizers=tokenizers,
             default_provider=self.settings.default_llm_api_provider,
             custom_providers=custom_providers,
+            client_options=client_options,
         )
         self._max_steps = max_steps
         self._scheduler = Scheduler(

@@ -16,6 +16,7 @@ from statek_sim.metering.wire import envelope_size
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import format_of
+from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents import Agent
 from statek_sim.runtime.builtin_tools import system_tools
 from statek_sim.runtime.futures import FutureError
@@ -68,8 +69,10 @@ class Services:
         tokenizers: TokenizerRegistry | None = None,
         default_provider: str = "OPENROUTER",
         custom_providers: Collection[str] = (),
+        client_options: ClientOptions = PLAIN,
     ) -> None:
         self.provider = provider
+        self.client_options = client_options
         self._default_provider = default_provider
         self._custom_providers = frozenset(name.upper() for name in custom_providers)
         self.harness = harness

@@ -12,8 +12,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 OURS: Final = ("pytest_statek", "statek_sim")
-FOREIGN: Final = {"dbzero", "httpx", "statek"}
-"""The package under imitation and what it brings along: whoever chooses the `installed` backend has it."""
+FOREIGN: Final = {"dbzero", "statek"}
+"""The package under imitation and its store: whoever chooses the `installed` backend has it."""
 
 
 def imported() -> set[str]:

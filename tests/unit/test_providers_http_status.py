@@ -26,5 +26,13 @@ def test_the_text_names_the_status_as_httpx_does(status: int, first_line: str) -
     )
 
 
+def test_a_redirect_is_not_followed_and_told_with_where_it_points() -> None:
+    assert http_error_text(302, "http://old/v1", location="http://new/v1") == (
+        "Redirect response '302 Found' for url 'http://old/v1'\nRedirect location: 'http://new/v1'\n"
+        "For more information check: https://developer.mozilla.org/en-US/docs/Web/HTTP/Status/302"
+    )
+    assert "location" not in http_error_text(304, "http://old/v1", location="http://new/v1")
+
+
 def test_the_text_names_the_url_it_is_given() -> None:
     assert "for url 'http://localhost:8080/v1'" in http_error_text(503, "http://localhost:8080/v1")

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import signal
 import subprocess
 import tempfile
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
+from statek_sim.backends.exchanges import Exchanges
+from statek_sim.backends.installed.answers import ANYWHERE, Answers, Exchanged, Scripted
 from statek_sim.backends.installed.wire import Line, Message
 from statek_sim.backends.reference import measured
 from statek_sim.backends.releases import profile_of, releases
 from statek_sim.backends.setup import harness_for, script_of, settings_of
-from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout, StatekSimError
+from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.metering.tokenizers import TokenizerRegistry
-from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.providers.wire.formats import FAKE_URLS, PROVIDERS, format_of, format_of_url
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.semantics import profile_named
 from statek_sim.trace import Event, event_of
 
 DEADLINE: Final = 60.0
 """Real seconds that one scenario may take over there before its process is killed."""
+
+EXCHANGES_DEADLINE: Final = 3600.0
+"""The same for one whose requests go elsewhere: a real model takes its time."""
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _START: Final = (
@@ -134,20 +136,29 @@ class Peer:
         preset: str | None = None,
         seed: int | None = None,
         tokenizers: TokenizerRegistry | None = None,
+        exchanges: Exchanges | None = None,
     ) -> Ran | Lost:
         """Run one scenario with the limits and settings it has under `profile`.
 
-        `preset` and `seed` replace the scenario's own. A scenario that does not come back is tried once more: only
-        what happens again is STATEK's doing, and not that of a machine with too much to do.
+        `preset` and `seed` replace the scenario's own, `exchanges` its script. A scripted scenario that does not come
+        back is tried once more: only what happens again is STATEK's doing, and not that of a machine with too much to
+        do.
         """
-        order = _order(scenario, profile, preset, seed)
-        outcome = self._try(scenario, order, tokenizers)
-        return outcome if isinstance(outcome, Ran) else self._try(scenario, order, tokenizers)
+        if exchanges is not None:
+            answers = Exchanged(exchanges)
+            order = _order(scenario, profile, preset, seed, answers.environment)
+            return self._try(order, answers, _Deadline(EXCHANGES_DEADLINE))
 
-    def _try(self, scenario: Scenario, order: Message, tokenizers: TokenizerRegistry | None) -> Ran | Lost:
-        llm = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
+        def once() -> Ran | Lost:
+            llm = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
+            return self._try(order, Scripted(llm), _Deadline(self._deadline))
+
+        order = _order(scenario, profile, preset, seed, ANYWHERE)
+        outcome = once()
+        return outcome if isinstance(outcome, Ran) else once()
+
+    def _try(self, order: Message, answers: Answers, deadline: _Deadline) -> Ran | Lost:
         self._line.send(order)
-        deadline = _Deadline(self._deadline)
         outcome: Ran | Lost | None = None
         seen: list[Event] = []
         while (message := self._line.receive()) is not None:
@@ -156,15 +167,15 @@ class Peer:
             if "pid" in message:
                 deadline.watch(cast("int", message["pid"]))
             elif "request" in message:
-                self._line.send(_answer(llm, message))
+                self._line.send(answers.answer(message))
             elif "facts" in message:
-                outcome = Ran(_finished(cast("Message", message["facts"]), llm), tuple(seen))
+                outcome = Ran(_finished(cast("Message", message["facts"]), answers), tuple(seen))
             elif "broken" in message:
                 outcome = Lost(f"broken: {message['broken']}", tuple(seen))
             elif "ended" in message:
                 deadline.lift()
                 if deadline.passed:
-                    return Lost(f"hangs: killed after {self._deadline:g} s", tuple(seen))
+                    return Lost(f"hangs: killed after {deadline.seconds:g} s", tuple(seen))
                 died = f"its process died with {_exit(cast('int', message['ended']))}"
                 return outcome or Lost(died, tuple(seen))
         raise BadInput(f"{self.interpreter}: the interpreter with statek {self.version} died")
@@ -185,13 +196,13 @@ class _Deadline:
     """Kills a process that takes too long."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self._timer: threading.Timer | None = None
         self.passed = False
 
     def watch(self, pid: int) -> None:
         """Begin to count for this process."""
-        self._timer = threading.Timer(self._seconds, self._kill, (pid,))
+        self._timer = threading.Timer(self.seconds, self._kill, (pid,))
         self._timer.daemon = True
         self._timer.start()
 
@@ -208,7 +219,9 @@ class _Deadline:
             self._timer.cancel()
 
 
-def _order(scenario: Scenario, profile: str, preset: str | None, seed: int | None) -> Message:
+def _order(
+    scenario: Scenario, profile: str, preset: str | None, seed: int | None, environment: Mapping[str, str]
+) -> Message:
     settings = settings_of(scenario, preset=preset)
     behaviour = profile_named(profile)
     harness = harness_for(scenario.limits, settings, behaviour)
@@ -222,7 +235,7 @@ def _order(scenario: Scenario, profile: str, preset: str | None, seed: int | Non
             "jobs": jobs,
             "seed": scenario.seed if seed is None else seed,
         },
-        "environment": _access(),
+        "environment": dict(environment),
         "dormant": behaviour.waiting_job_is_dormant,
         "settings": settings.model_dump(mode="json", exclude_unset=True),
         "limits": {
@@ -238,53 +251,11 @@ def _order(scenario: Scenario, profile: str, preset: str | None, seed: int | Non
     }
 
 
-def _access() -> Message:
-    """Return the environment in which every provider has an address and a key: STATEK asks for both."""
-    return {
-        variable: value
-        for provider in PROVIDERS
-        for variable, value in (
-            (f"{provider}_API_URL", FAKE_URLS[format_of(provider).NAME]),
-            (f"{provider}_API_KEY", "none"),
-        )
-    }
-
-
-def _answer(llm: ScriptedLLM, message: Message) -> Message:
-    """Answer one request as the script says; a script that does not fit ends the run."""
-    asked: Any = message["request"]
-    body, wire = json.loads(asked["body"]), format_of_url(asked["url"])
-    read = wire.read_request(body, asked["url"])
-    request = ChatRequest(
-        job_id=str(message["job"]),
-        role=str(message["role"]),
-        turn=cast("int", message["turn"]),
-        attempt=cast("int", message["attempt"]),
-        at=cast("float", message["at"]),
-        model=read.model,
-        messages=read.messages,
-        tools=read.tools,
-        temperature=read.temperature,
-        bytes_sent=cast("int", message["bytes_sent"]),
-        chat_style=cast("Any", message["style"]),  # STATEK's names are ours
-        wire=wire.NAME,
-    )
-    try:
-        reply = llm.complete(request)
-    except ProviderHTTPError as failure:
-        return {"status": failure.status, "body": "", "latency": failure.latency}
-    except ProviderTimeout as failure:
-        return {"timeout": True, "latency": failure.latency}
-    except StatekSimError as failure:
-        return {"abort": {"type": type(failure).__name__, "message": str(failure)}}
-    return {"status": 200, "body": base64.b64encode(reply.body).decode(), "latency": reply.latency}
-
-
-def _finished(facts: Message, llm: ScriptedLLM) -> Message:
-    """Replies that nobody asked for are an error of the run, as on the reference runtime."""
+def _finished(facts: Message, answers: Answers) -> Message:
+    """What a run left undone is an error of the run."""
     if facts["error"] is None:
         try:
-            llm.check_finished()
+            answers.check_finished()
         except StatekSimError as failure:
             facts["error"] = {"type": type(failure).__name__, "message": str(failure)}
     return facts

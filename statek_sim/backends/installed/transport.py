@@ -112,8 +112,13 @@ class Transport:
             await self._time.sleep(min(latency, CLIENT_TIMEOUT))
         if latency > CLIENT_TIMEOUT or "timeout" in answer:
             raise httpx.ReadTimeout("", request=request)
+        if "unreachable" in answer:
+            raise httpx.ConnectError(str(answer["unreachable"]), request=request)
         status: Any = answer["status"]
-        return httpx.Response(status, content=base64.b64decode(str(answer["body"])), request=request)
+        headers: Any = answer["headers"]
+        return httpx.Response(
+            status, headers=headers, content=base64.b64decode(str(answer["body"])), request=request
+        )
 
 
 def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, int | None]:

@@ -1,0 +1,145 @@
+"""Answering the HTTP requests that STATEK sends in the other interpreter: by a script, or by HTTP exchanges."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, cast
+
+from statek_sim.backends.exchanges import Exchanges
+from statek_sim.backends.installed.wire import Message
+from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, StatekSimError
+from statek_sim.providers.http_transport import HttpRequest, HttpTransport
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.wire.formats import FAKE_URLS, PROVIDERS, format_of, format_of_url
+
+
+class Answers(Protocol):
+    """Where the requests of one run go."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """STATEK's variables of the providers."""
+
+    def answer(self, message: Message) -> Message:
+        """Answer one request: a status and a body, or a timeout, a broken connection, the end of the run."""
+
+    def check_finished(self) -> None:
+        """Raise a `StatekSimError` when the run left something undone."""
+
+
+class Scripted:
+    """Answers as a script says. A script that does not fit ends the run."""
+
+    def __init__(self, llm: ScriptedLLM) -> None:
+        self._llm = llm
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Every provider has an address and a key: STATEK asks for both."""
+        return ANYWHERE
+
+    def answer(self, message: Message) -> Message:
+        """Answer one request with the reply that the script has for it."""
+        return _told(lambda: _reply(self._llm, message))
+
+    def check_finished(self) -> None:
+        """Replies that nobody asked for are an error of the run, as on the reference runtime."""
+        self._llm.check_finished()
+
+
+class Exchanged:
+    """Hands each request over as STATEK sent it. One that has no answer ends the run."""
+
+    def __init__(self, exchanges: Exchanges) -> None:
+        self._exchanges = exchanges
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The addresses and keys that belong to the exchanges; all other providers are nowhere."""
+        return {**ANYWHERE, **self._exchanges.environment}
+
+    def answer(self, message: Message) -> Message:
+        """Answer one request with what came back for it."""
+        asked = http_request_of(message)
+        return _told(lambda: _sent(self._exchanges.transport, asked))
+
+    def check_finished(self) -> None:
+        """Ask the exchanges."""
+        self._exchanges.check_finished()
+
+
+ANYWHERE: Final[Mapping[str, str]] = {
+    variable: value
+    for provider in PROVIDERS
+    for variable, value in (
+        (f"{provider}_API_URL", FAKE_URLS[format_of(provider).NAME]),
+        (f"{provider}_API_KEY", "none"),
+    )
+}
+"""Addresses that do not exist, for every provider that STATEK knows."""
+
+
+_PASSED_ON: Final = ("content-type", "location")
+"""Headers that STATEK's client may look at; others tell of an encoding that the body no longer has."""
+
+
+def http_request_of(message: Message) -> HttpRequest:
+    """Return the HTTP request that a message from the other interpreter tells of."""
+    asked = cast("dict[str, Any]", message["request"])  # `Transport` writes it
+    return HttpRequest(
+        method=asked["method"], url=asked["url"], headers=asked["headers"], body=asked["body"].encode()
+    )
+
+
+def _told(answer: Callable[[], Message]) -> Message:
+    """Return an answer as a message, whatever came of it."""
+    try:
+        return answer()
+    except ProviderHTTPError as failure:
+        return {"status": failure.status, "headers": {}, "body": "", "latency": failure.latency}
+    except ProviderTimeout as failure:
+        return {"timeout": True, "latency": failure.latency}
+    except ProviderUnreachable as failure:
+        return {"unreachable": str(failure), "latency": failure.latency}
+    except StatekSimError as failure:
+        return {"abort": {"type": type(failure).__name__, "message": str(failure)}}
+
+
+def _reply(llm: Provider, message: Message) -> Message:
+    reply: RawReply = llm.complete(_chat_request(message))
+    body = base64.b64encode(reply.body).decode()
+    return {"status": 200, "headers": {}, "body": body, "latency": reply.latency}
+
+
+def _sent(transport: HttpTransport, asked: HttpRequest) -> Message:
+    response = transport.send(asked)
+    return {
+        "status": response.status,
+        "headers": {key: value for key, value in response.headers.items() if key.lower() in _PASSED_ON},
+        "body": base64.b64encode(response.body).decode(),
+        "latency": response.latency,
+    }
+
+
+def _chat_request(message: Message) -> ChatRequest:
+    asked = http_request_of(message)
+    wire = format_of_url(asked.url)
+    read = wire.read_request(json.loads(asked.body), asked.url)
+    return ChatRequest(
+        job_id=str(message["job"]),
+        role=str(message["role"]),
+        turn=cast("int", message["turn"]),
+        attempt=cast("int", message["attempt"]),
+        at=cast("float", message["at"]),
+        model=read.model,
+        messages=read.messages,
+        tools=read.tools,
+        temperature=read.temperature,
+        bytes_sent=cast("int", message["bytes_sent"]),
+        chat_style=cast("Any", message["style"]),  # STATEK's names are ours
+        wire=wire.NAME,
+        headers={name.lower(): value for name, value in asked.headers.items()},
+    )

@@ -1,0 +1,45 @@
+"""Real HTTP: the only file that sends requests to providers.
+
+It stands on httpx, as STATEK does, so what hooks into httpx (vcrpy, for one) sees the same traffic from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import httpx
+
+from statek_sim.errors import ProviderTimeout, ProviderUnreachable
+from statek_sim.providers.http_transport import HttpRequest, HttpResponse
+from statek_sim.providers.retry import CLIENT_TIMEOUT
+
+Permit = Callable[[], AbstractContextManager[object]]
+
+
+class LiveTransport:
+    """Sends requests for real.
+
+    Inside `forbid_network` they are refused all the same, unless `permit` is `network.permit_network`: only what
+    records passes that. No virtual time passes while an answer comes, so that a run that records has the trace that
+    its recording will have.
+    """
+
+    def __init__(self, *, permit: Permit = nullcontext, timeout: float = CLIENT_TIMEOUT) -> None:
+        self._permit = permit
+        self._timeout = timeout
+
+    def send(self, request: HttpRequest) -> HttpResponse:
+        """Send one request. A `ProviderTimeout` has no text, like that of STATEK's asynchronous client."""
+        try:
+            with self._permit(), httpx.Client(timeout=self._timeout) as client:
+                response = client.request(
+                    request.method, request.url, headers=dict(request.headers), content=request.body
+                )
+        except httpx.TimeoutException as failure:
+            raise ProviderTimeout("") from failure
+        except httpx.TransportError as failure:
+            raise ProviderUnreachable(str(failure)) from failure
+        return HttpResponse(
+            status=response.status_code, headers=dict(response.headers), body=response.content
+        )
