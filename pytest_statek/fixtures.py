@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from statek_sim.app import StatekApp
     from statek_sim.clock import VirtualClock
     from statek_sim.runtime.runtime import Runtime
     from statek_sim.testing import Lab, ScriptableLLM
@@ -53,3 +54,18 @@ def statek_clock(_statek_lab: Lab) -> VirtualClock:
 def statek_queue(_statek_lab: Lab) -> WorkQueue:
     """A durable work queue of the items that the marker names; `add` more in the test. Changes are traced."""
     return _statek_lab.queue
+
+
+@pytest.fixture
+def statek_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
+    """Your STATEK application on the backend of `--statek-backend`: script its model, run its jobs, look at them.
+
+    Its agents, tools and stored classes stay as they are. The marker sets it up as it does `statek_runtime`; without a
+    profile it follows 1.4.
+    """
+    request.config.pluginmanager.import_plugin("pytest_statek.lab")
+    # As above.
+    from pytest_statek.application import open_app  # noqa: PLC0415
+
+    with open_app(request) as app:
+        yield app

@@ -38,13 +38,13 @@ def installed_statek() -> InstalledStatek:
     try:
         found = version("statek")
     except PackageNotFoundError:
-        raise BadInput(f"--statek-backend=installed: {_missing('statek')}") from None
+        raise BadInput(_missing("statek")) from None
     if find_spec("dbzero") is None:
-        raise BadInput(f"--statek-backend=installed: {_missing('dbzero')}")
+        raise BadInput(_missing("dbzero"))
     profile = profile_of(found)
     if profile is None:
         raise BadInput(
-            f"--statek-backend=installed: statek {found} has no behaviour profile; expected 1.2.x or 1.4.x, "
+            f"statek {found} has no behaviour profile; expected 1.2.x or 1.4.x, "
             f"installed with: {sys.executable} -m pip install 'statek[dbzero]==1.4.2'"
         )
     return InstalledStatek(found, profile)

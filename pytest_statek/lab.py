@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import pytest
 
-from pytest_statek.marker import wishes_of
+from pytest_statek.marker import Wishes, wishes_of
 from pytest_statek.options import REQUESTED
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput, UnusedReplies
 from statek_sim.providers.network import NetworkGuard, forbid_network
 from statek_sim.suite.transcript import formatted, transcript
-from statek_sim.testing import Lab
+from statek_sim.testing import Lab, ScriptableLLM
 from statek_sim.trace import Event
 from statek_sim.wall_clock import frozen_wall_clock
+
+T = TypeVar("T")
 
 SECTION: Final = "STATEK conversation"
 """The title under which the report of a failed test shows what its agents said and did."""
@@ -25,7 +28,19 @@ FIRST: Final = 10
 LAST: Final = 40
 """Lines of a long conversation that are shown; a failure is explained at its end, by what was set up at its start."""
 
-_OPEN: Final = pytest.StashKey[tuple[Lab, NetworkGuard | None]]()
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a test has open: its LLM, the events so far (None: its backend keeps none), and what closes the network."""
+
+    llm: ScriptableLLM
+    events: Callable[[], Iterable[Event]]
+    guard: NetworkGuard | None
+
+
+OPENED: Final = pytest.StashKey[Opened]()
+"""Where an item's stash keeps it."""
+
 _SHOWN: Final = pytest.StashKey[bool]()
 
 
@@ -33,29 +48,39 @@ _SHOWN: Final = pytest.StashKey[bool]()
 def open_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     """Set up the lab that the test's marker describes; inside, the network is closed and time is virtual."""
     item: pytest.Item = request.node
+    wishes = marked(request)
     registry = tokenizers(request.config)
-    problem = None
-    try:
-        wishes = wishes_of(item, request.config.stash[REQUESTED])
-        lab = Lab(wishes.lab, tokenizers=registry)
-    except BadInput as error:
-        problem = str(error)
-    if problem is not None:
-        # Not where it was caught: pytest would print the error a second time, as the context of this one.
-        pytest.fail(f"{item.nodeid}: @pytest.mark.statek: {problem}", pytrace=False)
+    lab = or_fail(item, lambda: Lab(wishes.lab, tokenizers=registry))
     with ExitStack() as stack:
         guard = None if wishes.allow_network else stack.enter_context(forbid_network())
         stack.enter_context(frozen_wall_clock(lab.clock, active=wishes.virtual_wall_clock))
-        item.stash[_OPEN] = lab, guard
+        item.stash[OPENED] = Opened(lab.llm, lambda: lab.runtime.trace.events, guard)
         yield lab
+
+
+def marked(request: pytest.FixtureRequest) -> Wishes:
+    """Return what the test's marker and the options say, or fail the test."""
+    item: pytest.Item = request.node
+    profile = "1.4" if "statek_app" in request.fixturenames else "docs"
+    return or_fail(item, lambda: wishes_of(item, request.config.stash[REQUESTED], profile=profile))
+
+
+def or_fail(item: pytest.Item, make: Callable[[], T]) -> T:
+    """Return what `make` returns; its `BadInput` fails the test as text."""
+    try:
+        return make()
+    except BadInput as error:
+        problem = str(error)
+    # Not where it was caught: pytest would print the error a second time, as the context of this one.
+    pytest.fail(f"{item.nodeid}: @pytest.mark.statek: {problem}", pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Fail a test that passed although its script was not used up or something tried the real network."""
     yield
-    if _OPEN in item.stash:
-        _check(*item.stash[_OPEN])
+    if OPENED in item.stash:
+        _check(item.stash[OPENED])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -64,9 +89,9 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show the conversation of a test that failed, once: what it was when the first of its phases failed."""
     report = yield
-    if report.failed and _OPEN in item.stash and _SHOWN not in item.stash:
+    if report.failed and OPENED in item.stash and _SHOWN not in item.stash:
         item.stash[_SHOWN] = True
-        lines = conversation(item.stash[_OPEN][0].runtime.trace.events)
+        lines = conversation(item.stash[OPENED].events())
         if lines:
             report.sections.append((SECTION, "\n".join(lines)))
     return report
@@ -82,8 +107,8 @@ def conversation(trace: Iterable[Event]) -> list[str]:
     return [*lines[:FIRST], f"  ... {left_out} more lines ...", *lines[-LAST:]]
 
 
-def _check(lab: Lab, guard: NetworkGuard | None) -> None:
-    problem = _connection(guard) or _left_over(lab)
+def _check(opened: Opened) -> None:
+    problem = _connection(opened.guard) or _left_over(opened.llm)
     if problem is not None:
         pytest.fail(problem, pytrace=False)
 
@@ -100,10 +125,10 @@ def _connection(guard: NetworkGuard | None) -> str | None:
     )
 
 
-def _left_over(lab: Lab) -> str | None:
+def _left_over(llm: ScriptableLLM) -> str | None:
     """Say which replies nobody asked for, if any are left."""
     try:
-        lab.llm.check_finished()
+        llm.check_finished()
     except UnusedReplies as error:
         return str(error)
     return None

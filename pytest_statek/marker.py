@@ -30,15 +30,16 @@ class Wishes:
     allow_network: bool
 
 
-def wishes_of(node: pytest.Item, asked: Requested) -> Wishes:
+def wishes_of(node: pytest.Item, asked: Requested, *, profile: str = "docs") -> Wishes:
     """Return the wishes of a test; arguments of nearer markers win, what none says is as the options say.
 
+    `profile` is what the test follows when nothing is said about it.
     Raises `BadInput` for an argument that does not exist or cannot be.
     """
     said = _arguments(node)
     return Wishes(
         lab=LabSettings(
-            profile=_profile(said.get("profile"), asked),
+            profile=_profile(said.get("profile"), asked, profile),
             preset=_preset(said.get("preset"), node.path.parent) or _default_preset(asked),
             limits=_limits(said.get("limits", {})),
             seed=_seed(said.get("seed"), asked),
@@ -61,10 +62,10 @@ def _arguments(node: pytest.Item) -> dict[str, object]:
     return said
 
 
-def _profile(said: object, asked: Requested) -> str:
+def _profile(said: object, asked: Requested, otherwise: str) -> str:
     if said is not None:
         return profile_known(_text("profile", said))
-    return profile_known(asked.profiles[0]) if asked.profiles else "docs"
+    return profile_known(asked.profiles[0]) if asked.profiles else otherwise
 
 
 def _preset(said: object, here: Path) -> str | None:

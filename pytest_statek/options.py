@@ -153,6 +153,12 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("statek_allow_network", "as --statek-allow-network", type="bool", default=False)
 
 
+def wanted_early(config: pytest.Config) -> str | None:
+    """Return the backend that was asked for while conftests are yet to be loaded and most options to be read."""
+    said: str | None = getattr(config.known_args_namespace, "statek_backend", None)
+    return said or config.getini("statek_backend") or None
+
+
 def joined(here: Path, path: str) -> str:
     """Return a path that starts `here` unless it is absolute, without `..`: as pytest shows paths, and people read."""
     return os.path.normpath(here / path)

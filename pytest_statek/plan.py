@@ -43,7 +43,7 @@ PLAN: Final = pytest.StashKey[Plan]()
 def checked(asked: Requested, *, here: Path) -> Plan:
     """Return the plan; a `pytest.UsageError` says what is wrong and how to write it. `here` shortens paths."""
     try:
-        installed = installed_statek() if _backend(asked) == INSTALLED else None
+        installed = _installed() if _backend(asked) == INSTALLED else None
         return Plan(
             files=_files(asked.scenarios, here),
             alone=asked.alone,
@@ -63,6 +63,13 @@ def _backend(asked: Requested) -> str | None:
     if asked.backend is not None and asked.backend not in BACKENDS:
         raise BadInput(f"statek_backend={asked.backend!r}: expected {' or '.join(BACKENDS)}")
     return asked.backend
+
+
+def _installed() -> InstalledStatek:
+    try:
+        return installed_statek()
+    except BadInput as error:
+        raise BadInput(f"--statek-backend=installed: {error}") from None
 
 
 def _profiles(asked: Requested, installed: InstalledStatek | None) -> tuple[str, ...]:

@@ -11,14 +11,22 @@ import pytest
 from pytest_statek import hooks
 
 # By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
-from pytest_statek.fixtures import _statek_lab, statek_clock, statek_llm, statek_queue, statek_runtime
+from pytest_statek.fixtures import (
+    _statek_lab,
+    statek_app,
+    statek_clock,
+    statek_llm,
+    statek_queue,
+    statek_runtime,
+)
 from pytest_statek.llm_server import statek_llm_server
-from pytest_statek.options import MARKER, REQUESTED, Requested, add_options
+from pytest_statek.options import MARKER, REFERENCE, REQUESTED, Requested, add_options, wanted_early
 from pytest_statek.record import MARKER as CASSETTE_MARKER
 from pytest_statek.record import PLUGIN, add_record_options, is_wanted, statek_cassette
 
 __all__ = [
     "_statek_lab",
+    "statek_app",
     "statek_cassette",
     "statek_clock",
     "statek_llm",
@@ -37,6 +45,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the hooks that a conftest may implement."""
     pluginmanager.add_hookspecs(hooks)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Let `import statek` find the reference runtime if that was asked for: before the first conftest imports it."""
+    if wanted_early(early_config) == REFERENCE:
+        # Here and not above: it brings statek_sim in.
+        from pytest_statek.shadow import stand_in  # noqa: PLC0415
+
+        stand_in(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -31,7 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say who runs the scenarios when it is not the reference runtime."""
     installed = config.stash[PLAN].installed
-    return [] if installed is None else [f"statek: scenarios run on the installed {installed}"]
+    return (
+        [] if installed is None else [f"statek: scenarios and applications run on the installed {installed}"]
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -32,7 +32,7 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-def _at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+def at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Let errors about the test itself point at the test, not into this package."""
 
     @wraps(function)
@@ -67,7 +67,7 @@ class ScriptableLLM:
         self._provider: Provider | None = None
         self.requests: list[ChatRequest] = []
 
-    @_at_the_caller
+    @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
         """Set the replies per agent role, `script(worker=[code("exit(1)")])`, or for everybody, `script([...])`.
 
@@ -86,7 +86,7 @@ class ScriptableLLM:
         self.check_finished()
         self._provider = ScriptedLLM(said, measure=measured, keep_requests=False)
 
-    @_at_the_caller
+    @at_the_caller
     def use(self, provider: Provider) -> None:
         """Let `provider` answer from now on."""
         if not callable(getattr(provider, "complete", None)):
@@ -127,8 +127,8 @@ def _key(role: str) -> str:
 class LabRuntime(Runtime):
     """A runtime whose errors about the test itself point at the test, not into this package."""
 
-    create_job = _at_the_caller(Runtime.create_job)
-    run = _at_the_caller(Runtime.run)
+    create_job = at_the_caller(Runtime.create_job)
+    run = at_the_caller(Runtime.run)
 
 
 LIMITS: Final = (
@@ -152,22 +152,32 @@ class LabSettings:
     items: tuple[WorkItem, ...] = ()
 
 
+def configured_settings(settings: LabSettings) -> StatekSettings:
+    """Return what the preset says."""
+    return StatekSettings.from_env(load_preset(settings.preset).values)
+
+
+def configured_limits(settings: LabSettings) -> LLM_Harness:
+    """Return the harness: the preset's limits, replaced by those that the test says."""
+    limits = _limited(configured_settings(settings).harness_limits(), settings.limits)
+    return LLM_Harness.from_limits(
+        limits, rule=ExtensionRule(profile_named(settings.profile).limit_extension)
+    )
+
+
 class Lab:
     """A runtime with its LLM, clock and work queue, wired together. Changes of the queue are in the trace."""
 
     def __init__(self, settings: LabSettings, *, tokenizers: TokenizerRegistry | None = None) -> None:
         self.llm = ScriptableLLM()
         self.clock = VirtualClock()
-        configured = StatekSettings.from_env(load_preset(settings.preset).values)
+        configured = configured_settings(settings)
         behaviour = profile_named(settings.profile)
         self.runtime = LabRuntime(
             self.llm,
             profile=behaviour,
             settings=configured,
-            harness=LLM_Harness.from_limits(
-                _limited(configured.harness_limits(), settings.limits),
-                rule=ExtensionRule(behaviour.limit_extension),
-            ),
+            harness=configured_limits(settings),
             clock=self.clock,
             seed=settings.seed,
             tokenizers=tokenizers,

@@ -44,7 +44,7 @@ def record_of(
         llm_calls=sum(isinstance(event, events.LLMRequested) for event in runtime.trace.events),
         idle=outcome is not None and bool(outcome.waiting),
         settled=outcome is not None and outcome.settled,
-        worker=_worker_death(runtime),
+        worker=worker_death(runtime),
         usage=usage_record(runtime.usage()),
         digest=runtime.trace.digest(),
         events=runtime.trace.events,
@@ -121,7 +121,7 @@ def _subtasks(job: Job) -> dict[str, str]:
     return {handle.id or handle.job.id: str(handle.state) for handle in handles}
 
 
-def _worker_death(runtime: Runtime) -> str | None:
+def worker_death(runtime: Runtime) -> str | None:
     """Return why the worker is dead at the end, or None when it lives."""
     changes = [
         event.change

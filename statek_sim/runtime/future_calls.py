@@ -25,6 +25,9 @@ def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     STATEK guards the whole call against ValueError and TypeError and then calls again: a function that raises one
     of them runs twice. Side effects that agents see depend on it, so it is reproduced.
     """
+    if "id" in kwargs and _takes_id_by_position(function):
+        # The guarded call hands a subtask's `id` over by position, which no function takes: only the second one runs.
+        return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
     try:
         if _has_future(args, kwargs):
             bound = _signature(function).bind(*args, **kwargs)
@@ -35,6 +38,13 @@ def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         # The second call stays outside: inside, each level of a recursion would lengthen the chain of contexts.
         pass
     return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
+
+
+def _takes_id_by_position(function: Callable[..., Any]) -> bool:
+    if not getattr(function, "__is_subtask__", False):
+        return False
+    parameter = _signature(function).parameters["id"]
+    return parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def _has_future(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -124,5 +124,59 @@ def test_beside_the_real_statek_scenarios_run_on_it_on_two_workers(beside_statek
     printed = beside_statek.run(
         "pytest", "--statek-scenarios", "--statek-backend=installed", "-n", "2", "-k", "warmup"
     )
-    assert "statek: scenarios run on the installed statek 1.4.2 (profile 1.4)" in printed
+    assert "statek: scenarios and applications run on the installed statek 1.4.2 (profile 1.4)" in printed
     assert re.search(r"^=+ [1-9]\d* passed, .*1 xfailed in ", printed, re.MULTILINE), printed
+
+
+def test_beside_the_real_statek_the_example_leaves_the_same_jobs_on_both_backends(
+    beside_statek: Environment,
+) -> None:
+    (beside_statek.folder / "empty" / "dump_jobs.py").write_text(DUMP_JOBS, encoding="utf-8")
+    left = {}
+    for backend in ("reference", "installed"):
+        file = beside_statek.folder / f"{backend}.json"
+        printed = beside_statek.run(
+            "python", "-m", "pytest", ROOT / "examples" / "support_desk", f"--statek-backend={backend}",
+            "-p", "dump_jobs", f"--dump-jobs={file}", "-p", "no:cacheprovider",
+        )  # fmt: skip
+        assert "15 passed" in printed, printed
+        left[backend] = json.loads(file.read_text(encoding="utf-8"))
+    assert len(left["installed"]) == 15
+    assert left["reference"] == left["installed"]
+
+
+def test_the_stand_ins_have_no_name_that_the_real_packages_lack_there(beside_statek: Environment) -> None:
+    assert beside_statek.run("python", "-W", "ignore", "-c", NAMES_THAT_LACK).split() == []
+
+
+DUMP_JOBS = """\
+import dataclasses
+import json
+
+import pytest
+
+LEFT = {}
+
+def pytest_addoption(parser):
+    parser.addoption("--dump-jobs")
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    yield
+    LEFT[item.name] = [dataclasses.asdict(job) for job in item.funcargs["statek_app"].jobs]
+
+def pytest_sessionfinish(session):
+    with open(session.config.getoption("--dump-jobs"), "w") as file:
+        json.dump(LEFT, file, default=dict)
+"""
+"""A plugin that writes down what every test of an application left behind."""
+
+NAMES_THAT_LACK = """\
+from importlib import import_module
+
+from statek_sim.stand_in.names import MODULES
+
+for module, names in MODULES.items():
+    real = import_module(module)
+    print(*(f"{module}.{name}" for name in names if not hasattr(real, name)))
+"""

@@ -76,7 +76,7 @@ def test_the_version_says_the_profile_and_the_header_says_both(pytester: pytest.
     )
     result.stdout.fnmatch_lines(
         [
-            "statek: scenarios run on the installed statek 1.2.7 (profile 1.2)",
+            "statek: scenarios and applications run on the installed statek 1.2.7 (profile 1.2)",
             "*limits/one-turn?1.2?*",
         ]
     )

@@ -1,0 +1,81 @@
+"""What the `statek_app` fixture stands on: the application on the backend that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from pytest_statek.installed import InstalledStatek, installed_statek
+from pytest_statek.lab import OPENED, Opened, marked, open_lab, or_fail
+from pytest_statek.marker import Wishes
+from pytest_statek.options import REFERENCE, REQUESTED
+from statek_sim.app import StatekApp
+from statek_sim.backends.reference_application import ReferenceApplication
+from statek_sim.clock import VirtualClock
+from statek_sim.errors import BadInput
+from statek_sim.providers.network import forbid_network
+from statek_sim.runtime.current import active
+from statek_sim.semantics import profile_named
+from statek_sim.stand_in.store import opened_store
+from statek_sim.testing import ScriptableLLM, configured_limits, configured_settings
+from statek_sim.wall_clock import frozen_wall_clock
+
+
+@contextmanager
+def open_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
+    """Set the application up as the test's marker says; inside, the network is closed and time is virtual."""
+    backend = request.config.stash[REQUESTED].backend
+    with _on_reference(request) if backend == REFERENCE else _on_installed(request) as app:
+        yield app
+
+
+@contextmanager
+def _on_reference(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
+    with open_lab(request) as lab, active(lab.runtime), opened_store():
+        yield StatekApp(ReferenceApplication(lab.runtime), lab.llm)
+
+
+@contextmanager
+def _on_installed(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
+    item: pytest.Item = request.node
+    installed = _found(item)
+    # Only now: it imports the real package, which need not be there.
+    from statek_sim.backends.in_process.session import opened  # noqa: PLC0415
+
+    wishes = marked(request)
+    _skip_another_profile(item, wishes, installed)
+    llm, clock = ScriptableLLM(), VirtualClock()
+    with ExitStack() as stack:
+        guard = None if wishes.allow_network else stack.enter_context(forbid_network())
+        application = stack.enter_context(
+            opened(
+                llm,
+                settings=or_fail(item, lambda: configured_settings(wishes.lab)),
+                limits=or_fail(item, lambda: configured_limits(wishes.lab)),
+                profile=profile_named(installed.profile),
+                clock=clock,
+                seed=wishes.lab.seed,
+            )
+        )
+        stack.enter_context(frozen_wall_clock(clock, active=wishes.virtual_wall_clock))
+        item.stash[OPENED] = Opened(llm, tuple, guard)
+        yield StatekApp(application, llm)
+
+
+def _found(item: pytest.Item) -> InstalledStatek:
+    try:
+        return installed_statek()
+    except BadInput as error:
+        problem = (
+            f"{item.nodeid}: statek_app: {error}, or run on the reference runtime: --statek-backend=reference"
+        )
+    pytest.fail(problem, pytrace=False)
+
+
+def _skip_another_profile(item: pytest.Item, wishes: Wishes, installed: InstalledStatek) -> None:
+    """Skip a test that is about another version than the one that is there."""
+    said = any("profile" in mark.kwargs for mark in item.iter_markers("statek"))
+    if said and wishes.lab.profile != installed.profile:
+        pytest.skip(f"this test is about profile {wishes.lab.profile}; here is {installed}")

@@ -1,0 +1,29 @@
+"""`--statek-backend=reference`: `import statek` and `import dbzero` find the reference runtime while a run lasts."""
+
+from __future__ import annotations
+
+import pytest
+
+from statek_sim.errors import BadInput
+from statek_sim.stand_in.finder import StandIns, shadowed
+
+
+def stand_in(config: pytest.Config) -> None:
+    """Put the stand-ins in place until the run ends, and have the header say so."""
+    stand_ins = StandIns()
+    try:
+        stand_ins.install()
+    except BadInput as error:
+        raise pytest.UsageError(f"statek: --statek-backend=reference: {error}") from None
+    config.add_cleanup(stand_ins.remove)
+    config.pluginmanager.register(ShadowHeader(), "statek-shadow")
+
+
+class ShadowHeader:
+    """Says in the header what `import statek` finds, and what it does not."""
+
+    def pytest_report_header(self) -> str:
+        """Return the line."""
+        hidden = shadowed()
+        told = f"; the installed {' and '.join(hidden)} SHADOWED until the run ends" if hidden else ""
+        return f"statek: `import statek` and `import dbzero` find the reference runtime, not the real packages{told}"

@@ -1,0 +1,100 @@
+"""`StatekApp`: what a test of a STATEK application holds in its hands, on either backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from statek_sim.backends.application import AppJob, Application, AppOutcome
+from statek_sim.errors import BadInput
+from statek_sim.providers.protocol import ChatRequest, Provider
+from statek_sim.providers.script import ScriptEntry
+from statek_sim.providers.scripted import Script
+from statek_sim.testing import ScriptableLLM, at_the_caller
+
+FOREVER: Final = 10.0**9
+"""Virtual seconds that count as no end at all: thirty years."""
+
+
+class StatekApp:
+    """The application under test: its agents answer from a script, its jobs run in virtual time.
+
+    The application's own code creates agents and jobs, through `create_new_job` or however it does that; `run` steps
+    them; `job` and `jobs` tell what became of them, in the same words on every backend.
+    """
+
+    def __init__(self, application: Application, llm: ScriptableLLM) -> None:
+        self._application = application
+        self._llm = llm
+        self.backend = application.backend
+        self.profile = application.profile
+
+    # -- what the model says -----------------------------------------------------------------------------------
+
+    @at_the_caller
+    def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
+        """Set the replies per agent role, `script(dispatcher=["claim_next_ticket()"])`, or for everybody."""
+        self._llm.script(everybody, **by_role)
+
+    @at_the_caller
+    def use(self, provider: Provider) -> None:
+        """Let `provider` answer from now on."""
+        self._llm.use(provider)
+
+    @property
+    def requests(self) -> tuple[ChatRequest, ...]:
+        """Every request so far, oldest first."""
+        return tuple(self._llm.requests)
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    @at_the_caller
+    def create_job(self, agent: Any, **options: Any) -> Any:
+        """Create a job as `statek.create_new_job` does, and return it.
+
+        `name` is what the test calls it ("job-1" and so on by default); `message` is its first user message.
+        """
+        return self._application.create_job(agent, **options)
+
+    def at(self, when: float, action: Callable[[], object]) -> None:
+        """Do `action` at virtual second `when`: somebody decides, a message arrives."""
+        self._application.at(when, action)
+
+    @at_the_caller
+    def run(self, until: float = FOREVER) -> AppOutcome:
+        """Run until every job is DONE or waits for something that nothing scheduled can bring, or until `until`."""
+        return self._application.run(until)
+
+    @property
+    def now(self) -> float:
+        """The virtual time in seconds since the test began."""
+        return self._application.now()
+
+    # -- what became of it -------------------------------------------------------------------------------------
+
+    @property
+    def jobs(self) -> tuple[AppJob, ...]:
+        """All jobs in the order of creation, those that the application's own code created included."""
+        return tuple(self._application.describe(job) for job in self._application.jobs().values())
+
+    @at_the_caller
+    def job(self, job: Any) -> AppJob:
+        """Return what there is to say about a job now: by its name, or the object the application got."""
+        if not isinstance(job, str):
+            return self._application.describe(job)
+        known = self._application.jobs()
+        if job not in known:
+            raise BadInput(f"there is no job {job!r}; jobs: {', '.join(known) or 'none'}")
+        return self._application.describe(known[job])
+
+    @at_the_caller
+    def job_of(self, role: str) -> AppJob:
+        """Return the one job of the agent with this role."""
+        found = [job for job in self.jobs if job.agent == role]
+        if len(found) != 1:
+            told = ", ".join(f"{job.name} of {job.agent}" for job in self.jobs) or "none"
+            raise BadInput(f"there are {len(found)} jobs of agent {role!r}, expected one; jobs: {told}")
+        return found[0]
+
+
+__all__ = ["FOREVER", "StatekApp"]

@@ -1,0 +1,101 @@
+"""An application under test: what a backend lets a test do with it, and what it says about its jobs.
+
+A test creates jobs, lets time pass, and looks at `AppJob`s. It reads the same whichever backend runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from statek_sim.backends.record import HandlerCall
+from statek_sim.values import JSON, Message
+
+FUTURE: Final = "<future>"
+"""How a future is shown, ready or not: what it is made of differs from backend to backend."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """One call of a tool: `arguments` as agents would write them, and how it ended. Both None: it never returned."""
+
+    name: str
+    arguments: str
+    result: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppJob:
+    """One job as it is now. Fields are named as in `JobRecord`.
+
+    `stop`: why the last unit ended: exit, final, the name of a limit, crash or warmup; None while it goes on. `exit`
+    and `locals` hold plain values where possible, else the text an agent would see. `history` is what the last
+    request carried. Bytes are STATEK's count.
+    """
+
+    name: str
+    agent: str
+    status: str
+    stop: str | None
+    exit: JSON
+    error: str | None
+    definition_errors: tuple[str, ...]
+    parent: str | None
+    llm_calls: int
+    turns: int
+    exceptions: int
+    streak: int
+    completions: int | None
+    console: tuple[str, ...]
+    locals: Mapping[str, JSON]
+    history: tuple[Message, ...]
+    tools: tuple[ToolUse, ...]
+    handlers: tuple[HandlerCall, ...]
+    subtasks: Mapping[str, str]
+    bytes_sent: int
+    bytes_received: int
+    approx_tokens: int
+
+    def tool_calls(self, name: str | None = None) -> tuple[ToolUse, ...]:
+        """Return the calls of all tools, or of one."""
+        return tuple(use for use in self.tools if name is None or use.name == name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppOutcome:
+    """How far a run came. `at` is in virtual seconds; `settled`: nothing was left to do before time ran out.
+
+    `waiting` names the jobs that wait for something. `worker`: why the worker is dead, None while it lives.
+    """
+
+    at: float
+    settled: bool
+    waiting: tuple[str, ...]
+    worker: str | None
+
+
+class Application(Protocol):
+    """The seam between a test and what runs the application's jobs. Jobs are the backend's own objects."""
+
+    backend: str
+    profile: str
+
+    def create_job(self, agent: Any, **options: Any) -> Any:
+        """Create a job as `statek.create_new_job` does; `message` is its first user message."""
+
+    def at(self, when: float, action: Callable[[], object]) -> None:
+        """Do `action` at virtual second `when`."""
+
+    def run(self, until: float) -> AppOutcome:
+        """Run every job until nothing is left to do, or virtual second `until`."""
+
+    def now(self) -> float:
+        """Return the virtual time in seconds."""
+
+    def jobs(self) -> Mapping[str, Any]:
+        """Return the backend's jobs by name, in the order of creation, those that tools created included."""
+
+    def describe(self, job: Any) -> AppJob:
+        """Return what there is to say about one of its jobs now."""

@@ -1,0 +1,283 @@
+"""The application under test on the installed STATEK: its jobs, stepped by STATEK's own worker in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import time
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+
+import dbzero
+import statek
+from statek import runner
+from statek.executors import utils
+from statek.executors.job import Job
+from statek.task import create_new_job
+
+from statek_sim.backends.application import AppJob, AppOutcome
+from statek_sim.backends.in_process.describe import described, label
+from statek_sim.backends.in_process.isolation import isolated
+from statek_sim.backends.in_process.plain_dates import plain_dates
+from statek_sim.backends.in_process.transport import Stopped, Transport
+from statek_sim.backends.in_process.watch import Watch
+from statek_sim.backends.installed.loop import Interrupted, WorkerLoop, waiting_names
+from statek_sim.backends.installed.virtual_time import VirtualTime
+from statek_sim.clock import VirtualClock
+from statek_sim.errors import BadInput, RunawayJob
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.harness.settings import StatekSettings
+from statek_sim.ids import IdSource
+from statek_sim.providers.protocol import Provider
+from statek_sim.semantics import Profile
+
+FOREVER: Final = 10.0**9
+"""Virtual seconds that count as no end at all."""
+
+
+class ClockedTime(VirtualTime):
+    """Virtual time that a clock follows, and with it the wall clock of the application."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def do_next(self) -> None:
+        """Go to the next due thing and do it."""
+        at = self.next_at
+        if at is not None and at > self._clock.now():
+            self._clock.advance_to(at)
+        super().do_next()
+
+    def spend(self, seconds: float) -> None:
+        """Let time pass in which nothing else happens."""
+        self.now += seconds
+        self._clock.advance_to(self.now)
+
+
+class AgentLoops(WorkerLoop):
+    """The worker loop with what STATEK's own does at the start of each pass: deliver pushes, start agents' jobs."""
+
+    def __init__(self, *args: Any, max_concurrency: int, **options: Any) -> None:
+        super().__init__(*args, max_concurrency=max_concurrency, **options)
+        self._capacity = max_concurrency
+        self._starts: dict[Any, None] = {}
+        self._prefixes: dict[Any, None] = {}
+
+    def serve(self, start: Callable[[int], None] | None, prefixes: Sequence[Any]) -> None:
+        """From now on deliver what is queued under these prefixes, and let `start` create jobs."""
+        self._prefixes.update(dict.fromkeys(prefixes))
+        if start is not None:
+            self._starts[start] = None
+
+    def _begin_pass(self) -> bool:
+        if self.died is None:
+            try:
+                self._serve()
+            except Exception as error:  # noqa: BLE001  # STATEK's circuit breaker, and the application's functions
+                self._die(f"the worker loop died of {type(error).__name__}: {error}")
+        return super()._begin_pass()
+
+    def _serve(self) -> None:
+        prefixes = list(self._prefixes)
+        if prefixes:
+            utils.process_push_notifications(queue_prefixes=prefixes)
+            utils.process_agent_events(queue_prefixes=prefixes)
+        for start in self._starts:
+            start(self._capacity - len(self._flying))
+
+
+class InstalledApplication:
+    """See `Application`. Jobs are STATEK's own."""
+
+    backend = "installed"
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        profile: Profile,
+        clock: VirtualClock,
+        seed: int,
+        max_concurrency: int = 100,
+    ) -> None:
+        self.profile = profile.name
+        self._clock = clock
+        self._time = ClockedTime(clock)
+        self._jobs: dict[str, Any] = {}
+        self._names: dict[str, str] = {}
+        self._ids = IdSource()
+        self._transport = Transport(provider, self._time, self._current)
+        self._watch = Watch(self._name_of)
+        self._events = asyncio.new_event_loop()
+        self._worker = AgentLoops(
+            self._time,
+            self._known,
+            max_concurrency=max_concurrency,
+            dormant=profile.waiting_job_is_dormant,
+            order="fifo",
+            seed=seed,
+        )
+        self._worker.before_step = self._step_begins
+
+    def _step_begins(self, job: str, *_: object) -> None:
+        self._transport.step_begins(job)
+
+    @contextmanager
+    def in_charge(self) -> Iterator[None]:
+        """Answer STATEK's requests, watch its tools, pass its sleeps in virtual time; undo that after."""
+        sleep, asleep, loop, own = time.sleep, asyncio.sleep, utils.run_jobs_loop, runner.asyncio
+        said, left = builtins.print, builtins.exit
+        asyncio.sleep = self._time.sleep  # type: ignore[assignment]  # nothing sleeps for real
+        time.sleep = self._tool_sleeps(sleep)  # type: ignore[assignment]  # numbers are all it is called with
+        utils.run_jobs_loop = self._serve
+        runner.asyncio = types.SimpleNamespace(
+            get_running_loop=asyncio.get_running_loop, run=self._events.run_until_complete
+        )
+        try:
+            with self._transport.installed(), self._watch.installed():
+                yield
+        finally:
+            time.sleep, asyncio.sleep = sleep, asleep
+            utils.run_jobs_loop, runner.asyncio = loop, own
+            builtins.print, builtins.exit = said, left
+
+    def _tool_sleeps(self, sleep: Callable[[float], None]) -> Callable[[float], None]:
+        def sleep_virtually(seconds: float) -> None:
+            if statek.get_current_job() is None:
+                sleep(seconds)
+            else:
+                self._time.spend(float(seconds))
+
+        return sleep_virtually
+
+    async def _serve(
+        self,
+        max_concurrency: int = 100,
+        provider: str | None = None,
+        *,
+        queue_prefixes: Sequence[Any],
+        start_jobs_func: Callable[[int], None] | None = None,
+        auto_terminate: bool = False,
+    ) -> None:
+        """Stand in for `run_jobs_loop`, which never returns: this does once nothing is left to do."""
+        self._worker.serve(start_jobs_func, queue_prefixes)
+        await self._worker.run(FOREVER)
+
+    def close(self) -> None:
+        """Give up what is still in flight."""
+        for task in asyncio.all_tasks(self._events):
+            task.cancel()
+        self._events.run_until_complete(asyncio.sleep(0))
+        self._events.close()
+
+    # -- jobs ------------------------------------------------------------------------------------------------------
+
+    def create_job(
+        self,
+        agent: Any,
+        *,
+        message: object = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Create a job as the application would."""
+        if name is not None and name in self._known():
+            raise BadInput(f"job {name!r} exists already; names of jobs are unique within a test")
+        job = create_new_job(agent, **options)
+        self._meet(job, self._ids.next("job") if name is None else name)
+        if message is not None:
+            job.push_user_message(message)
+        return job
+
+    def jobs(self) -> Mapping[str, Any]:
+        """Return all jobs by name."""
+        return dict(self._known())
+
+    def describe(self, job: Any) -> AppJob:
+        """Return what there is to say about a job."""
+        name = self._name_of(job)
+        return described(
+            name,
+            job,
+            others=self._known(),
+            llm_calls=self._transport.calls.get(name, 0),
+            history=self._transport.last.get(name, ()),
+            tools=self._watch.tools.get(name, []),
+            handlers=self._watch.handlers,
+        )
+
+    def _known(self) -> dict[str, Any]:
+        """Return the jobs by name, oldest first: the store's own order is nobody's promise."""
+        newcomers = [job for job in dbzero.find(Job) if dbzero.uuid(job) not in self._names]
+        # The store finds the newest first, and jobs of one moment have one time.
+        for job in reversed(newcomers):
+            self._meet(job, self._ids.next("job"))
+        return self._jobs
+
+    def _meet(self, job: Any, name: str) -> None:
+        while name in self._jobs:
+            name = self._ids.next("job")
+        self._names[dbzero.uuid(job)] = name
+        self._jobs[name] = job
+
+    def _name_of(self, job: Any) -> str:
+        if dbzero.uuid(job) not in self._names:
+            self._known()
+        return self._names[dbzero.uuid(job)]
+
+    def _current(self) -> tuple[str, str, str | None]:
+        job = statek.get_current_job()
+        name = self._name_of(job)
+        style = job.job_def.chat_style
+        return name, job.agent.role, None if style is None else label(style)
+
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Return the virtual time in seconds."""
+        return self._clock.now()
+
+    def at(self, when: float, action: Callable[[], object]) -> None:
+        """Do `action` at virtual second `when`."""
+        self._time.at(when, action)
+
+    def run(self, until: float) -> AppOutcome:
+        """Run until nothing is left to do, or virtual second `until`."""
+        try:
+            settled = self._events.run_until_complete(self._worker.run(until))
+        except Stopped as stop:
+            raise stop.reason from None
+        except Interrupted as end:
+            raise RunawayJob(end.message) from None
+        return AppOutcome(
+            at=self.now(),
+            settled=settled,
+            waiting=tuple(waiting_names(self._known())),
+            worker=self._worker.died,
+        )
+
+
+@contextmanager
+def opened(
+    provider: Provider,
+    *,
+    settings: StatekSettings,
+    limits: LLM_Harness,
+    profile: Profile,
+    clock: VirtualClock,
+    seed: int,
+) -> Iterator[InstalledApplication]:
+    """Open the installed STATEK for one test; what it changed is put back when the block ends."""
+    with ExitStack() as stack:
+        stack.enter_context(isolated(settings, limits))
+        stack.enter_context(plain_dates())
+        application = InstalledApplication(provider, profile=profile, clock=clock, seed=seed)
+        stack.callback(application.close)
+        stack.enter_context(application.in_charge())
+        yield application
+
+
+__all__ = ["ClockedTime", "InstalledApplication", "opened"]

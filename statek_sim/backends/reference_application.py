@@ -1,0 +1,94 @@
+"""The application under test on the reference runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from statek_sim.backends.application import FUTURE, AppJob, AppOutcome, ToolUse
+from statek_sim.backends.facts import job_record, worker_death
+from statek_sim.backends.plain import plain
+from statek_sim.runtime.futures import FutureResult
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.runtime import Runtime
+from statek_sim.runtime.shown import shown
+from statek_sim.runtime.task import TaskFutureResult
+
+
+class ReferenceApplication:
+    """See `Application`. Jobs are those of `runtime`."""
+
+    backend = "reference"
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.profile = runtime.profile.name
+
+    def create_job(self, agent: Any, **options: Any) -> Job:
+        """Create a job."""
+        return self.runtime.create_job(agent, **options)
+
+    def at(self, when: float, action: Callable[[], object]) -> None:
+        """Do `action` at virtual second `when`."""
+        self.runtime.at(when, action)
+
+    def run(self, until: float) -> AppOutcome:
+        """Run until nothing is left to do, or virtual second `until`."""
+        outcome = self.runtime.run(until)
+        return AppOutcome(
+            at=outcome.at,
+            settled=outcome.settled,
+            waiting=outcome.waiting,
+            worker=None if outcome.worker_alive else worker_death(self.runtime),
+        )
+
+    def now(self) -> float:
+        """Return the virtual time in seconds."""
+        return self.runtime.clock.now()
+
+    def jobs(self) -> Mapping[str, Job]:
+        """Return all jobs by name."""
+        return {job.id: job for job in self.runtime.jobs}
+
+    def describe(self, job: Job) -> AppJob:
+        """Return what there is to say about a job."""
+        record = job_record(job)
+        return AppJob(
+            name=record.name,
+            agent=record.agent,
+            status=record.status,
+            stop=record.stop,
+            exit=record.exit,
+            error=record.error,
+            definition_errors=record.definition_errors,
+            parent=None if job.parent_job is None else job.parent_job.id,
+            llm_calls=record.llm_calls,
+            turns=record.turns,
+            exceptions=record.exceptions,
+            streak=record.streak,
+            completions=record.completions,
+            console=record.console,
+            locals={name: plain(value, _text) for name, value in sorted(job.py_env.local_state.items())},
+            history=record.history,
+            tools=tuple(_tool_use(call) for call in record.tool_calls),
+            handlers=record.handlers,
+            subtasks=record.subtasks,
+            bytes_sent=record.usage.bytes_sent,
+            bytes_received=record.usage.bytes_received,
+            approx_tokens=record.usage.approx_tokens,
+        )
+
+
+def _text(value: object) -> str:
+    return FUTURE if isinstance(value, FutureResult) else shown(value)
+
+
+def _tool_use(call: Mapping[str, Any]) -> ToolUse:
+    result = call.get("result")
+    delegated = result is not None and result.startswith(f"{TaskFutureResult.__name__}(")
+    return ToolUse(
+        name=call["name"],
+        arguments=call["arguments"],
+        result=FUTURE if delegated else result,
+        error=call.get("error"),
+    )

@@ -1,0 +1,254 @@
+"""`statek.agents`: agents with STATEK's constructors and fields, for the reference runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from statek_sim.runtime import agents as runtime
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.warmup_code import WarmupSource
+from statek_sim.stand_in.memo import memo
+from statek_sim.stand_in.prompts import SystemPrompt, make_system_prompt
+
+Tool = Callable[..., Any]
+
+
+class _Metadata(dict[str, str]):
+    """Metadata that misses MODEL the way STATEK does."""
+
+    def __init__(self, role: str, values: dict[str, str]) -> None:
+        super().__init__(values)
+        self._role = role
+
+    def __missing__(self, key: str) -> str:
+        if key == "MODEL":
+            raise ValueError(f"Agent '{self._role}' is missing required metadata field 'MODEL'")
+        raise KeyError(key)
+
+
+@memo
+@dataclass
+class WarmupDef:
+    """Warmup code of an agent."""
+
+    warmup_code: Any = None
+    metadata: Any = None
+
+
+@memo
+@dataclass(eq=False)
+class Agent(runtime.Agent):
+    """STATEK's fields; what the runtime reads is made of them."""
+
+    role: str
+    _system_prompt: SystemPrompt | None
+    _tools: list[Tool]
+    _tools_by_name: list[str] | None = field(default_factory=list)
+    _internal_tools: list[Tool] | None = field(default_factory=list)
+    _internal_tools_by_name: list[str] | None = field(default_factory=list)
+    _metadata: dict[str, str] | None = None
+    _X__context: dict[str, Any] | None = None
+    _description: str | None = None
+
+    def __post_init__(self) -> None:
+        for function in [tool for tool in self._tools if tool.__name__.startswith("_")]:
+            self._tools.remove(function)
+            self._internal().append(function)
+
+    def _internal(self) -> list[Tool]:
+        if self._internal_tools is None:
+            self._internal_tools = []
+        return self._internal_tools
+
+    # -- what the runtime reads --------------------------------------------------------------------------------
+
+    @property
+    def prompt(self) -> str:  # type: ignore[override]  # made of STATEK's field
+        """The system prompt as text."""
+        return "" if self._system_prompt is None else self._system_prompt.intro
+
+    @property
+    def metadata(self) -> dict[str, str]:  # type: ignore[override]  # as above
+        """The metadata; asking for a MODEL that is missing is STATEK's ValueError."""
+        return _Metadata(self.role, self._metadata or {})
+
+    @property
+    def warmup(self) -> WarmupSource:  # type: ignore[override]  # as above
+        """The warmup code."""
+        definition: WarmupDef | None = getattr(self, "warmup_def", None)
+        return None if definition is None else definition.warmup_code
+
+    @property
+    def context(self) -> dict[str, Any]:  # type: ignore[override]  # as above
+        """Names that agent code sees besides the tools."""
+        if self._X__context is None:
+            self.init_context()
+        return self._X__context or {}
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that the model may be told about."""
+        return (*self._tools, *self._named(self._tools_by_name))
+
+    @property
+    def all_tools(self) -> tuple[Tool, ...]:  # type: ignore[override]  # as above
+        """All tools, internal ones last."""
+        return (*self.tools, *(self._internal_tools or ()), *self._named(self._internal_tools_by_name))
+
+    def _named(self, names: Sequence[str] | None) -> list[Tool]:
+        return [self.context[name] for name in names or () if name in self.context]
+
+    # -- what applications call --------------------------------------------------------------------------------
+
+    @property
+    def description(self) -> str | None:
+        """What the agent is good for."""
+        return self._description
+
+    def init_context(self) -> None:
+        """Make the context; subclasses add to it."""
+        if self._X__context is None:
+            self._X__context = {}
+
+    def update_system_prompt(self, new_prompt: str | SystemPrompt) -> bool:
+        """Replace the prompt; return whether it is another one."""
+        made = make_system_prompt(new_prompt)
+        if self.prompt == made.intro and self._system_prompt is not None:
+            return False
+        self._system_prompt = made
+        return True
+
+    def update_metadata(self, new_metadata: dict[str, str]) -> bool:
+        """Replace the metadata; return whether they are others."""
+        if self._metadata == new_metadata:
+            return False
+        self._metadata = dict(new_metadata)
+        return True
+
+    def update_description(self, new_description: str) -> bool:
+        """Replace the description; return whether it is another one."""
+        if self._description == new_description:
+            return False
+        self._description = new_description
+        return True
+
+    def append_tool(self, tool_or_name: Tool | str) -> None:
+        """Add a tool, or the name of one in the context."""
+        name = tool_or_name if isinstance(tool_or_name, str) else tool_or_name.__name__
+        internal = name.startswith("_")
+        if not isinstance(tool_or_name, str):
+            if "<" not in tool_or_name.__qualname__:
+                (self._internal() if internal else self._tools).append(tool_or_name)
+                return
+            # A function that the store cannot find is kept by its name.
+            self.context[name] = tool_or_name
+        names = self._internal_tools_by_name if internal else self._tools_by_name
+        if names is not None:
+            names.append(name)
+
+
+@memo
+@dataclass(eq=False)
+class SupervisedAgent(Agent):
+    """An agent that jobs can be created for, with warmup code of its own."""
+
+    warmup_def: WarmupDef | None = None
+    _X__ref_locals: list[str] | None = None
+
+    def update_warmup_def(self, unparsed_warmup_def: str | None) -> bool:
+        """Replace the warmup code; return whether it is another one."""
+        if unparsed_warmup_def == self.warmup:
+            return False
+        self.warmup_def = None if unparsed_warmup_def is None else WarmupDef(unparsed_warmup_def)
+        return True
+
+
+@memo
+@dataclass(eq=False)
+class Reminder(runtime.RecurringReminder):
+    """A text that keeps a dialog going."""
+
+    text: str
+    min_dialog_len: int | None = None
+
+    def fire_ready(self, job: Job) -> bool:
+        """Return whether the reminder is due."""
+        raise NotImplementedError(f"{type(self).__name__}.fire_ready")
+
+
+@memo
+@dataclass(eq=False)
+class RecurringReminder(Reminder):
+    """Fires on every final text once the dialog has `min_dialog_len` messages."""
+
+    def fire_ready(self, job: Job) -> bool:
+        """Return whether the reminder is due."""
+        return runtime.RecurringReminder.fire_ready(self, job)
+
+
+@memo
+class DialogAgent(SupervisedAgent, runtime.DialogAgent):
+    """An agent that talks to one user through `send_message(body, media=None)`."""
+
+    def __init__(
+        self,
+        send_message: Tool,
+        tools: Iterable[Tool] | None = None,
+        role: str = "dialog_agent",
+        add_answer_tool: bool = True,  # STATEK's own signature
+        _metadata: dict[str, str] | None = None,
+    ) -> None:
+        # The runtime's dialog agent makes its tools around `send_message`; they stay in the context, as in STATEK.
+        made = runtime.DialogAgent(send_message, role, add_answer_tool=add_answer_tool)
+        self._X__made = made
+        self.send_message = send_message
+        self.additional_tools = list(tools or ())
+        self.add_answer_tool = add_answer_tool
+        self._reminder: Reminder | None = None
+        SupervisedAgent.__init__(self, role, None, list(self.additional_tools), _metadata=_metadata)
+        self.append_tool("_send_message")
+        if add_answer_tool:
+            self.append_tool("answer")
+
+    def __getattribute__(self, name: str) -> Any:
+        # The runtime delivers through this attribute, and each delivery belongs into its trace.
+        if name == "send_message":
+            return vars(super().__getattribute__("_X__made"))["send_message"]
+        return super().__getattribute__(name)
+
+    def init_context(self) -> None:
+        """Put the tools for sending into the context."""
+        if self._X__context is None:
+            super().init_context()
+            self.context.update({function.__name__: function for function in self._X__made.all_tools})
+
+    @property
+    def reminder(self) -> Reminder | None:  # type: ignore[override]  # read by the runtime
+        """The reminder, if there is one."""
+        return self._reminder
+
+    def set_new_reminder(self, text: str, type: str = "RECURRING", **kwargs: Any) -> Reminder:  # noqa: A002
+        """Make and set a reminder."""
+        if type.upper() not in ("RECURRING", "RECURSIVE"):
+            raise ValueError(f"Unsupported reminder type: {type}")
+        self._reminder = RecurringReminder(text, **kwargs)
+        return self._reminder
+
+    def set_reminder(self, reminder: Reminder) -> Reminder:
+        """Set a reminder."""
+        if not isinstance(reminder, Reminder):
+            raise TypeError("reminder must be a Reminder instance")
+        self._reminder = reminder
+        return reminder
+
+
+__all__ = [
+    "Agent",
+    "DialogAgent",
+    "RecurringReminder",
+    "Reminder",
+    "SupervisedAgent",
+    "WarmupDef",
+]

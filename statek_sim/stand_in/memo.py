@@ -1,0 +1,153 @@
+"""`@dbzero.memo` and `dbzero.enum`: classes whose objects the stand-in store keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Final, TypeVar, overload
+
+from statek_sim.stand_in.not_covered import NotCovered
+from statek_sim.stand_in.store import current_store, open_store
+from statek_sim.stand_in.stored_values import STORED_MARK, kept
+
+T = TypeVar("T")
+
+_TRANSIENT: Final = "_X__"
+"""How attributes begin that dbzero does not store."""
+_OPTIONS: Final = ("prefix", "singleton", "id", "no_default_tags", "access_control")
+
+
+@overload
+def memo(kind: type[T], /) -> type[T]: ...
+@overload
+def memo(kind: None = None, /, **options: Any) -> Callable[[type[T]], type[T]]: ...
+def memo(kind: type[T] | None = None, /, **options: Any) -> type[T] | Callable[[type[T]], type[T]]:
+    """Make a class whose objects are stored. Of the options `singleton` means something here."""
+    for name in options:
+        if name not in _OPTIONS:
+            raise NotCovered(f"dbzero.memo({name}=...)")
+    if kind is None:
+        return lambda given: _stored(given, singleton=bool(options.get("singleton")))
+    return _stored(kind, singleton=False)
+
+
+def _stored(given: type[T], *, singleton: bool) -> type[T]:
+    kind: Any = given  # its methods are replaced
+    made = any(STORED_MARK in vars(base) for base in kind.__mro__)
+    if vars(kind).get("__hash__", kind) is None:
+        # dbzero's objects have a hash, also where dataclasses take it away.
+        kind.__hash__ = object.__hash__
+    create, begin = kind.__new__, kind.__init__
+
+    @wraps(begin)
+    def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not (singleton and current_store().singletons.get(kind) is self):
+            begin(self, *args, **kwargs)
+            if singleton and type(self) is kind:
+                current_store().singletons[kind] = self
+
+    def make(cls: type, *args: Any, **kwargs: Any) -> Any:
+        store = current_store()
+        if STORED_MARK not in vars(cls):
+            # The real store ends the process.
+            raise TypeError(f"{cls.__name__} derives from a stored class: decorate it with @dbzero.memo too")
+        if singleton and cls is kind and kind in store.singletons:
+            return store.singletons[kind]
+        self: Any = object.__new__(cls) if create is object.__new__ else create(cls, *args, **kwargs)
+        if store.number_of(self) is None:
+            store.add(self)
+        return self
+
+    kind.__new__ = make
+    kind.__init__ = initialise
+    setattr(kind, STORED_MARK, True)
+    if not made:
+        kind.__setattr__ = _set
+        kind.__getattribute__ = _get
+    return given
+
+
+def _set(self: Any, name: str, value: Any) -> None:
+    _check_open(self)
+    wanted = value if name.startswith(_TRANSIENT) else kept(value, type(self).__name__, name)
+    object.__setattr__(self, name, wanted)
+
+
+def _get(self: Any, name: str) -> Any:
+    if not name.startswith("__"):
+        _check_open(self)
+    return object.__getattribute__(self, name)
+
+
+def _check_open(self: Any) -> None:
+    store = open_store()
+    if store is None or store.number_of(self) is None:
+        raise RuntimeError("Object is no longer accessible")
+
+
+def is_memo(value: Any) -> bool:
+    """Return whether a value, or the objects of a class, are stored."""
+    kind = value if isinstance(value, type) else type(value)
+    return STORED_MARK in vars(kind)
+
+
+def number_of(stored: Any) -> int:
+    """Return the number of a stored object; anything else is a TypeError."""
+    if not is_memo(stored) or isinstance(stored, type):
+        raise TypeError(f"{stored!r} is no stored object")
+    number = current_store().number_of(stored)
+    if number is None:
+        raise RuntimeError("Object is no longer accessible")
+    return number
+
+
+class EnumValue:
+    """One value of a stored enumeration. Equal to itself only, and without an order, as dbzero's."""
+
+    __slots__ = ("_name", "_owner")
+
+    def __init__(self, owner: str, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def __str__(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<EnumValue {self._owner}.{self._name}>"
+
+
+setattr(EnumValue, STORED_MARK, True)
+
+
+class StoredEnum:
+    """A stored enumeration: its values are attributes, and `values()` lists them."""
+
+    def __init__(self, name: str, values: Sequence[str]) -> None:
+        self._name = name
+        self._values = {value: EnumValue(name, value) for value in values}
+
+    def __getattr__(self, name: str) -> EnumValue:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(f"'dbzero.Enum' object has no attribute {name!r}") from None
+
+    def __getitem__(self, name: str) -> EnumValue:
+        return self._values[name]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def values(self) -> tuple[EnumValue, ...]:
+        """Return the values in their order."""
+        return tuple(self._values.values())
+
+
+def enum(name: Any = None, values: Sequence[str] | None = None) -> Any:
+    """Return a stored enumeration: `enum("Status", ["NEW", "DONE"])`, or `@enum(values=[...])` on a class."""
+    if isinstance(name, str):
+        return StoredEnum(name, values or ())
+    if name is None and values is not None:
+        return lambda kind: StoredEnum(kind.__name__, values)
+    raise NotCovered("dbzero.enum(class)")

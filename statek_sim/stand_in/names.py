@@ -1,0 +1,128 @@
+"""Which names the stand-in modules have, and where each comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_RUNTIME: Final = "statek_sim.runtime"
+_HERE: Final = "statek_sim.stand_in"
+
+_HOMES: Final[Mapping[str, str]] = {
+    "tool": f"{_RUNTIME}.tools:tool",
+    "subtask": f"{_RUNTIME}.subtasks:subtask",
+    "error_handler": f"{_RUNTIME}.error_handlers:error_handler",
+    "is_valid_error_handler": f"{_RUNTIME}.error_handlers:is_valid_error_handler",
+    "ErrorHandler": f"{_RUNTIME}.error_handlers:ErrorHandler",
+    "get_any": f"{_RUNTIME}.builtin_tools:get_any",
+    "get_all": f"{_RUNTIME}.builtin_tools:get_all",
+    "find_sub_task_handler": f"{_RUNTIME}.builtin_tools:find_sub_task_handler",
+    "get_pending_notifications": f"{_RUNTIME}.builtin_tools:get_pending_notifications",
+    "send_notification_to": f"{_RUNTIME}.builtin_tools:send_notification_to",
+    "panic": f"{_RUNTIME}.builtin_tools:panic",
+    "create_new_job": f"{_HERE}.worker:create_new_job",
+    "create_sub_task": f"{_RUNTIME}.subtasks:create_sub_task",
+    "complete_sub_task": f"{_RUNTIME}.subtasks:complete_sub_task",
+    "SubTaskHandler": f"{_RUNTIME}.subtasks:SubTaskHandler",
+    "SubTaskState": f"{_RUNTIME}.subtasks:SubTaskState",
+    "TaskError": f"{_RUNTIME}.subtasks:TaskError",
+    "delegate_task": f"{_RUNTIME}.task:delegate_task",
+    "delegate_mute_task": f"{_RUNTIME}.task:delegate_mute_task",
+    "delegate_mute_dialog": f"{_RUNTIME}.task:delegate_mute_dialog",
+    "start_dialog": f"{_RUNTIME}.task:start_dialog",
+    "submit_new_job": f"{_RUNTIME}.task:submit_new_job",
+    "submit_new_jobs_batch": f"{_RUNTIME}.task:submit_new_jobs_batch",
+    "temporal": f"{_RUNTIME}.futures:temporal",
+    "get_any_future": f"{_RUNTIME}.futures:get_any_future",
+    "get_all_future": f"{_RUNTIME}.futures:get_all_future",
+    "FutureResult": f"{_HERE}.futures:FutureResult",
+    "FutureError": f"{_RUNTIME}.futures:FutureError",
+    "LLM_Harness": "statek_sim.harness.harness:LLM_Harness",
+    "LLM_HarnessError": "statek_sim.errors:LLM_HarnessError",
+    "get_llm_harness": "statek_sim.harness.current:get_llm_harness",
+    "StatekSettings": "statek_sim.harness.settings:StatekSettings",
+    "get_statek_settings": "statek_sim.harness.current:get_statek_settings",
+    "statek_print": f"{_HERE}.worker:statek_print",
+    "format_default_llm_repr": f"{_RUNTIME}.shown:shown",
+    "get_current_job": f"{_RUNTIME}.context:get_current_job",
+    "get_current_agent": f"{_RUNTIME}.context:get_current_agent",
+    "get_current_agent_name": f"{_RUNTIME}.context:get_current_agent_name",
+    "start_statek": f"{_HERE}.worker:start_statek",
+    "start_statek_async": f"{_HERE}.worker:start_statek_async",
+    "init": f"{_HERE}.worker:init",
+    "open_prefix": f"{_HERE}.worker:open_prefix",
+    "StatekClientAPI": f"{_HERE}.worker:StatekClientAPI",
+    "Agent": f"{_HERE}.agents:Agent",
+    "SupervisedAgent": f"{_HERE}.agents:SupervisedAgent",
+    "DialogAgent": f"{_HERE}.agents:DialogAgent",
+    "Reminder": f"{_HERE}.agents:Reminder",
+    "RecurringReminder": f"{_HERE}.agents:RecurringReminder",
+    "WarmupDef": f"{_HERE}.agents:WarmupDef",
+    "SystemPrompt": f"{_HERE}.prompts:SystemPrompt",
+    "make_system_prompt": f"{_HERE}.prompts:make_system_prompt",
+    "statek_context": f"{_HERE}.context:statek_context",
+    "Job": f"{_RUNTIME}.job:Job",
+    "JobDef": f"{_RUNTIME}.job_def:JobDef",
+    "JobDefError": f"{_RUNTIME}.job_def:JobDefError",
+    "JobStatus": f"{_RUNTIME}.status:JobStatus",
+    "PyEnv": f"{_RUNTIME}.pyenv:PyEnv",
+    "ChatStyle": f"{_RUNTIME}.chat_style:ChatStyle",
+}
+
+_NAMES: Final[Mapping[str, str]] = {
+    "statek": (
+        "LLM_Harness LLM_HarnessError StatekSettings SubTaskHandler SubTaskState TaskError complete_sub_task "
+        "create_new_job create_sub_task error_handler find_sub_task_handler format_default_llm_repr get_all get_any "
+        "get_current_agent get_current_agent_name get_current_job get_llm_harness get_pending_notifications "
+        "get_statek_settings init is_valid_error_handler open_prefix send_notification_to start_statek "
+        "start_statek_async statek_print subtask tool"
+    ),
+    "statek.agents": "Agent DialogAgent RecurringReminder Reminder SupervisedAgent WarmupDef",
+    "statek.agents.agent": "Agent SupervisedAgent WarmupDef",
+    "statek.agents.dialog_agent": "DialogAgent RecurringReminder Reminder",
+    "statek.chat_style": "ChatStyle",
+    "statek.dbzero_restricted": "open_prefix",
+    "statek.exceptions": "FutureError LLM_HarnessError",
+    "statek.executors": "",
+    "statek.executors.job": "ErrorHandler Job JobDef JobDefError JobStatus",
+    "statek.executors.utils": "",
+    "statek.future": "FutureResult get_all_future get_any_future temporal",
+    "statek.llm_harness": "LLM_Harness get_llm_harness",
+    "statek.prompt_config": "SystemPrompt make_system_prompt",
+    "statek.pyenv": "PyEnv",
+    "statek.runner": "start_statek start_statek_async",
+    "statek.settings": "StatekSettings get_statek_settings",
+    "statek.statek_client_api": "StatekClientAPI",
+    "statek.system": (
+        "error_handler find_sub_task_handler get_all get_any get_pending_notifications is_valid_error_handler panic "
+        "subtask tool"
+    ),
+    "statek.task": (
+        "SubTaskHandler SubTaskState TaskError complete_sub_task create_new_job create_sub_task delegate_mute_dialog "
+        "delegate_mute_task delegate_task send_notification_to start_dialog submit_new_job submit_new_jobs_batch"
+    ),
+    "statek.testing": "statek_context",
+    "statek.utils": (
+        "format_default_llm_repr get_current_agent get_current_agent_name get_current_job statek_print"
+    ),
+}
+"""STATEK's modules with the names that each of them has there: one that STATEK has elsewhere is not to be found."""
+
+_QUERIES: Final = f"{_HERE}.queries"
+_DBZERO: Final[Mapping[str, str]] = {
+    **{name: f"{_QUERIES}:{name}" for name in ("as_tag", "exists", "fetch", "find", "no", "tags", "uuid")},
+    "filter": f"{_QUERIES}:filter_",
+    **{name: f"{_HERE}.memo:{name}" for name in ("enum", "is_memo", "memo")},
+    **dict.fromkeys(("close", "commit", "init", "open"), f"{_HERE}.store:nothing"),
+}
+
+MODULES: Final[Mapping[str, Mapping[str, str]]] = {
+    **{module: {name: _HOMES[name] for name in names.split()} for module, names in _NAMES.items()},
+    "dbzero": _DBZERO,
+}
+"""Name of module -> name -> `module:attribute` it stands for."""
+
+
+def elsewhere(module: str, name: str) -> list[str]:
+    """Return the modules that have a name which `module` lacks."""
+    return [other for other, names in MODULES.items() if name in names and other != module]

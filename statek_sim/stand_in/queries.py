@@ -1,0 +1,159 @@
+"""`dbzero.find`, `tags` and what goes with them, over the stand-in store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from statek_sim.runtime.current import current_runtime
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.status import JobStatus
+from statek_sim.stand_in.memo import EnumValue, number_of
+from statek_sim.stand_in.not_covered import NotCovered
+from statek_sim.stand_in.store import current_store
+
+_UUID: Final = "STAND-IN-"
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """A criterion turned round."""
+
+    criterion: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A stored object as a tag of others."""
+
+    number: int
+
+
+@final
+class Found:
+    """What a query finds: it can be counted and gone through, again and again, and has no positions."""
+
+    def __init__(self, items: Callable[[], list[Any]]) -> None:
+        self._items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items())
+
+    def __len__(self) -> int:
+        return len(self._items())
+
+    def __bool__(self) -> bool:
+        return bool(self._items())
+
+
+def find(*criteria: Any) -> Found:
+    """Find stored objects that fulfil every criterion: a class, a tag, `no(...)`, or a list of alternatives."""
+    if not criteria:
+        return Found(list)
+    return Found(
+        lambda: [item for item in _candidates(criteria) if all(_fits(item, one) for one in criteria)]
+    )
+
+
+def _candidates(criteria: tuple[Any, ...]) -> Iterable[Any]:
+    first = criteria[0]
+    if isinstance(first, Found):
+        return first
+    if isinstance(first, type) and issubclass(first, Job):
+        return reversed(current_runtime().jobs)
+    return current_store().newest_first()
+
+
+def _fits(item: Any, criterion: Any) -> bool:
+    match criterion:
+        case Found():
+            return any(item is one for one in criterion)
+        case type():
+            return isinstance(item, criterion)
+        case No():
+            return not _fits(item, criterion.criterion)
+        case list() | tuple() | set():
+            return any(_fits(item, one) for one in criterion)
+        case JobStatus():
+            return isinstance(item, Job) and item.status is criterion
+    if isinstance(item, Job):
+        raise NotCovered(f"dbzero.find(Job, {criterion!r})")
+    return current_store().has_tag(number_of(item), _tag(criterion))
+
+
+def _tag(value: Any) -> Hashable:
+    if isinstance(value, str | Tag | EnumValue):
+        return value
+    raise NotCovered(f"dbzero tag {value!r}")
+
+
+def no(criterion: Any) -> No:
+    """Return the opposite of a criterion."""
+    return No(criterion)
+
+
+def as_tag(stored: Any) -> Tag:
+    """Return a stored object as a tag."""
+    return Tag(number_of(stored))
+
+
+class Tags:
+    """The tags of one object."""
+
+    def __init__(self, stored: Any) -> None:
+        self._stored = stored
+        self._number = number_of(stored)
+
+    def add(self, *tags: Any) -> None:
+        """Add tags."""
+        current_store().tag(self._number, {_tag(tag) for tag in _flat(tags)})
+
+    def remove(self, *tags: Any) -> None:
+        """Take tags away."""
+        current_store().untag(self._number, {_tag(tag) for tag in _flat(tags)})
+
+
+def tags(stored: Any) -> Tags:
+    """Return the tags of an object, to be changed."""
+    return Tags(stored)
+
+
+def _flat(tags: tuple[Any, ...]) -> Iterator[Any]:
+    for tag in tags:
+        if isinstance(tag, list | tuple | set):
+            yield from tag
+        else:
+            yield tag
+
+
+def filter_(condition: Callable[[Any], bool], found: Iterable[Any]) -> Found:
+    """Return what of a query fulfils a condition."""
+    return Found(lambda: [item for item in found if condition(item)])
+
+
+def uuid(stored: Any) -> str:
+    """Return the id of a stored object or a job."""
+    return stored.id if isinstance(stored, Job) else f"{_UUID}{number_of(stored)}"
+
+
+def fetch(*what: Any) -> Any:
+    """Return the object with an id, or the singleton of a class."""
+    wanted = what[-1]
+    found = _fetched(wanted)
+    if found is None:
+        raise RuntimeError(f"Invalid UUID: {wanted}")
+    return found
+
+
+def exists(*what: Any) -> bool:
+    """Return whether `fetch` would find something."""
+    return _fetched(what[-1]) is not None
+
+
+def _fetched(wanted: Any) -> Any:
+    if isinstance(wanted, type):
+        return current_store().singletons.get(wanted)
+    if isinstance(wanted, str) and wanted.startswith(_UUID):
+        return current_store().with_number(int(wanted.removeprefix(_UUID)))
+    return next((job for job in current_runtime().jobs if job.id == wanted), None)

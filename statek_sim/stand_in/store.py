@@ -1,0 +1,99 @@
+"""The store that stands in for dbzero's: it is open while one test runs, and knows the objects that were made in it."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakValueDictionary
+
+from statek_sim.values import JSON
+
+
+class Store:
+    """Objects by id, oldest first. As in dbzero, an object that nobody holds and no tag names is gone."""
+
+    def __init__(self) -> None:
+        self._objects: WeakValueDictionary[int, Any] = WeakValueDictionary()
+        self._places: dict[int, int] = {}
+        self._numbers = itertools.count(1)
+        self._tags: dict[int, set[Hashable]] = {}
+        self._tagged: dict[int, Any] = {}
+        self.singletons: dict[type, Any] = {}
+
+    def add(self, instance: Any) -> int:
+        """Take a new object in and return its number."""
+        number = next(self._numbers)
+        self._objects[number] = instance
+        # Not an attribute: agents see those. Not by the object: its class may make it unhashable.
+        self._places[id(instance)] = number
+        weakref.finalize(instance, self._places.pop, id(instance), None)
+        return number
+
+    def number_of(self, instance: Any) -> int | None:
+        """Return the number of one of its objects, None for any other."""
+        return self._places.get(id(instance))
+
+    def newest_first(self) -> list[Any]:
+        """Return all objects in the order in which dbzero finds them; it promises none."""
+        return [self._objects[number] for number in sorted(self._objects, reverse=True)]
+
+    def with_number(self, number: int) -> Any:
+        """Return an object, or None when it is gone."""
+        return self._objects.get(number)
+
+    def tag(self, number: int, tags: set[Hashable]) -> None:
+        """Give an object tags, which also keep it."""
+        self._tags.setdefault(number, set()).update(tags)
+        self._tagged[number] = self._objects[number]
+
+    def untag(self, number: int, tags: set[Hashable]) -> None:
+        """Take tags away; without one, nothing but its holders keeps the object."""
+        left = self._tags.get(number, set())
+        left.difference_update(tags)
+        if not left:
+            self._tagged.pop(number, None)
+
+    def has_tag(self, number: int, tag: Hashable) -> bool:
+        """Return whether an object has a tag."""
+        return tag in self._tags.get(number, ())
+
+    def close(self) -> None:
+        """End it: its objects are no longer accessible."""
+        self._places.clear()
+        self._tagged.clear()
+        self.singletons.clear()
+
+
+class _Current:
+    store: Store | None = None
+
+
+def open_store() -> Store | None:
+    """Return the open store, if there is one."""
+    return _Current.store
+
+
+def current_store() -> Store:
+    """Return the open store; without one it is dbzero's RuntimeError."""
+    if _Current.store is None:
+        raise RuntimeError("dbzero not initialized")
+    return _Current.store
+
+
+@contextmanager
+def opened_store() -> Iterator[Store]:
+    """Open an empty store inside the block; one at a time."""
+    before, _Current.store = _Current.store, Store()
+    try:
+        yield _Current.store
+    finally:
+        _Current.store.close()
+        _Current.store = before
+
+
+def nothing(*_args: Any, **_options: JSON) -> None:
+    """Stand in for `init`, `open`, `commit` and `close`: a test's store is opened and closed around the test."""
+    current_store()

@@ -1,0 +1,134 @@
+"""Starting STATEK and its worker: on the reference runtime of the test that is running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from statek_sim.harness.settings import StatekSettings
+from statek_sim.runtime import task
+from statek_sim.runtime.current import current_runtime
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.shown import shown
+from statek_sim.runtime.task import submit_new_job, submit_new_jobs_batch
+from statek_sim.runtime.warmup_code import WarmupSource
+from statek_sim.stand_in.agents import Agent
+from statek_sim.stand_in.not_covered import NotCovered
+from statek_sim.stand_in.store import current_store
+
+
+def init(settings: StatekSettings | None = None, restricted: bool = True) -> None:
+    """Do nothing: the test has set the runtime up. Settings of the application's own are not covered."""
+    current_store()
+    if settings is not None or not restricted:
+        raise NotCovered(
+            "statek.init with settings, or unrestricted; the test's marker sets limits and presets"
+        )
+
+
+def open_prefix(prefix_name: str, open_mode: str = "rw", **_options: Any) -> None:
+    """Do nothing: the test's store has every prefix."""
+    current_store()
+
+
+def statek_print(
+    *objects: Any, sep: str = " ", end: str = "\n", file: Any = None, flush: bool = False
+) -> None:
+    """Print values the way agents see them."""
+    print(sep.join(shown(value) for value in objects), end=end, file=file, flush=flush)
+
+
+def create_new_job(
+    agent: Agent,
+    shared_vars: Mapping[str, Any] | None = None,
+    parent_job: Job | None = None,
+    warmup_code: WarmupSource = None,
+    locale: str | None = None,
+    post_processing: Any = None,
+    caller_frame: Any = None,
+    **job_params: Any,
+) -> Job:
+    """Create a job; locals come from `shared_vars` only."""
+    if post_processing is not None or caller_frame is not None:
+        raise NotCovered("statek.create_new_job with post_processing or caller_frame")
+    return task.create_new_job(agent, shared_vars, parent_job, warmup_code, locale, **job_params)
+
+
+async def start_statek_async(
+    agents: Sequence[Agent] | None = None,
+    push_queues: Sequence[Any] | None = None,
+    settings: StatekSettings | None = None,
+    max_concurrency: int = 100,
+    provider: str | None = None,
+    task_queue_size_funcs: Mapping[Agent, Callable[[], int]] | None = None,
+) -> None:
+    """Serve until nothing is left to do; the real one never returns."""
+    start_statek(agents, push_queues, settings, max_concurrency, provider, task_queue_size_funcs)
+
+
+def start_statek(
+    agents: Sequence[Agent] | None = None,
+    push_queues: Sequence[Any] | None = None,
+    settings: StatekSettings | None = None,
+    max_concurrency: int = 100,
+    provider: str | None = None,
+    task_queue_size_funcs: Mapping[Agent, Callable[[], int]] | None = None,
+) -> None:
+    """Serve until nothing is left to do; the real one never returns.
+
+    Jobs are started for agents with a queue size, and every job that there is runs. The limits are the test's.
+    """
+    if agents is None or push_queues is not None or settings is not None:
+        raise NotCovered("statek.start_statek without agents, or with push_queues or settings")
+    sizes = task_queue_size_funcs or {}
+    run_loops(AgentLoopDef(agent, agent.warmup, sizes[agent]) for agent in agents if agent in sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLoopDef:
+    """One agent's loop."""
+
+    agent: Agent
+    warmup_code: WarmupSource
+    task_queue_size_func: Callable[[], int]
+
+
+def run_loops(loops: Any) -> None:
+    """Let each loop start jobs as its queue has items, and run everything."""
+    runtime = current_runtime()
+    for loop in loops:
+        runtime.add_loop(loop.agent, loop.task_queue_size_func)
+    runtime.run()
+
+
+class StatekClientAPI:
+    """How other processes create jobs; here it is the same process."""
+
+    def submit_new_job(
+        self,
+        agent: Agent,
+        shared_vars: Mapping[str, Any] | None = None,
+        locale: str | None = None,
+        **kwargs: Any,
+    ) -> Job:
+        """Create a job."""
+        return submit_new_job(agent, shared_vars, locale, **kwargs)
+
+    def submit_new_jobs_batch(
+        self, agent: Agent, shared_vars_batch: Sequence[Mapping[str, Any] | None], **kwargs: Any
+    ) -> list[Job]:
+        """Create one job per entry."""
+        return submit_new_jobs_batch(agent, shared_vars_batch, **kwargs)
+
+
+__all__ = [
+    "AgentLoopDef",
+    "StatekClientAPI",
+    "create_new_job",
+    "init",
+    "open_prefix",
+    "start_statek",
+    "start_statek_async",
+    "statek_print",
+]
