@@ -11,7 +11,7 @@ from statek_sim.cassettes.collector import no_garbage_collection
 from statek_sim.cassettes.emit import CHUNKS, REMARKS, VERSION
 from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Response
 from statek_sim.cassettes.layout import original
-from statek_sim.cassettes.yaml_values import Document, line_at, loaded
+from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
 from statek_sim.errors import BadCassette
 
 _ADVICE: Final = "delete the file and record it again"
@@ -126,7 +126,7 @@ class _Spot:
     path: Path
     source: str
     value: object
-    keypath: tuple[str | int, ...] = ()
+    keypath: Keypath = ()
 
     @property
     def name(self) -> str:
@@ -174,7 +174,7 @@ class _Spot:
         return self.value
 
     def error(self, message: str) -> BadCassette:
-        return BadCassette(f"{self.path}:{line_at(self.source, self.keypath)}: {message}")
+        return BadCassette(f"{self.path}:{Lines(self.source).at(self.keypath)}: {message}")
 
     def _short(self) -> str:
         text = repr(self.value)

@@ -143,11 +143,12 @@ def _body(body: bytes, headers: Headers, known: Known) -> bytes:
         # Every byte is a character of Latin-1, so that a key between binary data is found too.
         encoding = "latin-1"
         text = body.decode(encoding)
-    clean = _body_text(text, media_type(headers), known)
+    clean = scrubbed_text(text, media_type(headers), known)
     return body if clean == text else clean.encode(encoding)
 
 
-def _body_text(text: str, kind: str, known: Known) -> str:
+def scrubbed_text(text: str, kind: str = "", known: Known = ()) -> str:
+    """Return a body without secrets; `kind` is its media type. JSON and server-sent events are seen as such."""
     if kind == _FORM:
         return _PAIR.sub(lambda pair: _parameter(pair, known), text)
     if text.startswith(("data:", "event:", ":", "id:", "retry:")) or "\ndata:" in text:

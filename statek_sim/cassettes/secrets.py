@@ -110,6 +110,9 @@ _PARAMETERS: Final = _NAMES | {
 }  # fmt: skip
 """Parameters of addresses."""
 
+LEAST_VAGUE: Final = 16
+"""Shortest value, in characters, that counts as a credential because a parameter in a text is called `key`."""
+
 _HEADER_ENDINGS: Final = (
     "apikey", "accesskey", "authorization", "cookie", "credential", "password", "secret", "secretkey",
     "signature", "subscriptionkey", "token",
@@ -210,7 +213,10 @@ def _found(text: str) -> Iterator[Span]:
         yield from _values(_LOGIN, text, 1, "a password in an address")
     if "=" in text:
         for match in _PARAMETER.finditer(text):
-            if is_secret_parameter(match[1]) and not is_placeholder(match[2]):
+            telling = is_secret_name(match[1]) or (
+                is_secret_parameter(match[1]) and len(match[2]) >= LEAST_VAGUE
+            )
+            if telling and not is_placeholder(match[2]):
                 yield Span(*match.span(2), f"the parameter {match[1]!r}")
     if ":" in text:
         yield from _members(text)

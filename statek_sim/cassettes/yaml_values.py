@@ -32,6 +32,10 @@ _NUMBER_START: Final = frozenset("+-.0123456789")
 _CUT_OFF: Final = "the file seems to be cut off: delete it and record it again"
 
 
+Keypath = tuple[str | int, ...]
+"""Keys and positions from the top of a document."""
+
+
 @dataclass(slots=True)
 class Document:
     """The value of a document, and the lines, from 1, at which the entries of its `interactions` start."""
@@ -52,16 +56,28 @@ def loaded(text: str, path: Path) -> Document:
         raise BadCassette(f"{path}:{line}: not valid YAML: {error.reason}") from None
 
 
-def line_at(text: str, keypath: tuple[str | int, ...]) -> int:
-    """Return the line, from 1, of what is at `keypath`, or of the nearest thing above it. Slow: for errors."""
-    node = yaml.compose(text, Loader=_LOADER)
-    line = 1
-    for step in keypath:
-        node = _child(node, step)
-        if node is None:
-            break
-        line = _line(node.start_mark)
-    return line
+class Lines:
+    """Where the values of a text are. Slow to make: for errors and findings."""
+
+    def __init__(self, text: str) -> None:
+        self._root = yaml.compose(text, Loader=_LOADER)
+
+    def at(self, keypath: Keypath) -> int:
+        """Return the line, from 1, of what is at `keypath`, or of the nearest thing above it."""
+        line, node = 1, self._root
+        for step in keypath:
+            node = _child(node, step)
+            if node is None:
+                break
+            line = _line(node.start_mark)
+        return line
+
+    def is_block(self, keypath: Keypath) -> bool:
+        """Whether the text at `keypath` is written as a block: line by line, from the next line on."""
+        node = self._root
+        for step in keypath:
+            node = _child(node, step)
+        return isinstance(node, yaml.ScalarNode) and node.style == "|"
 
 
 def _child(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
@@ -74,9 +90,9 @@ def _child(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
 
 def _malformed(error: yaml.MarkedYAMLError, text: str, path: Path) -> BadCassette:
     mark = error.problem_mark or error.context_mark
-    line = _line(mark)
     last = text.rstrip("\n").count("\n") + 1
-    cut_off = f"; {_CUT_OFF}" if line >= last else ""
+    line = min(_line(mark), last)
+    cut_off = f"; {_CUT_OFF}" if line == last else ""
     return BadCassette(f"{path}:{line}: not valid YAML: {error.problem or error}{cut_off}")
 
 
@@ -92,11 +108,13 @@ class _Builder:
     def document(self) -> Document:
         """Return the first document's value; a second one is an error."""
         value: object = None
+        documents = 0
         for event in iter(self._next, None):
             if isinstance(event, yaml.StreamEndEvent):
                 return Document(value, self._lines, _line(event.start_mark))
             if isinstance(event, yaml.DocumentStartEvent):
-                if self._lines:
+                documents += 1
+                if documents > 1:
                     raise self._error(event, "a second document; a cassette is one")
                 value = self._value(self._next(), 0)
         raise AssertionError("a stream ends with its end")

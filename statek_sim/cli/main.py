@@ -35,12 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _command() -> Callable[..., object]:
     """Return the command line; its help names an argument by its metavar alone, without a Python type."""
     command = typer.main.get_command(app)
-    for subcommand in vars(command)["commands"].values():
+    _name_only(command)
+    return command
+
+
+def _name_only(command: object) -> None:
+    for subcommand in vars(command).get("commands", {}).values():
+        _name_only(subcommand)
         for parameter in subcommand.params:
             if parameter.param_type_name == "argument":
                 # typer (0.29) asks this method, and has no setting for it.
                 vars(parameter)["display_type_rich"] = _no_type
-    return command
 
 
 def _no_type(ctx: object) -> None:

@@ -325,7 +325,18 @@ def test_the_version_is_printed(shell: Shell) -> None:
     assert shell("--version").out.startswith("pytest-statek ")
 
 
-COMMANDS = ("run", "validate", "suites", "trace", "schema", "presets", "profiles", "conformance", "drift")
+COMMANDS = (
+    "run",
+    "validate",
+    "suites",
+    "trace",
+    "schema",
+    "presets",
+    "profiles",
+    "conformance",
+    "drift",
+    "cassette",
+)
 
 
 def test_the_help_tells_every_command_in_a_whole_line(shell: Shell) -> None:

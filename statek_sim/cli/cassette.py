@@ -1,0 +1,103 @@
+"""`statek-sim cassette scan`, `diff` and `orphans`: look after recordings."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statek_sim.cli.app import app
+from statek_sim.cli.inputs import say
+from statek_sim.errors import BadInput
+
+cassette = typer.Typer(help="Look after recorded conversations with providers.", no_args_is_help=True)
+app.add_typer(cassette, name="cassette")
+
+
+@cassette.command()
+def scan(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH", show_default=False, help="Cassettes, or folders of them.")
+    ],
+) -> None:
+    """Find what looks like a credential.
+
+    In our cassettes and in others', also in nested JSON and in the pieces of a stream. Exits 1 when something is
+    found; only its first four characters are shown.
+    """
+    from statek_sim.cassettes.scan import files_under
+    from statek_sim.cassettes.scan import scan as leaks_of
+
+    files = files_under(paths)
+    leaks = [leak for file in files for leak in leaks_of(file)]
+    say(map(str, leaks))
+    say([f"{len(files)} files scanned, {len(leaks)} credentials found"], err=True)
+    if leaks:
+        raise typer.Exit(1)
+
+
+@cassette.command()
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", show_default=False, help="The cassette of before.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", show_default=False, help="The new recording.")],
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A part of requests that does not count (repeatable)."),
+    ] = None,
+) -> None:
+    """Show what a re-recording changed.
+
+    Replies, tool calls, token usage, model version; ids and times, which always differ, do not count. Exits 1 when
+    something differs.
+    """
+    from statek_sim.cassettes.document import read
+    from statek_sim.cassettes.matching import Matching
+    from statek_sim.reporting.cassette_diff import changes
+
+    lines = changes(read(old), read(new), Matching.ignoring(ignore or ()))
+    say(lines)
+    if lines:
+        raise typer.Exit(1)
+
+
+@cassette.command()
+def orphans(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH", show_default=False, help="Folders of tests; none: this one."),
+    ] = None,
+) -> None:
+    """List the cassettes that no test uses. Asks pytest which tests there are, and runs none.
+
+    Exits 1 when there are any.
+    """
+    from statek_sim.cassettes.orphans import cassettes_under
+    from statek_sim.cassettes.orphans import orphans as unused
+
+    folders = paths or [Path()]
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"{folder}: expected a folder of tests")
+    found = cassettes_under(folders)
+    left = unused(found, _used(folders)) if found else []
+    here = Path.cwd()
+    say(str(path.relative_to(here) if path.is_relative_to(here) else path) for path in left)
+    say([f"{len(found)} cassettes, {len(left)} without a test"], err=True)
+    if left:
+        raise typer.Exit(1)
+
+
+def _used(folders: list[Path]) -> list[Path]:
+    """Return the cassettes of the tests that pytest collects; `BadInput` when it cannot collect them."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "cassettes"
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", f"--statek-cassette-list={told}"]
+        done = subprocess.run([*command, *map(str, folders)], capture_output=True, text=True, check=False)
+        if done.returncode not in (0, 5) or not told.exists():
+            raise BadInput(f"pytest could not collect the tests:\n{done.stdout}{done.stderr}")
+        return [Path(line) for line in told.read_text(encoding="utf-8").splitlines()]

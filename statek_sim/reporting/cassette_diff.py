@@ -1,0 +1,135 @@
+"""What a re-recording changed, as a reviewer wants to read it: what the model said, not how it was wrapped."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from statek_sim.cassettes.difference import differences
+from statek_sim.cassettes.exchange import Exchange, Request, Response
+from statek_sim.cassettes.jsontext import NotJson, parsed
+from statek_sim.cassettes.matching import Matching
+from statek_sim.errors import InvalidFormat
+from statek_sim.providers.wire import anthropic, gemini, openai
+from statek_sim.providers.wire.format import WireFormat
+from statek_sim.values import JSON
+
+_CHANGES_ALWAYS: Final = frozenset(
+    {"created", "id", "request_id", "responseId", "system_fingerprint", "createTime"}
+)
+_GENERATE: Final = (":generateContent", ":streamGenerateContent")
+
+
+def changes(old: Sequence[Exchange], new: Sequence[Exchange], matching: Matching) -> list[str]:
+    """Return lines that say what differs; none when the same was said. Same requests are compared in order."""
+    lanes: dict[str, deque[Exchange]] = {}
+    for exchange in old:
+        lanes.setdefault(matching.fingerprint(exchange.request), deque()).append(exchange)
+    lines: list[str] = []
+    for exchange in new:
+        lane = lanes.get(matching.fingerprint(exchange.request))
+        lines += (
+            _reply_changes(lane.popleft(), exchange)
+            if lane
+            else [f"+ {_named(exchange)}: only in the new one"]
+        )
+    gone = sorted(
+        (exchange for lane in lanes.values() for exchange in lane), key=lambda exchange: exchange.line
+    )
+    return [*(f"- {_named(exchange)}: only in the old one" for exchange in gone), *lines]
+
+
+def _reply_changes(old: Exchange, new: Exchange) -> list[str]:
+    found = list(differences(said(old), said(new)))
+    if not found:
+        return []
+    lines = [f"~ {_named(new)} (old: line {old.line})"]
+    for difference in found:
+        before, after = difference.shown()
+        lines += [f"    {difference.place}", f"      old: {before}", f"      new: {after}"]
+    return lines
+
+
+def said(exchange: Exchange) -> dict[str, JSON]:
+    """Return what a response says: status, and the reply, tool calls, usage and model of a language model's.
+
+    Anything else is its JSON without ids and times, or its text.
+    """
+    response = exchange.response
+    told: dict[str, JSON] = {"status": response.status}
+    format_ = _format(exchange.request)
+    if format_ is not None and response.status < 400:
+        try:
+            return {**told, **_reply(format_, response)}
+        except (InvalidFormat, ValueError, TypeError, KeyError, IndexError, AttributeError):
+            pass  # no answer of this format: it is shown as what it is
+    return {**told, "body": _plain(response)}
+
+
+def _format(request: Request) -> WireFormat | None:
+    """Return the wire format that a request speaks, by the end of its address."""
+    path = request.uri.partition("?")[0]
+    if path.endswith("/chat/completions"):
+        return openai
+    if path.endswith("/messages"):
+        return anthropic
+    return gemini if path.endswith(_GENERATE) else None
+
+
+def _reply(format_: WireFormat, response: Response) -> dict[str, JSON]:
+    body = format_.join_stream(response.body) if response.is_stream else response.body
+    reply, whole = format_.read_reply(body), parsed(body)
+    told: dict[str, JSON] = {}
+    if isinstance(whole, dict):
+        told["model"] = whole.get("model", whole.get("modelVersion"))
+    told["reply"] = reply.text
+    told["tool_calls"] = [
+        f"{call.name}({json.dumps(call.arguments, ensure_ascii=False, sort_keys=True)})"
+        for call in reply.tool_calls
+    ]
+    usage = reply.usage
+    told["usage"] = {"prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached}
+    return told
+
+
+def _plain(response: Response) -> JSON:
+    try:
+        return _lasting(parsed(response.body))
+    except NotJson:
+        return response.body.decode("utf-8", "backslashreplace")
+
+
+def _lasting(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {key: _lasting(item) for key, item in value.items() if key not in _CHANGES_ALWAYS}
+    return [_lasting(item) for item in value] if isinstance(value, list) else value
+
+
+def _named(exchange: Exchange) -> str:
+    return f"line {exchange.line} {exchange.request.method} {exchange.request.uri}{_asked(exchange.request)}"
+
+
+def _asked(request: Request) -> str:
+    """Return the end of the last message, so that a reader knows which turn it is."""
+    try:
+        body = parsed(request.body)
+    except NotJson:
+        return ""
+    texts = list(_texts(body)) if isinstance(body, dict) else []
+    return f" {texts[-1][:40]!r}" if texts else ""
+
+
+def _texts(body: dict[str, JSON]) -> Iterator[str]:
+    for turns in (body.get("messages"), body.get("contents")):
+        for turn in turns if isinstance(turns, list) else ():
+            yield from _strings(turn.get("content", turn.get("parts")) if isinstance(turn, dict) else None)
+
+
+def _strings(value: JSON) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item.get("text") if isinstance(item, dict) else item)

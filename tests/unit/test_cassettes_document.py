@@ -1,0 +1,171 @@
+"""Damaged and foreign cassettes are told with path and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from statek_sim.cassettes.document import parse, read
+from statek_sim.cassettes.emit import rendered
+from statek_sim.cassettes.exchange import Chunk, Exchange, Request, Response
+from statek_sim.errors import BadCassette
+
+PATH = Path("talk.yaml")
+
+WHOLE = """\
+interactions:
+- request:
+    method: POST
+    uri: https://api.test/v1/chat/completions
+    headers:
+      content-type:
+      - application/json
+    body: |-
+      {
+        "model": "gpt-4o"
+      }
+  response:
+    status:
+      code: 200
+      message: OK
+    headers:
+      content-type:
+      - application/json
+    body:
+      string: |-
+        {
+          "id": "chatcmpl-1"
+        }
+    statek:
+      json: compact
+      chunks: [[0.25, 19]]
+version: 1
+"""
+
+ONE = Exchange(
+    request=Request(
+        method="POST",
+        uri="https://api.test/v1/chat/completions",
+        headers=(("content-type", "application/json"),),
+        body=b'{"model":"gpt-4o"}',
+    ),
+    response=Response(
+        status=200,
+        reason="OK",
+        headers=(("content-type", "application/json"),),
+        body=b'{"id":"chatcmpl-1"}',
+        chunks=(Chunk(0.25, 19),),
+    ),
+)
+
+
+def test_a_cassette_is_laid_out_for_people() -> None:
+    assert rendered([ONE]) == WHOLE
+
+
+def test_the_same_bytes_come_back() -> None:
+    (exchange,) = parse(WHOLE.encode(), PATH)
+    assert exchange.response == ONE.response
+    assert exchange.line == 2
+
+
+def test_a_cassette_of_vcrpy_is_read() -> None:
+    source = """\
+interactions:
+- request:
+    body: !!binary |
+      /wD/
+    headers: &h
+      Accept: ['*/*']
+    method: GET
+    uri: http://api.test/
+  response:
+    body: {string: !!python/unicode 'hello'}
+    headers: *h
+    status: {code: 204, message: null}
+version: 1
+"""
+    (exchange,) = parse(source.encode(), PATH)
+    assert exchange.request.body == b"\xff\x00\xff"
+    assert exchange.response == Response(status=204, headers=(("Accept", "*/*"),), body=b"hello")
+
+
+@pytest.mark.parametrize("size", [len(WHOLE) - 3, len(WHOLE) - 12, 300, 120, 60, 15])
+def test_a_cassette_that_is_cut_off_is_told_wherever_it_is_cut(size: int) -> None:
+    with pytest.raises(BadCassette, match=r"^talk\.yaml:\d+: "):
+        parse(WHOLE[:size].encode(), PATH)
+
+
+CASES = [
+    ("", "1: the cassette is empty; delete the file and record it again"),
+    ("\n\n", "1: the cassette is empty; delete the file and record it again"),
+    (
+        "interactions: []\n",
+        "2: the file is cut off: `version: 1` should end it; delete the file and record it again",
+    ),
+    (
+        WHOLE.removesuffix("version: 1\n"),
+        "27: the file is cut off: `version: 1` should end it; delete the file and record it again",
+    ),
+    (WHOLE.replace("version: 1", "version: 2"), "27: version 2; this reads vcrpy's version 1"),
+    ("- request: {}\n  response: {}\n", "1: written by vcrpy before 1.0, which is another format"),
+    ("just a text\n", "1: the cassette: expected a mapping, got 'just a text'"),
+    ("interactions: 7\nversion: 1\n", "1: `interactions`: expected a list, got 7"),
+    ("interactions:\n- 7\nversion: 1\n", "2: `0`: expected a mapping, got 7"),
+    (WHOLE.replace("    method: POST\n", ""), "3: `request` has no `method`"),
+    (WHOLE.replace("code: 200", "code: fine"), "14: `code`: expected a whole number, got 'fine'"),
+    (WHOLE.replace("message: OK", "message: [OK]"), "15: `message`: expected a text, got ['OK']"),
+    (
+        WHOLE.replace("      - application/json\n    body: |-", "        deep: 1\n    body: |-"),
+        "7: header 'content-type': expected a text or a list of texts, got {'deep': 1}",
+    ),
+    (
+        WHOLE.replace("chunks: [[0.25, 19]]", "chunks: [[0.25]]"),
+        "26: expected [seconds, bytes], got [0.25]",
+    ),
+    (
+        WHOLE.replace('"id": "chatcmpl-1"', '"id": oops'),
+        "20: expected JSON because `json` is 'compact': Expecting value: line 2 column 9 (char 10)",
+    ),
+    (WHOLE.replace("json: compact", "json: wide"), "20: 'wide' is not a valid Style"),
+    (
+        WHOLE.replace("    uri: https", "    uri: !!python/object:os.system https"),
+        "4: the tag 'tag:yaml.org,2002:python/object:os.system' stands for a Python object, which is not read",
+    ),
+    (
+        "interactions:\n- request:\n    method: GET\n    uri: http://a.test\n    headers: {}\n"
+        "    body: {type: json, content: {}}\n  response: {}\nversion: 1\n",
+        "6: `body`: expected a text, got {'type': 'json', 'content': {}}: vcrpy did not write this file",
+    ),
+    ("interactions: *nothing\nversion: 1\n", "1: nothing is called &nothing above"),
+    (f"interactions: {'[' * 30}{']' * 30}\nversion: 1\n", "1: nested deeper than 20 levels: not a cassette"),
+    ("a: 1\n--- b\n", "2: a second document; a cassette is one"),
+]
+
+
+@pytest.mark.parametrize(("source", "message"), CASES)
+def test_what_is_wrong_is_told_with_its_line(source: str, message: str) -> None:
+    with pytest.raises(BadCassette) as caught:
+        parse(source.encode(), PATH)
+    assert str(caught.value) == f"talk.yaml:{message}"
+
+
+def test_yaml_that_is_none_is_told_with_its_line() -> None:
+    with pytest.raises(BadCassette, match=r"^talk\.yaml:2: not valid YAML: .*mapping values are not allowed"):
+        parse(b"interactions:\n- a: b: c\n  d: 1\nversion: 1\n", PATH)
+
+
+def test_bytes_that_are_no_text_are_told_with_their_line() -> None:
+    with pytest.raises(BadCassette, match=r"^talk\.yaml:2: not UTF-8 text: byte 0xff$"):
+        parse(b"interactions:\n\xff", PATH)
+
+
+def test_a_control_character_is_told_with_its_line() -> None:
+    with pytest.raises(BadCassette, match=r"^talk\.yaml:2: not valid YAML: "):
+        parse(b"interactions:\n- \x00\n", PATH)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadCassette, match=r"no\.yaml: cannot be read: No such file or directory$"):
+        read(tmp_path / "no.yaml")

@@ -1,0 +1,296 @@
+"""Writing, the index, and the commands that look after cassettes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from statek_sim.cassettes import index, store
+from statek_sim.cassettes.emit import rendered
+from statek_sim.cassettes.exchange import Exchange, Request, Response
+from statek_sim.cassettes.matching import Matching
+from statek_sim.cassettes.session import CassetteSession, RecordMode
+from statek_sim.cli import main
+from statek_sim.errors import BadCassette, BadInput, CassetteMiss
+
+
+def exchange(number: int, answer: str = "fine", **headers: str) -> Exchange:
+    request = Request(
+        method="POST",
+        uri="https://api.test/v1/chat/completions",
+        headers=tuple(headers.items()),
+        body=b'{"messages":[{"role":"user","content":"question %d"}]}' % number,
+    )
+    told = {
+        "id": f"chatcmpl-{number}",
+        "model": "gpt-4o-2024-08-06",
+        "choices": [{"message": {"content": answer}}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": len(answer)},
+    }
+    body = json.dumps(told, separators=(",", ":")).encode()
+    return Exchange(request=request, response=Response(status=200, reason="OK", body=body))
+
+
+def run(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    out, err = capsys.readouterr()
+    return ended.value.code, out, err
+
+
+@pytest.fixture
+def indexing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indexes for small cassettes too."""
+    monkeypatch.setattr(store, "LEAST_SIZE", 0)
+
+
+@pytest.mark.usefixtures("indexing")
+def test_an_index_gives_the_same_tape(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    store.write(path, [exchange(number) for number in range(5)])
+    fresh = store.load(path, Matching(), index_folder=tmp_path / "cache")
+    (file,) = (tmp_path / "cache").iterdir()
+    again = store.load(path, Matching(), index_folder=tmp_path / "cache")
+    assert index.indexed(file, path.read_bytes(), Matching()) is not None
+    assert again.fingerprints == fresh.fingerprints
+    assert again.exchanges() == fresh.exchanges()
+
+
+@pytest.mark.usefixtures("indexing")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:-10],
+        lambda content: content.replace(b"question 1", b"question 9"),
+        lambda content: content.replace(b"index 1", b"index 0"),
+        lambda content: b"",
+        lambda content: b"\x80\x04garbage\n",
+    ],
+)
+def test_a_damaged_index_is_made_anew(tmp_path: Path, damage: object) -> None:
+    path, cache = tmp_path / "talk.yaml", tmp_path / "cache"
+    store.write(path, [exchange(number) for number in range(3)])
+    fresh = store.load(path, Matching(), index_folder=cache)
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))  # type: ignore[operator]  # a function of the list above
+    assert store.load(path, Matching(), index_folder=cache).exchanges() == fresh.exchanges()
+    assert file.read_bytes() == whole
+
+
+@pytest.mark.usefixtures("indexing")
+def test_an_index_is_of_one_content_and_one_way_of_matching(tmp_path: Path) -> None:
+    path, cache = tmp_path / "talk.yaml", tmp_path / "cache"
+    store.write(path, [exchange(1)])
+    store.load(path, Matching(), index_folder=cache)
+    (file,) = cache.iterdir()
+    assert index.indexed(file, path.read_bytes() + b" ", Matching()) is None
+    assert index.indexed(file, path.read_bytes(), Matching.ignoring(["port"])) is None
+    store.write(path, [exchange(2)])
+    assert (
+        store.load(path, Matching(), index_folder=cache).exchanges()[0].request
+        == read_back(exchange(2)).request
+    )
+    assert len(list(cache.iterdir())) == 1
+
+
+def read_back(one: Exchange) -> Exchange:
+    from statek_sim.cassettes.document import parse
+
+    (back,) = parse(rendered([one]).encode(), Path("it.yaml"))
+    return back
+
+
+@pytest.mark.usefixtures("indexing")
+def test_where_no_index_can_be_written_there_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    store.write(path, [exchange(1)])
+    (tmp_path / "cache").write_text("a file")
+    assert len(store.load(path, Matching(), index_folder=tmp_path / "cache")) == 1
+
+
+def test_small_cassettes_get_no_index(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    store.write(path, [exchange(1)])
+    store.load(path, Matching(), index_folder=tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_crash_while_writing_leaves_the_old_cassette(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "talk.yaml"
+    store.write(path, [exchange(1)])
+    before = path.read_bytes()
+
+    def full_disk(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(BadInput, match=r"talk\.yaml: cannot write the cassette: No space left on device$"):
+        store.write(path, [exchange(2)])
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_session_that_is_never_closed_leaves_the_old_cassette(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    store.write(path, [exchange(1)])
+    before = path.read_bytes()
+    session = CassetteSession(path, RecordMode.REWRITE)
+    session.record(exchange(2).request, exchange(2).response)
+    del session
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_cassette_is_never_overwritten_but_by_rewrite(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    path.write_text("interactions: [")
+    for mode in (RecordMode.NONE, RecordMode.ONCE, RecordMode.NEW_EPISODES, RecordMode.ALL):
+        with pytest.raises(BadCassette, match=r"talk\.yaml:1: not valid YAML"):
+            CassetteSession(path, mode)
+    session = CassetteSession(path, RecordMode.REWRITE)
+    session.record(exchange(2).request, exchange(2).response)
+    session.close()
+    assert len(CassetteSession(path, RecordMode.NONE)) == 1
+
+
+def test_a_request_that_was_recorded_twice_is_missed_the_third_time(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    store.write(path, [exchange(1, "first"), exchange(1, "second")])
+    session = CassetteSession(path, RecordMode.NONE)
+    answers = [session.play(exchange(1).request) for _ in range(2)]
+    assert [b"first" in (answer.body if answer else b"") for answer in answers] == [True, False]
+    message = (
+        f"{path}: POST https://api.test/v1/chat/completions is recorded 2 times with this body, and asked once more.\n"
+        "  If the client is meant to ask again, record it: with record mode new_episodes or rewrite"
+    )
+    with pytest.raises(CassetteMiss) as caught:
+        session.play(exchange(1).request)
+    assert str(caught.value) == message
+    assert session.misses == [message]
+
+
+def test_the_nearest_recording_is_the_one_with_the_fewest_changes(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    store.write(path, [exchange(1), exchange(22), exchange(333)])
+    with pytest.raises(CassetteMiss, match=r'recorded: "question 22"\n      now:      "question 23"\n'):
+        CassetteSession(path, RecordMode.NONE).play(exchange(23).request)
+
+
+def test_scan_exits_with_one_when_it_finds_something(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "talk.yaml"
+    store.write(path, [exchange(1, authorization="Bearer abcdefghijklmnop"), exchange(2)])
+    line = path.read_text().split("\n").index("      authorization:") + 1
+    code, out, err = run(["cassette", "scan", str(tmp_path)], capsys)
+    assert (code, err) == (1, "1 files scanned, 1 credentials found\n")
+    assert out in {f"{path}:{at}: a value named 'authorization': abcd…\n" for at in (line, line + 1)}
+
+
+def test_scan_is_silent_when_all_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store.write(tmp_path / "talk.yaml", [exchange(1, authorization="REDACTED", cookie="[FILTERED]")])
+    (tmp_path / "picture.png").write_text("sk-ant-api03-0123456789012345678901234567890123")
+    assert run(["cassette", "scan", str(tmp_path)], capsys) == (
+        0,
+        "",
+        "1 files scanned, 0 credentials found\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line", "kind"),
+    [
+        ("a.json", '{\n "headers": {\n  "X-Api-Key": ["0123456789abcdef"]}}', 3, "a value named 'X-Api-Key'"),
+        ("b.yaml", "a: 1\nb: 'ghp_0123456789abcdefghijABCDEFGHIJ012345'\n", 2, "a GitHub token"),
+        ("i.yaml", "a: 1\n# AKIAABCDEFGHIJKLMNOP\n", 2, "an AWS access key id"),
+        ("c.yaml", "a: [\n\nkey sk-ant-api03-0123456789abcdefghij\n", 3, "an API key (sk-…)"),
+        ("d.yaml", "s: |\n  one\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIE\n", 3, "a private key"),
+        ("e.yaml", "u: https://me:secret99@h.test/\n", 1, "a password in an address"),
+        ("f.yaml", "u: /p?sig=0123456789abcdef&x=1\n", 1, "the parameter 'sig'"),
+        ("g.toml", 'x = 1\ntoken = "Bearer 0123456789abcdef0123"\n', 2, "an authorization"),
+        (
+            "h.yaml",
+            's: \'{"arguments": "{\\"api_key\\": \\"topsecret\\"}"}\'\n',
+            1,
+            "a value named 'api_key'",
+        ),
+    ],
+)
+def test_scan_knows_files_of_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str, line: int, kind: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    code, out, _ = run(["cassette", "scan", str(path)], capsys)
+    assert code == 1
+    assert out.startswith(f"{path}:{line}: {kind}: ")
+
+
+def test_scan_says_when_there_is_nothing_to_scan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(["cassette", "scan", str(tmp_path / "no")], capsys)
+    assert (code, err) == (2, f"{tmp_path / 'no'}: there is no such file or folder\n")
+
+
+def test_diff_shows_what_the_model_said_differently(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    store.write(old, [exchange(1, "Paris"), exchange(2), exchange(3)])
+    store.write(new, [exchange(4), exchange(1, "Lyon"), exchange(2)])
+    code, out, err = run(["cassette", "diff", str(old), str(new)], capsys)
+    assert (code, err) == (1, "")
+    third = old.read_text().split("\n").index('            "content": "question 3"') - 8
+    first = new.read_text().split("\n").index('            "content": "question 1"') - 8
+    assert out == (
+        f"- line {third} POST https://api.test/v1/chat/completions 'question 3': only in the old one\n"
+        "+ line 2 POST https://api.test/v1/chat/completions 'question 4': only in the new one\n"
+        f"~ line {first} POST https://api.test/v1/chat/completions 'question 1' (old: line 2)\n"
+        "    reply\n"
+        '      old: "Paris"\n'
+        '      new: "Lyon"\n'
+        "    usage.completion\n"
+        "      old: 5\n"
+        "      new: 4\n"
+    )
+
+
+def test_diff_is_silent_when_only_ids_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    store.write(old, [exchange(1)])
+    new.write_text(old.read_text().replace("chatcmpl-1", "chatcmpl-77"))
+    assert run(["cassette", "diff", str(old), str(new)], capsys) == (0, "", "")
+
+
+def test_orphans_are_the_cassettes_that_no_test_uses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_geo.py").write_text(
+        "import pytest\n\n@pytest.mark.statek_cassette\n@pytest.mark.parametrize('n', [1, 2])\n"
+        "def test_capital(n): pass\n\ndef test_other(): pass\n"
+    )
+    folder = tmp_path / "cassettes" / "test_geo"
+    for name in ("test_capital[1]", "test_capital[2]", "test_capital[3]", "test_other"):
+        store.write(folder / f"{name}.yaml", [exchange(1)])
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(["cassette", "orphans"], capsys)
+    assert (code, err) == (1, "4 cassettes, 2 without a test\n")
+    assert out == "cassettes/test_geo/test_capital[3].yaml\ncassettes/test_geo/test_other.yaml\n"
+
+
+def test_orphans_tells_when_pytest_cannot_collect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_geo.py").write_text("import nothing_of_this_name\n")
+    store.write(tmp_path / "cassettes" / "test_geo" / "test_a.yaml", [exchange(1)])
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(["cassette", "orphans"], capsys)
+    assert code == 2
+    assert err.startswith("pytest could not collect the tests:\n")
+    assert "nothing_of_this_name" in err
