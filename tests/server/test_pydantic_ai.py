@@ -1,0 +1,44 @@
+"""An agent framework that nobody here wrote, on two SDKs, against the fake server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from statek_sim.providers.script import text, tool_call
+from statek_sim.server.served import LLMServer
+
+pydantic_ai = pytest.importorskip("pydantic_ai", reason="it comes with the dev extra")
+
+
+def openai_model(server: LLMServer) -> Any:
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    return OpenAIChatModel("gpt-4o", provider=OpenAIProvider(base_url=server.openai_url, api_key="none"))
+
+
+def anthropic_model(server: LLMServer) -> Any:
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    client = AsyncAnthropic(base_url=server.url, api_key="none")
+    return AnthropicModel("claude-test", provider=AnthropicProvider(anthropic_client=client))
+
+
+@pytest.mark.parametrize("make_model", [openai_model, anthropic_model])
+def test_an_agent_uses_its_tool_and_answers(statek_llm_server: LLMServer, make_model: Any) -> None:
+    looked: list[str] = []
+
+    def look(where: str) -> str:
+        """Look somewhere."""
+        looked.append(where)
+        return "empty"
+
+    agent: Any = pydantic_ai.Agent(make_model(statek_llm_server), tools=[look])
+    statek_llm_server.script([tool_call("look", where="here"), text("Nothing.").on(tool_result="empty")])
+    result = agent.run_sync("Look.")
+    assert (result.output, looked) == ("Nothing.", ["here"])
+    assert result.usage.requests == 2
