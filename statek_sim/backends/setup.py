@@ -88,8 +88,16 @@ def world_for(written_world: WrittenWorld, changed: Callable[[str, str], None]) 
 
 def load_attribute(scenario: Scenario, name: str) -> Any:
     """Import `module:attribute`; a `BadScenario` says which part is missing."""
+    return attribute_at(_place(scenario), name)
+
+
+def _place(scenario: Scenario) -> str:
+    return f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}"
+
+
+def attribute_at(where: str, name: str) -> Any:
+    """Import `module:attribute`, which stands at `where`; a `BadScenario` says which part is missing."""
     module_name, _, path = name.partition(":")
-    where = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}"
     try:
         found: Any = importlib.import_module(module_name)
     except Exception as error:  # importing runs the user's code
@@ -129,11 +137,16 @@ def script_of(scenario: Scenario) -> dict[str, list[Reply]]:
 
 def reply_of(scenario: Scenario, entry: written.Reply) -> Reply:
     """Return one reply."""
+    return reply_at(_place(scenario), entry)
+
+
+def reply_at(where: str, entry: written.Reply) -> Reply:
+    """Return one reply, which stands at `where`."""
     return Reply(
-        answer=_answer(scenario, entry),
+        answer=_answer(where, entry),
         latency=CLIENT_TIMEOUT if entry.kind == "timeout" and not entry.said("latency") else entry.latency,
         usage=_usage(entry),
-        condition=_condition(entry.when),
+        condition=condition_of(entry.when),
         repeat=None if entry.repeat == "forever" else int(entry.repeat),
         job=entry.job,
         truncated=entry.truncated,
@@ -141,7 +154,7 @@ def reply_of(scenario: Scenario, entry: written.Reply) -> Reply:
     )
 
 
-def _answer(scenario: Scenario, entry: written.Reply) -> Chat | HttpFault | NoAnswer | RawBody | Computed:
+def _answer(where: str, entry: written.Reply) -> Chat | HttpFault | NoAnswer | RawBody | Computed:
     match entry.kind:
         case "http":
             return HttpFault(entry.http, entry.retry_after)
@@ -151,7 +164,7 @@ def _answer(scenario: Scenario, entry: written.Reply) -> Chat | HttpFault | NoAn
             text = entry.body if isinstance(entry.body, str) else json.dumps(entry.body)
             return RawBody(text.encode())
         case "call":
-            return Computed(load_attribute(scenario, entry.call))
+            return Computed(attribute_at(where, entry.call))
         case "python":
             return Chat(calls=(ScriptedCall("python_cli", {"code": entry.python}),))
         case _:
@@ -174,7 +187,8 @@ def _usage(entry: written.Reply) -> ScriptedUsage | UsageKind:
     return ScriptedUsage(**{key: value for key, value in said.items() if report.said(key)})
 
 
-def _condition(when: written.When | None) -> Condition | None:
+def condition_of(when: written.When | None) -> Condition | None:
+    """Return a condition on requests, None where nothing is said."""
     if when is None:
         return None
     return Condition(

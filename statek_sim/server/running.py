@@ -31,6 +31,7 @@ class RunningServer:
         self._limits = limits
         self._connections: set[HttpProtocol] = set()
         self._ready = threading.Event()
+        self._stopped = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._done = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name=f"statek-llm-server-{self.port}", daemon=True)
@@ -56,10 +57,14 @@ class RunningServer:
 
     def join(self) -> None:
         """Wait until the server stops."""
-        self._thread.join()
+        # Not the thread: a join that a signal interrupts takes it for stopped (Python 3.11, 3.12).
+        self._stopped.wait()
 
     def _run(self) -> None:
-        self._loop.run_until_complete(self._serve())
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._stopped.set()
 
     async def _serve(self) -> None:
         server = await self._loop.create_server(

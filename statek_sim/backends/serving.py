@@ -1,0 +1,129 @@
+"""From a file's words to what a fake server plays: a script, faults, models, chat styles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from statek_sim.backends.setup import condition_of, reply_at, script_of
+from statek_sim.errors import BadInput
+from statek_sim.providers.delivery import Styles
+from statek_sim.providers.protocol import ChatStyleName
+from statek_sim.providers.script import Reply
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.schema import Scenario
+from statek_sim.scenario.serving import FaultText, load_serve_file, root_of
+from statek_sim.server.fault import (
+    EmptyChoices,
+    Fault,
+    FaultRule,
+    HttpError,
+    Malformed,
+    NoAnswerAtAll,
+    NoUsage,
+    NullUsage,
+    Reset,
+    SlowFirstByte,
+    SlowTokens,
+    Truncated,
+    WrongContentType,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playable:
+    """What a fake server plays."""
+
+    script: Mapping[str, Sequence[Reply]] | Sequence[Reply]
+    faults: tuple[FaultRule, ...] = ()
+    models: tuple[str, ...]
+    styles: Styles | ChatStyleName | None = None
+    count_usage: bool = True
+
+
+def load_playable(path: Path, scenario_id: str | None = None) -> Playable:
+    """Return what the script file or scenario file at `path` says; of several scenarios the one with this id.
+
+    Problems with the file are a `BadScenario`, a scenario that is not there `BadInput`.
+    """
+    if root_of(path).child("scenarios") is not None:
+        return _of_scenario(_chosen(path, scenario_id))
+    if scenario_id is not None:
+        raise BadInput(f"{path}: a script file has no scenarios; leave {scenario_id!r} out")
+    return _of_file(path)
+
+
+def _chosen(path: Path, scenario_id: str | None) -> Scenario:
+    scenarios = {scenario.id: scenario for scenario in load_or_fail([path])}
+    if scenario_id is None and len(scenarios) == 1:
+        return next(iter(scenarios.values()))
+    if scenario_id not in scenarios:
+        said = "several scenarios" if scenario_id is None else f"no scenario {scenario_id!r}"
+        raise BadInput(f"{path}: {said}; name one of {', '.join(scenarios)}")
+    return scenarios[scenario_id]
+
+
+def _of_scenario(scenario: Scenario) -> Playable:
+    agents = scenario.agents
+    script = script_of(scenario)
+    return Playable(
+        # The only agent need not say who it is: a client of a scenario's script sends no STATEK headers.
+        script=next(iter(script.values())) if len(script) == 1 and len(agents) == 1 else script,
+        models=tuple(dict.fromkeys(agent.model for agent in agents.values())),
+        styles=next(iter(agents.values())).chat_style
+        if len(agents) == 1
+        else {role: agent.chat_style for role, agent in agents.items()},
+    )
+
+
+def _of_file(path: Path) -> Playable:
+    written = load_serve_file(path)
+    where = str(path)
+    script = written.script
+    return Playable(
+        script={key: [reply_at(where, entry) for entry in entries] for key, entries in script.items()}
+        if isinstance(script, dict)
+        else [reply_at(where, entry) for entry in script],
+        faults=tuple(map(_rule, written.faults)),
+        models=written.models,
+        styles=written.chat_style,
+        count_usage=written.count_usage,
+    )
+
+
+def _rule(text: FaultText) -> FaultRule:
+    return FaultRule(
+        fault=_fault(text),
+        positions=text.requests,
+        rate=text.rate,
+        seed=text.seed,
+        when=condition_of(text.when),
+        times=text.times,
+    )
+
+
+def _fault(text: FaultText) -> Fault:
+    match text.kind:
+        case "http":
+            return HttpError(text.http, text.retry_after)
+        case "slow_first_byte":
+            return SlowFirstByte(text.slow_first_byte)
+        case "slow_tokens":
+            return SlowTokens(text.slow_tokens)
+        case "reset":
+            return Reset(text.reset)
+        case "content_type":
+            return WrongContentType(text.content_type)
+        case kind:
+            return _PLAIN[kind]
+
+
+_PLAIN: dict[str, Fault] = {
+    "silence": NoAnswerAtAll(),
+    "truncated": Truncated(),
+    "malformed": Malformed(),
+    "empty_choices": EmptyChoices(),
+    "null_usage": NullUsage(),
+    "no_usage": NoUsage(),
+}

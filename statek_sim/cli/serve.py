@@ -1,0 +1,96 @@
+"""`statek-sim serve`: a fake LLM server that plays a script."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from statek_sim.cli.app import app
+from statek_sim.cli.inputs import say
+
+if TYPE_CHECKING:
+    from statek_sim.server.served import LLMServer
+
+
+@app.command()
+def serve(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", show_default=False, help="A script file, or a scenario file whose script to play."
+        ),
+    ],
+    scenario: Annotated[
+        str | None, typer.Option(metavar="ID", help="The scenario to play, where the file has several.")
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
+    anywhere: Annotated[
+        bool, typer.Option("--anywhere", help="Allow an address that other machines reach.")
+    ] = False,
+    speed: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="Virtual seconds that pass per real second; not said: latencies take no time."
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Exit 1 when a request found no reply, or a reply or fault no request."),
+    ] = False,
+) -> None:
+    """Serve a fake LLM: OpenAI, Anthropic and Gemini formats over HTTP, from a script.
+
+    Runs until it is interrupted (Ctrl-C) or terminated, then says what was left over.
+    """
+    from statek_sim.backends.serving import load_playable
+    from statek_sim.server.served import LLMServer
+
+    playable = load_playable(path, scenario)
+    with LLMServer(
+        host=host,
+        port=port,
+        anywhere=anywhere,
+        styles=playable.styles,
+        models=playable.models,
+        count_usage=playable.count_usage,
+        speed=speed,
+    ) as server:
+        server.llm.play(playable.script, faults=playable.faults)
+        say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
+        _wait(server)
+    problems = list(_problems(server))
+    say([f"{server.journal.total} requests answered"])
+    say(problems, err=True)
+    if check and problems:
+        raise typer.Exit(1)
+
+
+def _wait(server: LLMServer) -> None:
+    """Return when this process is told to end."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with suppress(KeyboardInterrupt):
+            server.join()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _problems(server: LLMServer) -> Iterator[str]:
+    from statek_sim.errors import ScriptError
+
+    try:
+        server.check_finished()
+    except ScriptError as error:
+        yield str(error)

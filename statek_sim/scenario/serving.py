@@ -1,0 +1,141 @@
+"""Script files: what `statek-sim serve` plays, without a scenario around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
+
+from statek_sim.errors import BadScenario
+from statek_sim.scenario.files import read
+from statek_sim.scenario.locate import findings_of, shown
+from statek_sim.scenario.part import Count, Items, Part, Positive, Seconds, refused, shape
+from statek_sim.scenario.problem import Finding, Problem
+from statek_sim.scenario.reply import Reply, When
+from statek_sim.scenario.tree import Malformed, Node, find, parse, plain
+
+FAULTS: Final = (
+    "http",
+    "silence",
+    "slow_first_byte",
+    "slow_tokens",
+    "reset",
+    "truncated",
+    "malformed",
+    "empty_choices",
+    "null_usage",
+    "no_usage",
+    "content_type",
+)
+"""The keys that make a fault; exactly one of them."""
+
+RealSeconds = Annotated[float, Field(ge=0)]
+
+
+class FaultText(Part):
+    """A fault and which requests it strikes: all of requests, rate, when, times that are said must hold."""
+
+    http: Annotated[int, Field(ge=400, le=599)] = Field(
+        default=500, description="This status; the script is not touched."
+    )
+    retry_after: Seconds | None = Field(
+        default=None, description="`Retry-After` of an `http` fault, in seconds."
+    )
+    silence: Literal[True] = Field(default=True, description="No answer; the script is not touched.")
+    slow_first_byte: RealSeconds = Field(
+        default=0.0, description="So many real seconds until anything comes."
+    )
+    slow_tokens: RealSeconds = Field(
+        default=0.0, description="So many real seconds before each event of a stream."
+    )
+    reset: Count = Field(
+        default=1, description="Connection reset after so many events, or after half an answer."
+    )
+    truncated: Literal[True] = Field(default=True, description="Half of the answer.")
+    malformed: Literal[True] = Field(default=True, description="JSON that closes with the wrong bracket.")
+    empty_choices: Literal[True] = Field(default=True, description="No choices.")
+    null_usage: Literal[True] = Field(default=True, description="Usage is null.")
+    no_usage: Literal[True] = Field(default=True, description="No usage.")
+    content_type: str = Field(default="text/html", description="The answer says that it is this.")
+
+    requests: Items[Positive] = Field(default=(), description="Numbers of the chat requests, from 1.")
+    rate: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None, description="Share of the requests."
+    )
+    seed: int = Field(default=0, description="Seed of the rate.")
+    when: When | None = Field(default=None, description="Only such requests.")
+    times: Positive | None = Field(default=None, description="At most so often.")
+
+    @property
+    def kind(self) -> str:
+        """Return the key that makes this fault."""
+        return next(kind for kind in FAULTS if self.said(kind))
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        said = [kind for kind in FAULTS if self.said(kind)]
+        if len(said) != 1:
+            raise refused(f"expected exactly one of {', '.join(FAULTS)}")
+        if self.said("retry_after") and said != ["http"]:
+            raise refused("retry_after needs http")
+        if not any(self.said(key) for key in ("requests", "rate", "when", "times")):
+            raise refused("expected at least one of requests, rate, when, times")
+        return self
+
+
+Script = Annotated[
+    Annotated[Items[Reply], Tag("<list>")] | Annotated[dict[str, Items[Reply]], Tag("<mapping>")],
+    Discriminator(
+        shape,
+        custom_error_type="refused",
+        custom_error_message="expected a list of replies, or a mapping of such lists by model or agent",
+    ),
+]
+
+
+class ServeFile(Part):
+    """A script file."""
+
+    script: Script = Field(
+        description="Replies in order; or by model, agent (`x-statek-agent`) or `job:NAME`."
+    )
+    faults: Items[FaultText] = Field(default=(), description="What goes wrong, for which requests.")
+    models: Items[str] = Field(default=("gpt-4o",), min_length=1, description="What `/v1/models` lists.")
+    chat_style: Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"] | None = Field(
+        default=None, description="In which form `code` is sent."
+    )
+    count_usage: bool = Field(default=True, description="Count usage for replies that do not say theirs.")
+
+
+def root_of(path: Path) -> Node:
+    """Return the mapping in a YAML file; `BadScenario` with `path:line: message`."""
+    source = read(path)
+    if isinstance(source, Problem):
+        raise BadScenario(str(source))
+    try:
+        root = parse(source.text)
+    except Malformed as error:
+        raise BadScenario(str(Problem(path, error.line, error.column, error.message))) from None
+    if root is None or root.kind != "mapping":
+        got = "an empty file" if root is None else shown(plain(root))
+        raise BadScenario(
+            f"{path}:{root.line if root else 1}: expected a mapping with the key 'script', got {got}"
+        )
+    return root
+
+
+def load_serve_file(path: Path) -> ServeFile:
+    """Return a script file; `BadScenario`, one `path:line: message` per problem."""
+    root = root_of(path)
+    value = plain(root)
+    try:
+        return ServeFile.model_validate(value)
+    except ValidationError as error:
+        problems = [_problem(path, root, finding) for finding in findings_of(error, value, prefix=("serve",))]
+    raise BadScenario("\n".join(problems))
+
+
+def _problem(path: Path, root: Node, finding: Finding) -> str:
+    node, _ = find(root, finding.keypath)
+    return str(Problem(path, node.line, node.column, finding.message))
