@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from statek_sim.backends.call_log import AnsweredCall
 from statek_sim.trace import Event
 from statek_sim.values import JSON, Message
 
@@ -81,6 +82,7 @@ class RunRecord:
 
     `idle`: the run ended with jobs still waiting. `settled`: nothing was left to do before time ran out.
     `worker`: why the worker process is dead, or None. `items` maps work items to status, owner and error.
+    `calls`: the LLM calls that were answered, job by job; only the reference backend keeps them.
     """
 
     scenario: str
@@ -100,3 +102,4 @@ class RunRecord:
     digest: str
     events: Sequence[Event] = field(repr=False)
     error: RunError | None = None
+    calls: tuple[AnsweredCall, ...] = field(default=(), repr=False, compare=False)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, assert_never
 
 from statek_sim import trace as events
+from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.facts import record_of
 from statek_sim.backends.record import RunError, RunRecord
@@ -132,8 +134,9 @@ class _Run:
         behaviour = profile_named(profile) if isinstance(profile, str) else profile
         self.seed = seed
         llm, self.check_finished = _llm(scenario, tokenizers, exchanges)
+        self.calls = CallLog(llm)
         self.runtime = Runtime(
-            llm,
+            self.calls,
             profile=behaviour,
             settings=settings,
             harness=harness_for(scenario.limits, settings, behaviour),
@@ -325,7 +328,9 @@ class _Run:
         if guard is not None and guard.attempts and error is None:
             first = guard.attempts[0]
             error = RunError(type="NetworkForbidden", message=f"a real connection was tried: {first}")
-        return record_of(self.scenario, self.runtime, self.world, outcome, error, seed=self.seed)
+        record = record_of(self.scenario, self.runtime, self.world, outcome, error, seed=self.seed)
+        default = self.runtime.settings.default_llm_api_provider
+        return replace(record, calls=self.calls.answered(self.runtime.jobs, default_provider=default))
 
     def _reads_wall_clock(self) -> bool:
         """Freezing the wall clock costs milliseconds: only tools that may read it pay for it."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from statek_sim.cli import run
 from statek_sim.cli import files
 from statek_sim.cli import trace
+from statek_sim.cli import usage
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
 from statek_sim.cli import conformance
@@ -20,4 +21,4 @@ from statek_sim.cli import listing
 # isort: on
 from statek_sim.cli.main import main
 
-__all__ = ["cassette", "conformance", "drift", "files", "listing", "main", "run", "serve", "trace"]
+__all__ = ["cassette", "conformance", "drift", "files", "listing", "main", "run", "serve", "trace", "usage"]

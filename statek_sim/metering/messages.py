@@ -18,7 +18,7 @@ For a model of another family all of this is an approximation, as its tokenizer'
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from statek_sim.metering.tokenizers import Tokenizer
@@ -51,6 +51,31 @@ def message_tokens(message: Message, tokenizer: Tokenizer) -> int:
     if isinstance(calls, list):
         total += sum(tool_call_tokens(call, tokenizer) for call in calls)
     return total
+
+
+def message_texts(message: Message) -> Iterator[str]:
+    """Yield the texts of a message that `message_tokens` counts, all but its role."""
+    content = message.get("content")
+    if isinstance(content, list):
+        yield from (_text(_part_text(part)) for part in content)
+    elif content is not None:
+        yield _text(content)
+    name = message.get("name")
+    if isinstance(name, str):
+        yield name
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        for call in calls:
+            yield from _call_texts(call)
+
+
+def format_tokens(message: Message, tokenizer: Tokenizer) -> int:
+    """Return what `message_tokens` counts beyond the message's texts: the frame of a message and of its calls."""
+    total = TOKENS_PER_MESSAGE + _text_tokens(message.get("role"), tokenizer)
+    if isinstance(message.get("name"), str):
+        total += TOKENS_PER_NAME
+    calls = message.get("tool_calls")
+    return total + (TOKENS_PER_TOOL_CALL * len(calls) if isinstance(calls, list) else 0)
 
 
 def prompt_tokens(messages: Iterable[Message], tools: Sequence[ToolSpec], tokenizer: Tokenizer) -> int:
@@ -122,11 +147,22 @@ def _content_tokens(content: JSON, tokenizer: Tokenizer) -> int:
     """
     if not isinstance(content, list):
         return _text_tokens(content, tokenizer)
-    total = 0
-    for part in content:
-        text = part.get("text") if isinstance(part, dict) else part
-        total += _text_tokens(text if isinstance(text, str) else part, tokenizer)
-    return total
+    return sum(_text_tokens(_part_text(part), tokenizer) for part in content)
+
+
+def _part_text(part: JSON) -> JSON:
+    """Return the text of a content part; a part without one is its own text."""
+    text = part.get("text") if isinstance(part, dict) else part
+    return text if isinstance(text, str) else part
+
+
+def _call_texts(call: JSON) -> Iterator[str]:
+    """Yield what a tool call says: its name and arguments; a call of another shape is its JSON."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        yield json.dumps(call, ensure_ascii=False)
+    else:
+        yield from (_text(function.get("name")), _text(function.get("arguments")))
 
 
 def _text_tokens(value: JSON, tokenizer: Tokenizer) -> int:

@@ -336,6 +336,8 @@ COMMANDS = (
     "conformance",
     "drift",
     "cassette",
+    "serve",
+    "usage",
 )
 
 

@@ -1,0 +1,93 @@
+"""What went by between a run's jobs and its LLM, kept for those who ask where the bytes and tokens were."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from statek_sim.errors import StatekSimError
+from statek_sim.metering.usage import TurnUsage
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.services import upstream
+from statek_sim.values import ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredCall:
+    """One LLM call that was answered and metered: what was asked, the raw answer, and what STATEK counted.
+
+    The messages are in the run's events: a call has all that its `LLMRequested` kept and added. `provider` is whose
+    prices apply, as STATEK chooses them (behaviour 11): the one the model string names, else the agent's PROVIDER,
+    else the default. `turn` counts the job's calls from 1, unanswered ones too.
+    """
+
+    job: str
+    turn: int
+    model: str
+    provider: str
+    wire: FormatName
+    tools: tuple[ToolSpec, ...]
+    body: bytes
+    usage: TurnUsage
+
+
+class CallLog:
+    """A provider that passes every request on and remembers it with its answer."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._seen: defaultdict[str, list[tuple[ChatRequest, bytes]]] = defaultdict(list)
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Let the provider answer; a failure is not remembered."""
+        reply = self._provider.complete(request)
+        self._seen[request.job_id].append((request, reply.body))
+        return reply
+
+    def answered(self, jobs: Iterable[Job], *, default_provider: str) -> tuple[AnsweredCall, ...]:
+        """Return the calls that were metered, job by job in the order given, each job's in their order.
+
+        `default_provider` is whom STATEK asks when neither model nor agent names a provider. An answer that STATEK
+        could not read was never metered (behaviour 5) and is left out.
+        """
+        return tuple(call for job in jobs for call in self._of_job(job, _provider_of(job, default_provider)))
+
+    def _of_job(self, job: Job, provider: str) -> Iterator[AnsweredCall]:
+        seen = iter(self._seen[job.id])
+        for usage in job.usage.turns:
+            request, body = next(pair for pair in seen if _fits(usage, *pair))
+            yield AnsweredCall(
+                job=job.id,
+                turn=request.turn,
+                model=request.model,
+                provider=provider,
+                wire=request.wire,
+                tools=request.tools,
+                body=body,
+                usage=usage,
+            )
+
+
+def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
+    """Return what the model wrote: its text, then name and arguments of each tool call, as they are measured."""
+    reply = FORMATS[call.wire].read_reply(call.body)
+    calls = (part for one in reply.tool_calls for part in (one.name, json.dumps(one.arguments)))
+    return (reply.text, *calls)
+
+
+def _fits(usage: TurnUsage, request: ChatRequest, body: bytes) -> bool:
+    return usage.bytes_sent == request.bytes_sent and usage.bytes_received == len(body)
+
+
+def _provider_of(job: Job, default: str) -> str:
+    """Return the provider of a job that was answered, upper-case."""
+    try:
+        return upstream(job, default)[0].upper()
+    except StatekSimError:
+        # Its model was changed to one that cannot be asked, after it was answered.
+        return default.upper()

@@ -1,0 +1,191 @@
+"""STATEK's price files, and what calls cost by them (behaviour 5).
+
+STATEK reads every `.csv` and `.txt` under STATEK_MODEL_INFO_DIR with the columns PROVIDER, MODEL, MODEL_FAMILY,
+INPUT_PRICE_PER_M, INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M and skips rows it cannot use without a word. Here the
+same rows count, and those that do not are told with their place.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Final
+
+from statek_sim.errors import BadInput
+
+SUFFIXES: Final = (".csv", ".txt")
+COLUMNS: Final = (
+    "PROVIDER",
+    "MODEL",
+    "MODEL_FAMILY",
+    "INPUT_PRICE_PER_M",
+    "INPUT_PRICE_PER_CACHED_M",
+    "OUTPUT_PRICE_PER_M",
+)
+CACHED_APART: Final = frozenset({"ANTHROPIC", "CLAUDE", "CLAUDEAI", "CLAUDE_AI"})
+"""Providers whose input tokens do not include those read from the cache; everyone else's do."""
+
+_FAMILY_COUNTS: Final = frozenset({"OPENROUTER"})
+"""Providers whose prices STATEK looks up by model family too."""
+
+_MILLION: Final = Decimal(1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """One row: prices per million tokens; `cached` None means that cached tokens cost what others do."""
+
+    provider: str
+    model: str
+    family: str | None
+    input: Decimal
+    cached: Decimal | None
+    output: Decimal
+    place: str
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """What STATEK finds the row by: names in upper case, without white space."""
+        return frozenset(map(_tag, filter(None, (self.provider, self.model, self.family))))
+
+    @property
+    def figures(self) -> tuple[Decimal, Decimal | None, Decimal]:
+        """The three prices: rows that agree in them are one price to STATEK."""
+        return self.input, self.cached, self.output
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """All usable rows in the order of the files, and a line for every row that STATEK would not use."""
+
+    prices: tuple[Price, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def find(self, provider: str, model: str) -> tuple[Price, ...]:
+        """Return the prices that STATEK may take for a model as it is sent upstream; more than one is ambiguous.
+
+        STATEK asks for a row that has all of the names; a row with a family besides them fits too. Which of several
+        rows it takes is not defined.
+        """
+        family = model.partition("/")[0] if "/" in model and provider.upper() in _FAMILY_COUNTS else None
+        wanted = frozenset(map(_tag, filter(None, (provider, model, family))))
+        fitting = [price for price in self.prices if wanted <= price.tags]
+        return tuple({price.figures: price for price in reversed(fitting)}.values())[::-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Tokens as the provider reported them, of one call or of several."""
+
+    prompt: int
+    completion: int
+    cached: int
+
+
+def load_prices(folder: Path) -> PriceList:
+    """Return the prices under `folder`; `BadInput` when it is no folder or a file in it stops STATEK at its start."""
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: expected a folder with price files (*.csv, *.txt)")
+    prices: list[Price] = []
+    problems: list[str] = []
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in SUFFIXES and path.is_file():
+            for row in _rows(path):
+                (prices if isinstance(row, Price) else problems).append(row)  # type: ignore[arg-type]  # by its kind
+    return PriceList(tuple(prices), tuple(problems))
+
+
+def statek_cost(price: Price, tokens: Tokens) -> Decimal:
+    """Return what STATEK's `total_cost` says: cached tokens are taken off the prompt, whoever the provider is."""
+    return _cost(price, tokens.prompt - tokens.cached, tokens)
+
+
+def provider_cost(price: Price, tokens: Tokens, provider: str) -> Decimal:
+    """Return the cost of the same tokens as the provider counts them; what writing a cache costs is not reported."""
+    apart = provider.upper() in CACHED_APART
+    return _cost(price, tokens.prompt if apart else tokens.prompt - tokens.cached, tokens)
+
+
+def cost_problems(price: Price, tokens: Tokens, provider: str) -> Iterator[str]:
+    """Yield what makes STATEK's cost wrong or impossible, a sentence each."""
+    figures = [figure for figure in price.figures if figure is not None]
+    if any(not figure.is_finite() or figure < 0 for figure in figures):
+        yield f"a price is no amount of money ({price.place})"
+        return
+    cost = statek_cost(price, tokens)
+    if cost < 0:
+        yield f"negative cost {cost:f}"
+    if provider.upper() in CACHED_APART:
+        if tokens.cached:
+            yield (
+                f"{provider} leaves the {tokens.cached:,} cached tokens out of its {tokens.prompt:,} prompt tokens; "
+                "STATEK takes them off once more"
+            )
+    elif tokens.cached > tokens.prompt:
+        yield f"{tokens.cached:,} cached tokens of {tokens.prompt:,} prompt tokens are impossible"
+    if price.cached is not None and price.cached > price.input:
+        yield f"cached tokens are dearer than others ({price.place})"
+
+
+def _cost(price: Price, uncached: int, tokens: Tokens) -> Decimal:
+    cached = price.input if price.cached is None else price.cached
+    return (uncached * price.input + tokens.cached * cached + tokens.completion * price.output) / _MILLION
+
+
+def _rows(path: Path) -> Iterator[Price | str]:
+    """Yield the rows of one file: prices, and a line `path:line: problem` for what STATEK skips."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            for row in reader:
+                yield _row(f"{path}:{reader.line_num}", row)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{path}: STATEK fails to start with this price file: {error}") from error
+
+
+def _row(place: str, row: Mapping[str, str | None]) -> Price | str:
+    missing = [column for column in COLUMNS if column not in row]
+    if missing:
+        return f"{place}: skipped, no column {', '.join(missing)}"
+    if any(row[column] is None for column in COLUMNS):
+        # STATEK calls `.strip()` on the missing cell, and nothing catches that.
+        raise BadInput(
+            f"{place}: STATEK fails to start with this row: it has fewer cells than there are columns"
+        )
+    cells = {column: str(row[column]).strip() for column in COLUMNS}
+    try:
+        input_price, cached, output = (_decimal(cells[column]) for column in COLUMNS[3:])
+    except InvalidOperation:
+        return f"{place}: skipped, a price is not a number"
+    if input_price is None or output is None:
+        return f"{place}: skipped, no price for input or output"
+    return Price(
+        provider=cells["PROVIDER"],
+        model=cells["MODEL"],
+        family=cells["MODEL_FAMILY"] or None,
+        input=input_price,
+        cached=cached,
+        output=output,
+        place=place,
+    )
+
+
+def _decimal(cell: str) -> Decimal | None:
+    return Decimal(cell) if cell else None
+
+
+def _tag(name: str) -> str:
+    return "".join(name.split()).upper()
+
+
+def summed(tokens: Iterable[Tokens]) -> Tokens:
+    """Return all tokens together."""
+    found = tuple(tokens)
+    return Tokens(
+        prompt=sum(one.prompt for one in found),
+        completion=sum(one.completion for one in found),
+        cached=sum(one.cached for one in found),
+    )
