@@ -39,6 +39,7 @@ from statek_sim.runtime.context import get_current_job
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.runtime import RunOutcome, Runtime
 from statek_sim.runtime.subtasks import SubTaskHandler, create_sub_task
+from statek_sim.runtime.warmup_code import parse_warmup
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.event import Event
 from statek_sim.scenario.references import JobReference, as_reference
@@ -194,6 +195,14 @@ class _Run:
     def _deliver(self, body: str, media: str | None = None) -> None:
         """The user of every dialog agent: reads and stays silent. What was sent is in the trace."""
 
+    def _read_warmups(self) -> None:
+        """Refuse an agent whose warmup cannot be read: STATEK reads it when it is given, before any job."""
+        for agent in self.agents.values():
+            try:
+                parse_warmup(agent.warmup, bind_assignments=self.runtime.profile.as_tool_binds_assignment)
+            except (SyntaxError, ValueError) as reason:
+                raise _Refused(reason) from reason
+
     # -- jobs and events ---------------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
@@ -316,6 +325,7 @@ class _Run:
             guard = None if allow_network else stack.enter_context(forbid_network())
             stack.enter_context(frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()))
             try:
+                self._read_warmups()
                 self._schedule()
                 outcome = self.runtime.run(self.scenario.until)
                 self.check_finished()

@@ -16,7 +16,7 @@ from statek_sim.runtime.per_function import once_per_function
 
 def resolve(value: object) -> object:
     """Return a future's value (or raise its FutureError); anything else as it is."""
-    return value.value if isinstance(value, FutureResult) else value
+    return value.value_for_code if isinstance(value, FutureResult) else value
 
 
 def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin
 
 from statek_sim.runtime.signals import Signal
@@ -34,6 +35,8 @@ class FutureError(Exception):
         self.instr_num = instr_num
 
 
+_READ_BY_CODE: Final = ContextVar("read_by_code", default=False)
+
 STORE_ID: Final = "A" * 24
 """Stands for the id that dbzero gives an object: as long as one, so that requests are as long as STATEK's."""
 
@@ -45,6 +48,9 @@ class FutureResult:
     Anything else (also None) means the condition has to be polled, as STATEK does for all futures.
     """
 
+    stored_in = ""
+    """STATEK's module of the class; none: the module where it is written."""
+
     def __init__(self, deps: object = None, state_num: int = 0) -> None:
         self.deps = deps
         self.state_num = state_num
@@ -54,8 +60,7 @@ class FutureResult:
 
     def __repr__(self) -> str:
         # What a model reads when a tool call of its own gives a future: there its store's id makes every one differ.
-        kind = type(self)
-        return f"<{kind.__module__}.{kind.__name__} instance uuid={STORE_ID}>"
+        return f"<{self.stored_in or type(self).__module__}.{type(self).__name__} instance uuid={STORE_ID}>"
 
     def set_complement_functions(
         self, complement: Callable[[Any], object], condition: Callable[[Any], bool]
@@ -79,7 +84,19 @@ class FutureResult:
         if self._pending is not None:
             (handler, job), self._pending = self._pending, None
             job.add_error_handler(handler, result)
-        return result
+        return _readable(result)
+
+    @property
+    def value_for_code(self) -> object:
+        """The value as agent code reads it: None is an AttributeError, because the store takes it for no value at all.
+
+        That holds for the futures that this one combines as well. Behaviour 7.3, checked with 1.2.7 and 1.4.2.
+        """
+        before = _READ_BY_CODE.set(True)
+        try:
+            return self.value
+        finally:
+            _READ_BY_CODE.reset(before)
 
     def check_condition(self) -> bool:
         """Return whether the value is there."""
@@ -101,8 +118,17 @@ class FutureResult:
         return iter([FutureElement(self, index) for index in range(size)])
 
 
+def _readable(value: object) -> object:
+    """Return a future's value, unless agent code must not read it."""
+    if value is None and _READ_BY_CODE.get():
+        raise AttributeError("Restricted memo attribute access denied: value")
+    return value
+
+
 class FutureElement(FutureResult):
     """One member of a future tuple, from `a, b = future`."""
+
+    stored_in = "statek.future"
 
     def __init__(self, parent: FutureResult, index: int) -> None:
         super().__init__(parent.deps, parent.state_num)
@@ -112,7 +138,7 @@ class FutureElement(FutureResult):
     @property
     def value(self) -> object:
         """The member's value, or `FutureError`."""
-        return cast("Sequence[object]", self._parent.value)[self._index]
+        return _readable(cast("Sequence[object]", self._parent.value)[self._index])
 
     def check_condition(self) -> bool:
         """Return whether the whole tuple is there."""
@@ -125,6 +151,8 @@ class FutureElement(FutureResult):
 
 class CombinedFutureResult(FutureResult):
     """Several futures waited for together."""
+
+    stored_in = "statek.future"
 
     def __init__(self, futures: Sequence[FutureResult], deps: object = None, state_num: int = 0) -> None:
         super().__init__(deps, state_num)

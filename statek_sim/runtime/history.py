@@ -192,8 +192,13 @@ def _project(job: Job, item: ChatItem, index: int, end: int, reader: _Reader) ->
 
 
 def _shown_index(job: Job, index: int) -> int:
-    """Return an item's number in synthetic call ids: a dialog's opening str is not counted."""
-    return index - 1 if isinstance(job.chat_log[0], str) else index
+    """Return an item's number in synthetic call ids.
+
+    A dialog's opening str is not counted, a raise of the
+    difficulty is.
+    """
+    raised = sum(position <= index for position in job.raised_at)
+    return index + raised - isinstance(job.chat_log[0], str)
 
 
 def _subtask(job: Job, item: SubTaskLogItem, index: int, reader: _Reader) -> Iterator[Message]:

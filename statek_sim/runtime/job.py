@@ -65,6 +65,7 @@ class Job:
         "num_completions",
         "parent_job",
         "py_env",
+        "raised_at",
         "raised_difficulty",
         "sent",
         "slept",
@@ -109,6 +110,8 @@ class Job:
         self.stop_reason: str | None = None
         self.raised_difficulty: str | None = None
         self.token_extension = 0
+        # Lengths of the chat log at rises of the difficulty: from 1.4.1 each is an item of STATEK's log.
+        self.raised_at: list[int] = []
         self.steps = 0
         self.llm_calls = 0
         self.slept = 0.0
@@ -340,6 +343,7 @@ class Job:
         self.raised_difficulty = DIFFICULTIES[DIFFICULTIES.index(current) + 1]
         if self.host.profile.difficulty_extends_tokens:
             self.token_extension += self.approx_token_usage
+            self.raised_at.append(len(self.chat_log))
         self.host.trace.add(
             events.DifficultyRaised(
                 self.host.clock.now(), self.id, self.raised_difficulty, self.approx_token_usage

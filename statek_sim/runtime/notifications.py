@@ -59,7 +59,9 @@ class Inbox:
         if last.llm_resp is None:
             return True
         if isinstance(last.llm_resp, CodeBlock) and last.llm_resp.tool_calls:
-            return last.tool_log is None or len(last.tool_log) < len(last.llm_resp.tool_calls)
+            # Results are a list of the store there, which is no `list`: more than one call is taken for open for
+            # as long as nothing comes after it.
+            return last.tool_log is None or len(last.llm_resp.tool_calls) > 1
         return False
 
 

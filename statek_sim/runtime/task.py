@@ -69,6 +69,8 @@ def submit_new_jobs_batch(
 class TaskFutureResult(FutureResult):
     """A future that is ready when its job is DONE."""
 
+    stored_in = "statek.task"
+
     def __init__(self, job: Job) -> None:
         super().__init__(deps=job)
         self.job = job

@@ -26,7 +26,8 @@ def run_facts(stage: Stage) -> Message:
         "items": stored_world.items_now(),
         "leaked_claims": stored_world.leaked_claims(),
         "ledger": list(stored_world.WORLD.ledger.lines),
-        "idle": any(True for _ in waiting_names(jobs)),
+        # As on the reference runtime: a run that broke off waits for nothing.
+        "idle": stage.error is None and any(True for _ in waiting_names(jobs)),
         "settled": stage.settled,
         "worker": stage.loop.died,
         "error": stage.error,

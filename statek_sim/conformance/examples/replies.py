@@ -119,13 +119,19 @@ _SYSTEM_CALLS: Final[tuple[Written, ...]] = (
     {"name": "python_cli", "args": {}},
 )
 
-_FAULTS: Final[tuple[Written, ...]] = (
+_DELAYS: Final[tuple[Written, ...]] = (
     {"http": 503},
     {"http": 429, "retry_after": 7},
     {"timeout": True},
-    {"http": 500, "repeat": 3},
+    {"http": 500, "repeat": 2},
+    {"text": "late", "latency": 61},
+)
+"""Faults after which the request is tried again, so that the job goes on."""
+
+_CRASHES: Final[tuple[Written, ...]] = (
     {"http": 401},
     {"http": 404},
+    {"http": 500, "repeat": 3},
     {"timeout": True, "repeat": 3},
     {"body": "no json"},
     {"body": {"choices": []}},
@@ -133,14 +139,14 @@ _FAULTS: Final[tuple[Written, ...]] = (
     {"body": {"choices": [{"message": {"content": None}}], "usage": None}},
     {"body": {}},
     {"body": []},
-    {"text": "late", "latency": 61},
     {"tools": [{"name": "note"}], "malformed_arguments": '{"text": '},
     {"tools": [{"name": "note"}], "malformed_arguments": "[1]"},
 )
+"""Answers that kill the job: see `excluded`, "reactivation of a crashed job"."""
 
 
-def reply(subject: Subject, style: Style) -> Callable[[Draw], Written]:
-    """Return what makes one reply of an agent."""
+def reply(subject: Subject, style: Style, *, crashes: bool) -> Callable[[Draw], Written]:
+    """Return what makes one reply of an agent; with `crashes` it may kill the job."""
 
     def call(draw: Draw) -> Written:
         if seldom(draw):
@@ -168,7 +174,7 @@ def reply(subject: Subject, style: Style) -> Callable[[Draw], Written]:
         return {**(text(draw) if maybe(draw) or not style.runs_code else code(draw)), **calls}
 
     def fault(draw: Draw) -> Written:
-        return dict(draw.of(_FAULTS))
+        return dict(draw.of((*_DELAYS, *_CRASHES) if crashes else _DELAYS))
 
     kinds = (
         (code, code, code, text, tools, both, fault)

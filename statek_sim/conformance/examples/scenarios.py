@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from statek_sim.conformance.examples.draw import Draw, maybe, seldom
 from statek_sim.conformance.examples.replies import STYLES, Style, Written, reply
-from statek_sim.conformance.examples.subjects import FUTURES, ITEMS, SUBJECTS, Subject
+from statek_sim.conformance.examples.subjects import ALONE, FUTURES, ITEMS, SUBJECTS, Subject
 from statek_sim.conformance.examples.warmups import warmup
 from statek_sim.values import JSON
 
@@ -21,6 +22,12 @@ _LIMITS: Final[dict[str, tuple[JSON, ...]]] = {
     "limit_extension_per_completion": (0.0, 0.25, 1.0),
 }
 _SETTINGS: Final[tuple[Written, ...]] = ({"xml_box_console": "OUT"}, {"statek_default_difficulty": "H"})
+_OUTCOMES: Final[tuple[Written, ...]] = (
+    {"result": "done"},
+    {"error": "lost"},
+    {},
+    {"result": [1, {"k": None}]},
+)
 _TURNS: Final = (6, 0, 1, 2, 3, 4, 10)
 _TIMES: Final = (1, 0, 2, 5, 5, 10, 31, 45, 100)
 _VALUES: Final[tuple[JSON, ...]] = (40, "yes", None, [1, 2], ["x", {"k": 1}], {"k": "ż"}, "", 0, False, 2.5)
@@ -28,7 +35,8 @@ _VALUES: Final[tuple[JSON, ...]] = (40, "yes", None, [1, 2], ["x", {"k": 1}], {"
 
 def scenario(draw: Draw) -> Written:
     """Return one example, without id and title."""
-    subject = draw.of(SUBJECTS)
+    crashes = seldom(draw)
+    subject = draw.of(ALONE if crashes else SUBJECTS)
     main, reader = draw.of(STYLES), draw.of(STYLES)
     delegates = "delegate" in subject.tools
     made: dict[str, Any] = {
@@ -36,14 +44,14 @@ def scenario(draw: Draw) -> Written:
         "world": {"queue": {"items": list(ITEMS[: draw.of((2, 0, 1, 3))])}, "futures": list(FUTURES)},
         "agents": {"clerk": _agent(draw, subject, main, "You process invoices.")},
         "jobs": {MAIN: _job(draw, subject, "clerk")},
-        "script": {"clerk": [*draw.some(reply(subject, main), least=1, most=5), main.last]},
+        "script": {"clerk": [*draw.some(reply(subject, main, crashes=crashes), least=1, most=5), main.last]},
     }
     if delegates:
         made["agents"]["reader"] = _agent(draw, subject, reader, "You read scans.")
-        made["script"]["reader"] = [*draw.some(reply(subject, reader), most=3), reader.last]
+        made["script"]["reader"] = [*draw.some(reply(subject, reader, crashes=crashes), most=3), reader.last]
         if maybe(draw):
             made["jobs"][CHILD] = {**_job(draw, subject, "reader"), "parent": MAIN, "subtask": _TASK}
-    made["events"] = draw.some(lambda draw: _event(draw, made["jobs"]), most=4)
+    made["events"] = draw.some(lambda draw: _event(draw, () if crashes else tuple(made["jobs"])), most=4)
     made.update(draw.part(_scheduling))
     return {key: value for key, value in made.items() if value not in ({}, [])}
 
@@ -91,29 +99,20 @@ def _job(draw: Draw, subject: Subject, agent: str) -> Written:
     return job
 
 
-def _event(draw: Draw, jobs: dict[str, Written]) -> Written:
+def _event(draw: Draw, jobs: Sequence[str]) -> Written:
+    """Return one external event; only `jobs` hear of any."""
     at = draw.of(_TIMES)
     match draw.of(("resolve", "push", "resolve", "push", "notify", "complete", "fail")):
-        case "resolve":
-            return {"at": at, "resolve": draw.of(FUTURES), "value": draw.of(_VALUES)}
-        case "push":
-            return {"at": at, "push": draw.of(tuple(jobs)), "message": draw.of(("And now?", "", "Ż 😀"))}
-        case "notify":
-            return {
-                "at": at,
-                "notify": draw.of(tuple(jobs)),
-                "message": draw.of(("The office closes.", "", "Ż\nż")),
-            }
+        case "push" if jobs:
+            return {"at": at, "push": draw.of(jobs), "message": draw.of(("And now?", "", "Ż 😀"))}
+        case "notify" if jobs:
+            return {"at": at, "notify": draw.of(jobs), "message": draw.of(("The office closes.", "", "Ż\nż"))}
         case "complete" if CHILD in jobs:
-            return {
-                "at": at,
-                "complete": _TASK,
-                **draw.of(({"result": "done"}, {"error": "lost"}, {}, {"result": [1, {"k": None}]})),
-            }
+            return {"at": at, "complete": _TASK, **draw.of(_OUTCOMES)}
         case "fail":
             return {"at": at, "fail": draw.of(FUTURES), "error": "gateway down"}
         case _:
-            return {"at": at, "resolve": FUTURES[0], "value": 1}
+            return {"at": at, "resolve": draw.of(FUTURES), "value": draw.of(_VALUES)}
 
 
 def _scheduling(draw: Draw) -> Written:

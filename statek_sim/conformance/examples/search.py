@@ -24,8 +24,8 @@ MOST_OPTIONS: Final = 99
 BATCH: Final = 8
 """Examples per run of Hypothesis. From the tenth on it would vary those that it has, and near copies find little."""
 
-MOST_TRIES: Final = 250
-"""How many examples are tried to make one small; what is small enough by then is shown."""
+MOST_TRIES: Final = 600
+"""How often Hypothesis may try to make an example small; the smallest by then is shown."""
 
 MOST_BATCHES: Final = 1_000_000
 
@@ -72,28 +72,46 @@ class Found(Exception):
     """An example that is looked for."""
 
 
+class Enough(BaseException):
+    """It has been tried often enough. No error of the example, so Hypothesis lets it through."""
+
+
 def smallest(number: int, batch: int, wanted: Callable[[Written], bool]) -> Written | None:
     """Return the smallest `wanted` example that those of a batch lead to, None when none of them is wanted."""
     last: list[Written] = []
-    # The last one is tried again at the end, and must not have changed its mind.
     tried: dict[str, bool] = {}
+    tries = 0
+
+    def attempt(draw: Draw) -> Written:
+        # Counted here because most attempts end before there is an example to check.
+        nonlocal tries
+        tries += 1
+        if tries > MOST_TRIES:
+            raise Enough
+        return scenario(draw)
 
     def check(example: Written) -> None:
         key = json.dumps(example)
         if key not in tried:
-            tried[key] = len(tried) < MOST_TRIES and wanted(example)
+            tried[key] = wanted(example)
         if tried[key]:
             last[:] = [example]
             raise Found
 
     try:
-        _each(check, number, batch, (Phase.generate, Phase.shrink))
-    except Found:
-        return last[0]
-    return None
+        _each(check, number, batch, (Phase.generate, Phase.shrink), attempt)
+    except (Found, Enough):
+        pass
+    return last[0] if last else None
 
 
-def _each(check: Callable[[Written], None], number: int, batch: int, phases: tuple[Phase, ...]) -> None:
+def _each(
+    check: Callable[[Written], None],
+    number: int,
+    batch: int,
+    phases: tuple[Phase, ...],
+    make: Callable[[Draw], Written] = scenario,
+) -> None:
     @seed(number * MOST_BATCHES + batch)
     @settings(
         max_examples=BATCH + 1,
@@ -105,7 +123,7 @@ def _each(check: Callable[[Written], None], number: int, batch: int, phases: tup
         print_blob=False,
         suppress_health_check=list(HealthCheck),
     )
-    @given(_part(scenario))
+    @given(_part(make))
     def look(example: Any) -> None:
         check(example)
 

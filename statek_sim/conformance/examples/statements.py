@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from textwrap import indent
 from typing import Final
 
@@ -200,14 +200,19 @@ _FORMS: Final = (
 )
 
 
-def code(statements: tuple[Statement, ...]) -> Statement:
-    """Return what makes a block of code out of one to four statements of these kinds and compound ones."""
+def code(kinds: Sequence[Statement], inner: Sequence[Statement]) -> Statement:
+    """Return what makes a block of code out of one to four statements of these kinds.
 
-    def one(draw: Draw) -> str:
-        return draw.of(statements)(draw)
+    Some of them are compound statements, which hold only those that `inner` makes.
+    """
+
+    def within(draw: Draw) -> str:
+        return draw.of(inner)(draw)
+
+    nested = compound(within)
 
     def any_kind(draw: Draw) -> str:
-        return draw.of((*(one,) * 4, compound(one)))(draw)
+        return nested(draw) if draw.of((False,) * 4 + (True,)) else draw.of(kinds)(draw)
 
     def block(draw: Draw) -> str:
         return "\n".join(draw.some(any_kind, least=1, most=4)) + "\n"
