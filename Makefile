@@ -10,9 +10,6 @@ READY := $(VENV)/.ready
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11, \
 	$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 
-# The versions of the real package that the reference runtime is held against.
-STATEK_VERSIONS := 1.2.7 1.4.2
-
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1#\2/p' $(MAKEFILE_LIST) | column -t -s '#' 2>/dev/null \
 		|| sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1: \2/p' $(MAKEFILE_LIST)
@@ -21,19 +18,20 @@ scenarios: $(READY) ## run the built-in suites and print what they used
 	@$(BIN)/statek-sim run
 
 test: $(READY) ## prove the toolkit itself: every check that CI runs
-	@$(BIN)/python tools/ci.py
+	@$(BIN)/python -m tools.ci
 
-conformance: $(READY) $(STATEK_VERSIONS:%=.venv-statek-%/.ready) ## compare with real versions of STATEK
-	@$(BIN)/statek-sim conformance $(STATEK_VERSIONS:%=--python .venv-statek-%/bin/python) --json conformance.json
+conformance: $(READY) ## compare with real versions of STATEK, each in an environment of its own
+	@$(BIN)/python -m tools.conformance --random 2000
 
-record: $(READY) $(STATEK_VERSIONS:%=.venv-statek-%/.ready) ## record anew what real versions of STATEK do
-	@$(BIN)/python -m tests.conformance.record $(foreach v,$(STATEK_VERSIONS),$(v)=$(CURDIR)/.venv-statek-$(v)/bin/python)
+record: $(READY) ## record anew what real versions of STATEK do
+	@$(BIN)/python -m tools.environments --ci > /dev/null
+	@$(BIN)/python -m tests.conformance.record
 
 lint: $(READY) ## style, formatting and import contracts
-	@$(BIN)/python tools/ci.py lint format imports
+	@$(BIN)/python -m tools.ci lint format imports
 
 types: $(READY) ## mypy --strict
-	@$(BIN)/python tools/ci.py types
+	@$(BIN)/python -m tools.ci types
 
 format: $(READY) ## rewrite the sources in the one format
 	@$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
@@ -51,11 +49,4 @@ $(READY): pyproject.toml
 	@echo "setting up $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@
-
-.venv-statek-%/.ready:
-	@test -n "$(PYTHON)" || { echo 'no Python 3.11 or later found; name one with make PYTHON=/path/to/python' >&2; exit 1; }
-	@echo "setting up .venv-statek-$*"
-	@$(PYTHON) -m venv .venv-statek-$*
-	@.venv-statek-$*/bin/python -m pip install --quiet --disable-pip-version-check 'statek[dbzero]==$*'
 	@touch $@

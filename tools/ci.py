@@ -1,10 +1,8 @@
-"""Every check of the project, one after the other, up to the first that fails: `python tools/ci.py [PART...]`."""
+"""Every check of the project, one after the other, up to the first that fails: `python -m tools.ci [PART...]`."""
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -13,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tools.interpreters import NEWER, interpreter
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
-NEWER: Final = ("3.12", "3.13", "3.14")
-"""Versions of Python tried beside the one that runs this, where they are installed."""
+EXAMPLES: Final = 200
+"""Random examples compared per release of STATEK; `make conformance` compares ten times as many."""
 SHARED: Final = ("--numprocesses", "2", "--dist", "loadfile")
 """Two test files at a time; those of a file share what it builds."""
 
@@ -37,8 +37,11 @@ def here() -> Iterator[Part]:
     yield Part("imports", (tool("lint-imports"),))
     yield Part("validate", (tool("statek-sim", "validate", "scenarios"),))
     yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
+    # Before the tests: some of them run on the real STATEK, and would be skipped without it.
+    yield Part("environments", (module("tools.environments", "--ci"),))
     yield Part("tests", (tool("pytest", *SHARED, "--durations", "5"),))
     yield Part("scenarios", (tool("statek-sim", "run"),))
+    yield Part("conformance", (module("tools.conformance", "--ci", "--random", str(EXAMPLES)),))
 
 
 def elsewhere() -> Iterator[Part]:
@@ -60,21 +63,14 @@ def elsewhere() -> Iterator[Part]:
             )
 
 
+def module(name: str, *arguments: str) -> tuple[str, ...]:
+    """Return the command for a module of this repository."""
+    return (sys.executable, "-m", name, *arguments)
+
+
 def tool(name: str, *arguments: str) -> tuple[str, ...]:
     """Return the command for a program of this environment."""
     return (str(BIN / name), *arguments)
-
-
-def interpreter(version: str) -> str | None:
-    """Return a Python of that version that works, from the search path or from pyenv."""
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    candidates = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"versions/{version}.*/bin/python"))]
-    return next((str(candidate) for candidate in candidates if candidate and works(candidate)), None)
-
-
-def works(python: str | Path) -> bool:
-    """Return whether this interpreter starts; a shim of pyenv is there even while its version is switched off."""
-    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
 def run(part: Part) -> bool:

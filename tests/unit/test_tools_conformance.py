@@ -1,0 +1,66 @@
+"""What `make conformance` does with the runs of `statek-sim conformance`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from statek_sim.backends.releases import releases
+from tools.conformance import beyond, merged
+from tools.environments import CannotMake, Environment, ensure, environments
+from tools.interpreters import this_python
+
+
+def numbers(python: str, differ: int) -> dict[str, object]:
+    return {"python": python, "scenarios": 9, "agree": 9 - differ, "differ": differ, "random_differ": 0}
+
+
+def test_a_release_has_the_numbers_of_the_python_on_which_it_did_worst() -> None:
+    report = merged(
+        [{"1.4.2": numbers("3.11", 0), "1.2.7": numbers("3.11", 0)}, {"1.4.2": numbers("3.13", 2)}]
+    )
+
+    assert report["versions"]["1.4.2"]["differ"] == 2
+    assert list(report["versions"]["1.4.2"]["pythons"]) == ["3.11", "3.13"]
+    assert report["versions"]["1.2.7"]["agree"] == 9
+
+
+@pytest.mark.parametrize(
+    ("available", "said"),
+    [
+        (["1.4.2", "1.4.1"], "PyPI has no release of STATEK above 1.4.2, the newest that is listed"),
+        (["1.5.0rc1", "1.4.2"], "PyPI has no release of STATEK above 1.4.2, the newest that is listed"),
+        (
+            ["1.10.0", "1.4.3", "1.4.2"],
+            "PyPI has releases of STATEK above 1.4.2, the newest that is listed in "
+            "statek_sim/backends/releases.yaml: 1.10.0, 1.4.3. Try: statek-sim conformance with one of them",
+        ),
+    ],
+)
+def test_final_releases_above_the_newest_listed_one_are_told(available: list[str], said: str) -> None:
+    assert beyond("1.4.2", available) == said
+
+
+def test_ci_has_an_environment_per_release_that_it_runs_in_full_all_on_this_python() -> None:
+    made = list(environments(ci=True))
+    assert [one.release for one in made] == [release.version for release in releases() if release.ci]
+    assert {one.python for one in made} == {this_python()}
+
+
+def test_every_listed_release_has_an_environment_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    made = list(environments())
+    assert {one.release for one in made} == {release.version for release in releases()}
+    assert len({one.folder for one in made}) == len(made)
+
+
+def test_an_environment_is_ready_only_for_what_it_was_made_for(tmp_path: Path) -> None:
+    (tmp_path / ".ready").write_text("statek[dbzero]==1.4.2 on Python 3.11\n")
+    assert Environment("1.4.2", "3.11", tmp_path).ready
+    assert not Environment("1.4.3", "3.11", tmp_path).ready
+    assert not Environment("1.4.2", "3.12", tmp_path).ready
+
+
+def test_a_python_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CannotMake, match=r"^env: Python 2\.1 is not installed$"):
+        ensure([Environment("1.4.2", "2.1", tmp_path / "env")])

@@ -1,0 +1,129 @@
+"""The built-in scenarios on every listed release of STATEK: `python -m tools.conformance [--ci] [ARGUMENT...]`.
+
+Sets up what is missing and runs `statek-sim conformance` once per Python, with the reference runtime on the same
+Python as the package, because error texts differ between them. Further arguments go to that command. Writes
+`conformance.json`, and says when PyPI has a release that is not listed. Exit status 1 on any undeclared difference.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from statek_sim.backends.releases import newest, releases
+from tools.environments import ROOT, CannotMake, Environment, ensure, environments
+from tools.interpreters import interpreter, this_python
+
+REPORT: Final = ROOT / "conformance.json"
+Numbers = dict[str, Any]
+"""The numbers of one release, as `statek-sim conformance --json` writes them."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run everything; return 0, 1 when something differs, or 2 when it could not be run."""
+    ci = "--ci" in arguments
+    passed_on = [argument for argument in arguments if argument != "--ci"]
+    wanted = tuple(environments(ci=ci))
+    try:
+        ensure(wanted)
+        pythons = dict.fromkeys(environment.python for environment in wanted)
+        commands = {python: _statek_sim(python) for python in pythons}
+    except CannotMake as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    results = [
+        _compare(command, [one for one in wanted if one.python == python], passed_on)
+        for python, command in commands.items()
+    ]
+    REPORT.write_text(json.dumps(merged([found for _, found in results]), indent=2) + "\n", encoding="utf-8")
+    if not ci:
+        print(news(), flush=True)
+    return max(code for code, _ in results)
+
+
+def _statek_sim(python: str) -> Path:
+    """Return the command of this project on a version of Python, which gets an environment of its own if needed."""
+    if python == this_python():
+        return Path(sys.executable).parent / "statek-sim"
+    venv = f".venv-{python}"
+    make = ("make", "--no-print-directory", f"VENV={venv}", f"PYTHON={interpreter(python)}", f"{venv}/.ready")
+    if subprocess.run(make, cwd=ROOT, check=False).returncode:
+        raise CannotMake(f"{venv}: the project cannot be installed on Python {python}")
+    return ROOT / venv / "bin" / "statek-sim"
+
+
+def _compare(
+    statek_sim: Path, wanted: Sequence[Environment], arguments: Sequence[str]
+) -> tuple[int, dict[str, Numbers]]:
+    """Return the exit status and the numbers per release on one Python."""
+    print(f"--- Python {wanted[0].python}", flush=True)
+    pythons = [part for one in wanted for part in ("--python", str(one.interpreter))]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "numbers.json"
+        command = [str(statek_sim), "conformance", *pythons, "--json", str(file), *arguments]
+        code = subprocess.run(command, cwd=ROOT, check=False).returncode
+        numbers = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"versions": {}}
+    found: dict[str, Numbers] = numbers["versions"]
+    return code, {version: {"python": wanted[0].python, **one} for version, one in found.items()}
+
+
+def merged(runs: Sequence[dict[str, Numbers]]) -> dict[str, dict[str, Numbers]]:
+    """Return one report: per release the numbers of the Python on which it did worst, and those of every Python."""
+    versions: dict[str, list[Numbers]] = {}
+    for run in runs:
+        for version, numbers in run.items():
+            versions.setdefault(version, []).append(numbers)
+    return {
+        "versions": {
+            version: {**found[_worst(found)], "pythons": {one["python"]: one for one in found}}
+            for version, found in versions.items()
+        }
+    }
+
+
+def _worst(found: Sequence[Numbers]) -> int:
+    """Return the place of the numbers with the most differences, the first of equal ones."""
+    differing = [int(one["differ"]) + int(one["random_differ"]) for one in found]
+    return differing.index(max(differing))
+
+
+def news() -> str:
+    """Return what PyPI has beyond the list; it is no failure when there is something, or no network."""
+    listed = newest([release.version for release in releases()])
+    asked = (sys.executable, "-m", "pip", "index", "versions", "statek", "--disable-pip-version-check")
+    try:
+        done = subprocess.run(
+            (*asked, "--timeout", "5", "--retries", "0"),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    except subprocess.TimeoutExpired:
+        return "PyPI was not asked for newer releases of STATEK: no answer"
+    known = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
+    if done.returncode or known is None:
+        return "PyPI was not asked for newer releases of STATEK: no answer"
+    return beyond(listed, [version.strip() for version in known.group(1).split(",")])
+
+
+def beyond(listed: str, available: Sequence[str]) -> str:
+    """Return a sentence about the final releases above `listed`."""
+    final = [version for version in available if re.fullmatch(r"\d+(\.\d+)*", version)]
+    newer = [version for version in final if version != listed and newest([version, listed]) == version]
+    if not newer:
+        return f"PyPI has no release of STATEK above {listed}, the newest that is listed"
+    return (
+        f"PyPI has releases of STATEK above {listed}, the newest that is listed in "
+        f"statek_sim/backends/releases.yaml: {', '.join(newer)}. Try: statek-sim conformance with one of them"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

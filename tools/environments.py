@@ -1,0 +1,130 @@
+"""Virtual environments with the real STATEK, one per listed release and Python: `python -m tools.environments [--ci]`.
+
+They are made side by side, kept between runs, and made again when the list asks for something else. Prints their
+interpreters, and ends with exit status 1 when one cannot be made.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from statek_sim.backends.releases import NEWER, Release, releases
+from tools.interpreters import interpreter, newer_python, this_python
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+AT_ONCE: Final = 2
+"""Environments made at a time."""
+
+
+class CannotMake(Exception):
+    """An environment cannot be made; the message says which, and what pip or venv said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One release on one version of Python."""
+
+    release: str
+    python: str
+    folder: Path
+
+    @property
+    def interpreter(self) -> Path:
+        """The Python in which that release is installed."""
+        return self.folder / "bin" / "python"
+
+    @property
+    def requirement(self) -> str:
+        """What is installed."""
+        return f"statek[dbzero]=={self.release}"
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is there and is what it should be."""
+        mark = self.folder / ".ready"
+        return mark.is_file() and mark.read_text(encoding="utf-8") == self._mark
+
+    @property
+    def _mark(self) -> str:
+        return f"{self.requirement} on Python {self.python}\n"
+
+    def make(self) -> None:
+        """Make it, in the place of what was there; raises CannotMake."""
+        python = sys.executable if self.python == this_python() else interpreter(self.python)
+        if python is None:
+            raise CannotMake(f"{self.folder.name}: Python {self.python} is not installed")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._run(str(python), "-m", "venv", str(self.folder))
+        pip = (str(self.interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        self._run(*pip, self.requirement)
+        (self.folder / ".ready").write_text(self._mark, encoding="utf-8")
+
+    def _run(self, *command: str) -> None:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CannotMake(f"{self.folder.name}: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+
+
+def environments(*, ci: bool = False) -> Iterator[Environment]:
+    """Yield an environment per listed release and Python; for CI those it runs in full, on this Python alone."""
+    for release in releases():
+        if ci:
+            if release.ci:
+                yield _environment(release, this_python())
+            continue
+        for python in dict.fromkeys(_pythons(release)):
+            yield _environment(release, python)
+
+
+def _pythons(release: Release) -> Iterator[str]:
+    """Yield the versions of Python to run a release on. This one stands in for an older one that is not installed."""
+    for asked in release.pythons:
+        if asked == NEWER:
+            found = newer_python()
+            if found is None:
+                print(f"statek {release.version}: no newer Python is installed; left out", file=sys.stderr)
+            else:
+                yield found
+        else:
+            yield asked if asked == this_python() or interpreter(asked) else this_python()
+
+
+def _environment(release: Release, python: str) -> Environment:
+    # Those of this Python have the short name, which tests look for.
+    name = f".venv-statek-{release.version}"
+    return Environment(
+        release.version, python, ROOT / (name if python == this_python() else f"{name}-python{python}")
+    )
+
+
+def ensure(wanted: Sequence[Environment]) -> None:
+    """Make those that are not ready, side by side; raises CannotMake for the first that cannot be made."""
+    missing = [environment for environment in wanted if not environment.ready]
+    for environment in missing:
+        print(f"setting up {environment.folder.name}", file=sys.stderr)
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        list(pool.map(Environment.make, missing))
+
+
+def main(arguments: list[str]) -> int:
+    """Make the environments and print their interpreters; return 0, or 1 when one cannot be made."""
+    wanted = tuple(environments(ci="--ci" in arguments))
+    try:
+        ensure(wanted)
+    except CannotMake as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    for environment in wanted:
+        print(environment.interpreter)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
