@@ -15,6 +15,7 @@ from statek_sim.app import StatekApp
 from statek_sim.backends.reference_application import ReferenceApplication
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput
+from statek_sim.harness.current import get_llm_harness
 from statek_sim.providers.network import forbid_network
 from statek_sim.runtime.current import active
 from statek_sim.semantics import profile_named
@@ -33,7 +34,12 @@ def open_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
 
 @contextmanager
 def _on_reference(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
-    with open_lab(request) as lab, active(lab.runtime), opened_store():
+    with (
+        open_lab(request) as lab,
+        active(lab.runtime),
+        get_llm_harness.simulated(lab.harness),
+        opened_store(),
+    ):
         yield StatekApp(ReferenceApplication(lab.runtime), lab.llm)
 
 

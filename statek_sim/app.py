@@ -62,7 +62,12 @@ class StatekApp:
 
     @at_the_caller
     def run(self, until: float = FOREVER) -> AppOutcome:
-        """Run until every job is DONE or waits for something that nothing scheduled can bring, or until `until`."""
+        """Run until every job is DONE or waits for something that nothing scheduled can bring, or until `until`.
+
+        What jobs wait for is asked whenever something happens, and once more at `until`.
+        """
+        if until < FOREVER:
+            self._application.at(until, _look)
         return self._application.run(until)
 
     @property
@@ -95,6 +100,10 @@ class StatekApp:
             told = ", ".join(f"{job.name} of {job.agent}" for job in self.jobs) or "none"
             raise BadInput(f"there are {len(found)} jobs of agent {role!r}, expected one; jobs: {told}")
         return found[0]
+
+
+def _look() -> None:
+    """Let time come this far."""
 
 
 __all__ = ["FOREVER", "StatekApp"]

@@ -25,6 +25,7 @@ from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
 from statek_sim.runtime.context import get_current_job
 from statek_sim.runtime.runtime import Runtime
+from statek_sim.runtime.scheduler import MOST_IDLE_POLLS
 from statek_sim.semantics import profile_named
 from statek_sim.world.queue import WorkItem, WorkQueue
 
@@ -143,13 +144,17 @@ LIMITS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabSettings:
-    """How a lab is set up. `limits` replace those of `preset`, one by one; None is unlimited."""
+    """How a lab is set up. `limits` replace those of `preset`, one by one; None is unlimited.
+
+    `idle_polls` is the runtime's.
+    """
 
     profile: str = "docs"
     preset: str = "default"
     limits: Mapping[str, object] = field(default_factory=dict)
     seed: int = 0
     items: tuple[WorkItem, ...] = ()
+    idle_polls: int = MOST_IDLE_POLLS
 
 
 def configured_settings(settings: LabSettings) -> StatekSettings:
@@ -173,14 +178,16 @@ class Lab:
         self.clock = VirtualClock()
         configured = configured_settings(settings)
         behaviour = profile_named(settings.profile)
+        self.harness = configured_limits(settings)
         self.runtime = LabRuntime(
             self.llm,
             profile=behaviour,
             settings=configured,
-            harness=configured_limits(settings),
+            harness=self.harness,
             clock=self.clock,
             seed=settings.seed,
             tokenizers=tokenizers,
+            idle_polls=settings.idle_polls,
         )
         self.queue = WorkQueue([replace(item) for item in settings.items], changed=self._queue_changed)
 

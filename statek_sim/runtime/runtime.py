@@ -33,7 +33,7 @@ from statek_sim.runtime.job import Job
 from statek_sim.runtime.job_def import JobDef
 from statek_sim.runtime.job_defs import JobDefs
 from statek_sim.runtime.model_name import models_by_difficulty
-from statek_sim.runtime.scheduler import Order, Scheduler
+from statek_sim.runtime.scheduler import MOST_IDLE_POLLS, Order, Scheduler
 from statek_sim.runtime.services import Services
 from statek_sim.runtime.status import JobStatus
 from statek_sim.runtime.waiting import WaitingRoom
@@ -71,7 +71,8 @@ class Runtime:
 
     `profile` is a name or a `Profile`; `harness` overrides the limits of `settings`; `llm` answers every
     request. All randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that
-    the application gave to STATEK's `add_provider`: they speak OpenAI's format.
+    the application gave to STATEK's `add_provider`: they speak OpenAI's format. `idle_polls`: how often, every 0.3 s,
+    futures that can only be asked are asked while nothing else happens.
     `client_options` is what STATEK's settings say about requests beside the conversation.
     """
 
@@ -89,6 +90,7 @@ class Runtime:
         max_steps: int = 20_000,
         budget: ExecutionBudget | None = None,
         tokenizers: TokenizerRegistry | None = None,
+        idle_polls: int = MOST_IDLE_POLLS,
         custom_providers: Collection[str] = (),
         client_options: ClientOptions = PLAIN,
     ) -> None:
@@ -127,6 +129,7 @@ class Runtime:
             max_concurrency=max_concurrency,
             seed=seed,
             max_steps=max_steps,
+            idle_polls=idle_polls,
         )
 
     # -- jobs --------------------------------------------------------------------------------------------------

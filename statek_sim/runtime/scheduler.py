@@ -63,6 +63,7 @@ class Scheduler:
         max_concurrency: int,
         seed: int,
         max_steps: int,
+        idle_polls: int = MOST_IDLE_POLLS,
     ) -> None:
         if order not in ORDERS:
             raise BadInput(f"order {order!r} is unknown; expected one of: {', '.join(ORDERS)}")
@@ -73,6 +74,7 @@ class Scheduler:
         self._order = order
         self._max_concurrency = max_concurrency
         self._max_steps = max_steps
+        self._most_idle_polls = idle_polls
         self._random = random.Random(seed)
         self._seq = 0
         self._agenda: list[Due] = []
@@ -144,7 +146,7 @@ class Scheduler:
         Their conditions may depend on the time. After a while in which nothing else happens they count as waiting
         for ever.
         """
-        if not self.alive or not self._services.waiting.polls or self._idle_polls >= MOST_IDLE_POLLS:
+        if not self.alive or not self._services.waiting.polls or self._idle_polls >= self._most_idle_polls:
             return False
         self._idle_polls += 1
         self._push(self._services.clock.now() + PASS_SECONDS, _STEP, _nothing)

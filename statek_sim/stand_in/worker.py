@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,11 @@ def init(settings: StatekSettings | None = None, restricted: bool = True) -> Non
         raise NotCovered(
             "statek.init with settings, or unrestricted; the test's marker sets limits and presets"
         )
+
+
+def get_statek_settings() -> StatekSettings:
+    """Return the settings of the test."""
+    return current_runtime().settings
 
 
 def open_prefix(prefix_name: str, open_mode: str = "rw", **_options: Any) -> None:
@@ -94,10 +99,37 @@ class AgentLoopDef:
     task_queue_size_func: Callable[[], int]
 
 
-def run_loops(loops: Any) -> None:
+async def run_agentic_loop(
+    agent: Agent,
+    warmup_code: WarmupSource,
+    task_queue_size_func: Callable[[], int],
+    queue_prefixes: Sequence[Any],
+    max_concurrency: int = 100,
+    provider: str | None = None,
+    auto_terminate: bool = False,  # STATEK's own signature
+) -> None:
+    """Let one agent work until nothing is left to do."""
+    run_loops([AgentLoopDef(agent, warmup_code, task_queue_size_func)])
+
+
+async def run_agentic_fleet(
+    agent_loop_defs: Sequence[AgentLoopDef],
+    queue_prefixes: Sequence[Any],
+    max_concurrency: int = 100,
+    provider: str | None = None,
+    auto_terminate: bool = False,  # STATEK's own signature
+) -> None:
+    """Let several agents work until nothing is left to do."""
+    run_loops(agent_loop_defs)
+
+
+def run_loops(loops: Iterable[AgentLoopDef]) -> None:
     """Let each loop start jobs as its queue has items, and run everything."""
     runtime = current_runtime()
     for loop in loops:
+        # A loop's jobs run the loop's warmup code and not the agent's: usually they are the same.
+        if loop.warmup_code != loop.agent.warmup:
+            raise NotCovered("an agentic loop with other warmup code than its agent's")
         runtime.add_loop(loop.agent, loop.task_queue_size_func)
     runtime.run()
 
@@ -126,8 +158,11 @@ __all__ = [
     "AgentLoopDef",
     "StatekClientAPI",
     "create_new_job",
+    "get_statek_settings",
     "init",
     "open_prefix",
+    "run_agentic_fleet",
+    "run_agentic_loop",
     "start_statek",
     "start_statek_async",
     "statek_print",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import zipfile
 from email import message_from_bytes
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.packaging.environment import ROOT, Environment
+from tests.packaging.environment import ROOT, Environment, output_of
 
 pytestmark = pytest.mark.slow
 
@@ -143,6 +144,17 @@ def test_beside_the_real_statek_the_example_leaves_the_same_jobs_on_both_backend
         left[backend] = json.loads(file.read_text(encoding="utf-8"))
     assert len(left["installed"]) == 15
     assert left["reference"] == left["installed"]
+
+
+def test_beside_the_real_statek_the_corners_pass_on_it(beside_statek: Environment) -> None:
+    project = beside_statek.folder / "corners"
+    project.mkdir()
+    (project / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (project / ".env").write_text("MAX_TURNS=2\n", encoding="utf-8")
+    shutil.copy(ROOT / "tests" / "applications" / "corners.py", project / "test_corners.py")
+    command = ("env", "STATEK_MAX_TURNS=1", beside_statek.folder / "venv" / "bin" / "pytest", "-n", "2")
+    printed = output_of(*command, "--statek-backend=installed", cwd=project)
+    assert re.search(r"=+ 18 passed", printed), printed
 
 
 def test_the_stand_ins_have_no_name_that_the_real_packages_lack_there(beside_statek: Environment) -> None:

@@ -235,3 +235,13 @@ def test_the_example_passes_on_the_reference_runtime() -> None:
     )
     assert "15 passed" in done.stdout, done.stdout + done.stderr
     assert HEADER in done.stdout
+
+
+def test_the_corners_pass_on_the_reference_runtime(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corners = (ROOT / "tests" / "applications" / "corners.py").read_text(encoding="utf-8")
+    pytester.makepyfile(test_corners=corners)
+    (pytester.path / ".env").write_text("MAX_TURNS=2\n")
+    monkeypatch.setenv("STATEK_MAX_TURNS", "1")
+    pytester.runpytest_subprocess(REFERENCE).assert_outcomes(passed=18)

@@ -129,10 +129,12 @@ class InstalledApplication:
     def in_charge(self) -> Iterator[None]:
         """Answer STATEK's requests, watch its tools, pass its sleeps in virtual time; undo that after."""
         sleep, asleep, loop, own = time.sleep, asyncio.sleep, utils.run_jobs_loop, runner.asyncio
+        review = utils.unsuspend_jobs
         said, left = builtins.print, builtins.exit
         asyncio.sleep = self._time.sleep  # type: ignore[assignment]  # nothing sleeps for real
         time.sleep = self._tool_sleeps(sleep)  # type: ignore[assignment]  # numbers are all it is called with
         utils.run_jobs_loop = self._serve
+        utils.unsuspend_jobs = _refuse_endless_loop
         runner.asyncio = types.SimpleNamespace(
             get_running_loop=asyncio.get_running_loop, run=self._events.run_until_complete
         )
@@ -141,7 +143,7 @@ class InstalledApplication:
                 yield
         finally:
             time.sleep, asyncio.sleep = sleep, asleep
-            utils.run_jobs_loop, runner.asyncio = loop, own
+            utils.run_jobs_loop, utils.unsuspend_jobs, runner.asyncio = loop, review, own
             builtins.print, builtins.exit = said, left
 
     def _tool_sleeps(self, sleep: Callable[[float], None]) -> Callable[[float], None]:
@@ -258,6 +260,14 @@ class InstalledApplication:
             waiting=tuple(waiting_names(self._known())),
             worker=self._worker.died,
         )
+
+
+def _refuse_endless_loop() -> None:
+    """Stand where STATEK's own loop begins: who imported it by name would never get out of it."""
+    raise BadInput(
+        "the application runs STATEK's run_jobs_loop, which never ends; in a test call statek_app.run(), start_statek, "
+        "run_agentic_loop or run_agentic_fleet, which end there when nothing is left to do"
+    )
 
 
 @contextmanager
