@@ -2,7 +2,6 @@
 
 No test module of this project: it is copied into projects of its own, and run there with `--statek-backend`.
 """
-# ruff: noqa: D101, D102, D103, D107
 # mypy: ignore-errors
 
 import asyncio

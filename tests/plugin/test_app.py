@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from statek_sim.stand_in.names import MODULES
+
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples" / "support_desk"
+README, GUIDE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/your-own-app.md"))
 
 APPLICATION = """\
 import dbzero as db0
@@ -217,6 +219,9 @@ def test_the_test_of_an_application_fails_like_any_other(shop: pytest.Pytester) 
 
 
 def test_the_example_passes_on_the_reference_runtime() -> None:
+    command = f"pytest examples/support_desk {REFERENCE}"
+    for text in (README, GUIDE):
+        assert f"$ {command}\n" in text
     done = subprocess.run(
         [
             sys.executable,
@@ -245,3 +250,20 @@ def test_the_corners_pass_on_the_reference_runtime(
     (pytester.path / ".env").write_text("MAX_TURNS=2\n")
     monkeypatch.setenv("STATEK_MAX_TURNS", "1")
     pytester.runpytest_subprocess(REFERENCE).assert_outcomes(passed=18)
+
+
+def test_the_guide_shows_a_test_of_the_example_and_messages_as_they_are(pytester: pytest.Pytester) -> None:
+    shown = GUIDE.partition("```python\n")[2].partition("```")[0]
+    assert shown in (ROOT / "examples/support_desk/tests/test_claims.py").read_text(encoding="utf-8")
+    pytester.makepyfile("from statek import FinalCheck")
+    printed = pytester.runpytest(REFERENCE).stdout.str()
+    (message,) = [line for line in GUIDE.splitlines() if line.startswith("ImportError: ")]
+    assert (
+        f"E   statek_sim.stand_in.not_covered.NotCovered: {message.removeprefix('ImportError: ')}" in printed
+    )
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module != "statek.executors"])
+def test_the_guide_names_every_module_that_is_covered(module: str) -> None:
+    short = module if module in ("statek", "statek.agents", "dbzero") else module.removeprefix("statek")
+    assert f"`{short}`" in GUIDE
