@@ -17,6 +17,7 @@
     |   +-- ProviderUnreachable  no connection, or one that broke
     +-- ProviderBug              a provider raised something else, or returned something else
     +-- BadRequest               a request body that a provider would refuse
+    +-- UnplayedRecordings       a run ended with recordings that nobody asked for
     +-- CassetteMiss             a request that the cassette has no recording of
     +-- NetworkForbidden         code tried a real network connection
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
@@ -125,6 +126,10 @@ class BadRequest(StatekSimError):
 
 class CassetteMiss(StatekSimError):
     """A request that the cassette has no unplayed recording of. The message shows the nearest one."""
+
+
+class UnplayedRecordings(StatekSimError):
+    """The run ended with recordings of its cassette that no job asked for."""
 
 
 class NetworkForbidden(StatekSimError):

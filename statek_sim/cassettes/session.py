@@ -123,6 +123,10 @@ class CassetteSession:
         with self._lock:
             self._recorded.append(exchange)
 
+    def recordings(self) -> list[Exchange]:
+        """Return what the cassette holds, in the order of the file."""
+        return self._tape.exchanges()
+
     def unplayed(self) -> list[Exchange]:
         """Return the recordings that nobody asked for. None while recording: the file is about to change."""
         if self._may_record:

@@ -12,6 +12,7 @@ from statek_sim.cli import run
 from statek_sim.cli import files
 from statek_sim.cli import trace
 from statek_sim.cli import usage
+from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
 from statek_sim.cli import conformance
@@ -21,4 +22,16 @@ from statek_sim.cli import listing
 # isort: on
 from statek_sim.cli.main import main
 
-__all__ = ["cassette", "conformance", "drift", "files", "listing", "main", "run", "serve", "trace", "usage"]
+__all__ = [
+    "cassette",
+    "conformance",
+    "drift",
+    "files",
+    "listing",
+    "main",
+    "record",
+    "run",
+    "serve",
+    "trace",
+    "usage",
+]

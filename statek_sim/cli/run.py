@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -18,9 +18,11 @@ from statek_sim.cli.inputs import check_writable, loaded, proven
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
+    from statek_sim.backends.exchanges import Exchanges
     from statek_sim.reporting.model import Report
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.scenario.statements import Coverage
+    from statek_sim.suite.recorded import Cassettes
     from statek_sim.suite.result import ScenarioResult
 
 
@@ -31,7 +33,13 @@ class Backend(StrEnum):
     INSTALLED = "installed"
 
 
-Runner = Callable[["Scenario", "Profile"], "ScenarioResult"]
+class Runner(Protocol):
+    """Runs one scenario under one profile, on its script or on HTTP exchanges."""
+
+    def __call__(
+        self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
+    ) -> ScenarioResult:
+        """Return what came of it."""
 
 
 @app.command()
@@ -71,6 +79,20 @@ def run(
             "follows one profile, and has no trace to compare.",
         ),
     ] = Backend.REFERENCE,
+    cassettes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Replay what `statek-sim record` recorded, instead of the scripts. Without --profile under the "
+            "profile it records under.",
+        ),
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --cassettes: the provider that was recorded.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --cassettes: the model it was recorded with.")
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")
     ] = False,
@@ -80,8 +102,13 @@ def run(
         raise BadInput("--accept: expectations are written by the reference runtime; leave --backend out")
     if accept and (preset is not None or seed is not None or not paths):
         raise BadInput("--accept: name the files to rewrite, and leave --preset and --seed to the scenarios")
+    if cassettes is None and (provider is not None or model is not None):
+        raise BadInput("--provider and --model: they choose among recordings; say --cassettes DIR too")
+    if accept and cassettes is not None:
+        raise BadInput("--accept: expectations belong to the scripts; leave --cassettes out")
     check_writable(json_file=json_file, folder=report)
-    from statek_sim.suite.run import chosen, nothing_chosen
+    from statek_sim.suite.recorded import Cassettes
+    from statek_sim.suite.run import chosen, nothing_chosen, run_one
 
     scenarios = loaded(paths)
     pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
@@ -91,7 +118,14 @@ def run(
     with ExitStack() as stack:
         runner = None
         if backend is Backend.INSTALLED:
-            runner, pairs = _installed(stack, pairs, preset=preset, seed=seed)
+            runner, pairs = _installed(stack, pairs, preset=preset, seed=seed, scripted=cassettes is None)
+        if cassettes is not None:
+            runner, pairs = _replaying(
+                Cassettes(cassettes, provider, model),
+                pairs,
+                runner or partial(run_one, preset=preset, seed=seed),
+                every_profile=profile is not None or backend is Backend.INSTALLED,
+            )
         results, told = _run(pairs, preset=preset, seed=seed, coverage=coverage, quiet=quiet, runner=runner)
     _write(told, json_file=json_file, folder=report)
     failed = told.overall.failed > 0
@@ -134,8 +168,34 @@ def _run(
     return results, report
 
 
+def _replaying(
+    cassettes: Cassettes, pairs: Sequence[tuple[Scenario, Profile]], run: Runner, *, every_profile: bool
+) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
+    """Return how to run a scenario on its cassette, and which of `pairs` that is; all must be recorded."""
+    from statek_sim.suite.recorded import replayed, usual_profile
+
+    recorded = tuple(
+        (scenario, profile)
+        for scenario, profile in pairs
+        if every_profile or profile == usual_profile(scenario)
+    )
+    for scenario, _ in recorded:
+        cassettes.found(scenario)
+
+    def replay(scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None) -> ScenarioResult:
+        assert exchanges is None, "the cassette has them"
+        return replayed(scenario, profile, cassettes, run)
+
+    return replay, recorded
+
+
 def _installed(
-    stack: ExitStack, pairs: Sequence[tuple[Scenario, Profile]], *, preset: str | None, seed: int | None
+    stack: ExitStack,
+    pairs: Sequence[tuple[Scenario, Profile]],
+    *,
+    preset: str | None,
+    seed: int | None,
+    scripted: bool,
 ) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
     """Start the installed package; return how to run a scenario on it, and which of `pairs` it can run."""
     from statek_sim.backends.installed.peer import Peer, profile_of_peer
@@ -150,7 +210,9 @@ def _installed(
     for scenario, profile in pairs:
         if profile != own:
             continue
-        reason = unsupported(scenario) or contained(run_scenario(scenario, profile))
+        reason = unsupported(scenario)
+        if reason is None and scripted:
+            reason = contained(run_scenario(scenario, profile))
         if reason is None:
             supported.append((scenario, profile))
         else:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Final
 
 import httpx
 
 from statek_sim.errors import ProviderTimeout, ProviderUnreachable
 from statek_sim.providers.http_transport import HttpRequest, HttpResponse
 from statek_sim.providers.retry import CLIENT_TIMEOUT
+
+_OF_THE_WAY: Final = ("connection", "content-encoding", "content-length", "transfer-encoding")
+"""Headers about how the body came, which is whole and decompressed now."""
 
 Permit = Callable[[], AbstractContextManager[object]]
 
@@ -40,6 +44,5 @@ class LiveTransport:
             raise ProviderTimeout("") from failure
         except httpx.TransportError as failure:
             raise ProviderUnreachable(str(failure)) from failure
-        return HttpResponse(
-            status=response.status_code, headers=dict(response.headers), body=response.content
-        )
+        headers = {name: value for name, value in response.headers.items() if name not in _OF_THE_WAY}
+        return HttpResponse(status=response.status_code, headers=headers, body=response.content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.installed.peer import Peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.metering.tokenizers import TokenizerRegistry
@@ -26,10 +27,16 @@ def run_one_installed(
     preset: str | None = None,
     seed: int | None = None,
     tokenizers: TokenizerRegistry | None = None,
+    exchanges: Exchanges | None = None,
 ) -> ScenarioResult:
-    """Run one scenario on `peer`'s STATEK and compare what can be compared there."""
+    """Run one scenario on `peer`'s STATEK and compare what can be compared there.
+
+    `exchanges` take the place of the scenario's script.
+    """
     started = time.perf_counter()
-    outcome = peer.run(scenario, profile, preset=preset, seed=seed, tokenizers=tokenizers)
+    outcome = peer.run(
+        scenario, profile, preset=preset, seed=seed, tokenizers=tokenizers, exchanges=exchanges
+    )
     record = installed_record(scenario, profile, outcome, seed=scenario.seed if seed is None else seed)
     return ScenarioResult(
         scenario=scenario,

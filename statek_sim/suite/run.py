@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.reference import run_scenario
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
@@ -105,13 +106,23 @@ def run_one(
     seed: int | None = None,
     allow_network: bool = False,
     tokenizers: TokenizerRegistry | None = None,
+    exchanges: Exchanges | None = None,
 ) -> ScenarioResult:
-    """Run one scenario under one profile and compare; raises BadInput for a tool that cannot be imported."""
+    """Run one scenario under one profile and compare; raises BadInput for a tool that cannot be imported.
+
+    `exchanges` take the place of the scenario's script.
+    """
     behaviour = profile_known(profile)
     located = None if preset is None else located_preset(preset)
     started = time.perf_counter()
     record = run_scenario(
-        scenario, behaviour, preset=located, seed=seed, allow_network=allow_network, tokenizers=tokenizers
+        scenario,
+        behaviour,
+        preset=located,
+        seed=seed,
+        allow_network=allow_network,
+        tokenizers=tokenizers,
+        exchanges=exchanges,
     )
     mismatches = compare(record, expectations_for(scenario, behaviour))
     return ScenarioResult(

@@ -336,6 +336,7 @@ COMMANDS = (
     "conformance",
     "drift",
     "cassette",
+    "record",
     "serve",
     "usage",
 )

@@ -1,0 +1,118 @@
+"""A cassette in the place of a scenario's script: requests are answered from it, or go live and are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from statek_sim.cassettes.exchange import Exchange, Request, Response
+from statek_sim.cassettes.jsontext import NotJson, parsed
+from statek_sim.cassettes.session import CassetteSession
+from statek_sim.errors import ProviderBug, UnplayedRecordings
+from statek_sim.providers.access import CACHING, KEY, URL
+from statek_sim.providers.http_transport import HttpRequest, HttpResponse, HttpTransport
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.formats import (
+    ANTHROPIC_PROVIDERS,
+    DEFAULT_URL,
+    PROVIDERS,
+    format_of,
+    format_of_url,
+)
+
+_METHOD: Final = ":generateContent"
+_SHOWN: Final = 3
+
+
+class CassetteExchanges:
+    """Answers a run's requests from a cassette's session; what may be recorded goes to `live`."""
+
+    def __init__(
+        self, session: CassetteSession, environment: Mapping[str, str], live: HttpTransport | None = None
+    ) -> None:
+        self._session = session
+        self._environment = environment
+        self._live = live
+
+    @property
+    def transport(self) -> HttpTransport:
+        """What carries the requests."""
+        return self
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """STATEK's variables of the providers."""
+        return self._environment
+
+    def send(self, request: HttpRequest) -> HttpResponse:
+        """Answer one request; `CassetteMiss` when it is not recorded and must not go live."""
+        asked = Request(
+            method=request.method,
+            uri=request.url,
+            headers=tuple(request.headers.items()),
+            body=request.body,
+        )
+        recorded = self._session.play(asked)
+        if recorded is not None:
+            return HttpResponse(status=recorded.status, headers=dict(recorded.headers), body=recorded.body)
+        if self._live is None:
+            raise ProviderBug(f"{self._session.path}: a session that records needs a live transport")
+        response = self._live.send(request)
+        self._session.record(
+            asked,
+            Response(status=response.status, headers=tuple(response.headers.items()), body=response.body),
+        )
+        return response
+
+    def check_finished(self) -> None:
+        """Raise `UnplayedRecordings` when the cassette has recordings that the run did not ask for."""
+        left = self._session.unplayed()
+        if left:
+            places = ", ".join(f"{self._session.path}:{exchange.line}" for exchange in left[:_SHOWN])
+            more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+            raise UnplayedRecordings(
+                f"the run ended with {len(left)} recordings that no job asked for: {places}{more}; "
+                "record it again with statek-sim record"
+            )
+
+
+def recorded_environment(recordings: Iterable[Exchange]) -> dict[str, str]:
+    """Return STATEK's variables as they were when the cassette was recorded, as far as its requests tell.
+
+    Providers that share a format share an address: the only one that was recorded. When there are several, no
+    provider of that format has one, and the environment of the replay has to say which is whose.
+    """
+    addresses: dict[FormatName, set[str]] = {"openai": set(), "anthropic": {DEFAULT_URL}, "gemini": set()}
+    caching = False
+    for recording in recordings:
+        uri = recording.request.uri.partition("?")[0]
+        name = format_of_url(uri).NAME
+        if name != "anthropic":
+            addresses[name].add(_api_url(uri))
+        else:
+            caching = caching or _is_cached(recording.request.body)
+    found = {
+        provider: next(iter(addresses[format_of(provider).NAME]))
+        for provider in PROVIDERS
+        if len(addresses[format_of(provider).NAME]) == 1
+    }
+    cached = {provider + CACHING: "true" for provider in ANTHROPIC_PROVIDERS if caching}
+    return {
+        **{provider + URL: address for provider, address in found.items()},
+        **{provider + KEY: "recorded" for provider in found},
+        **cached,
+    }
+
+
+def _api_url(uri: str) -> str:
+    """Return the `<P>_API_URL` that made a request go to `uri`."""
+    return uri.removesuffix(_METHOD).rpartition("/")[0] if uri.endswith(_METHOD) else uri
+
+
+def _is_cached(body: bytes) -> bool:
+    """Tell whether an Anthropic request marks what is to be cached."""
+    try:
+        said = parsed(body)
+    except NotJson:
+        return False
+    return isinstance(said, dict) and isinstance(said.get("system"), list)
