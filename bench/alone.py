@@ -11,6 +11,7 @@ from statistics import median
 from time import perf_counter
 from typing import Final
 
+from bench import cassettes
 from bench.entry import Entry, time_entry
 from bench.sides import BenchError, Side, run_clean
 
@@ -129,5 +130,6 @@ SOLOS: Final = (
     Solo(name="waiting", entries=_waiting),
     Solo(name="suites", entries=_suites),
     Solo(name="plugin", entries=_plugin_off),
+    Solo(name="cassettes", entries=cassettes.entries),
 )
 """Everything measured on our side alone."""

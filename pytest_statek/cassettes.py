@@ -122,6 +122,7 @@ def _open(item: pytest.Item) -> None:
             wishes.matching,
             index_folder=_index_folder(item.config),
             advice=wishes.advice,
+            shown=_shown(wishes.path, item.config),
         )
     except BadInput as error:
         problem = str(error)
@@ -155,7 +156,7 @@ def _close(item: pytest.Item) -> str | None:
 def _put_aside(session: CassetteSession, saved: Saved) -> str:
     return (
         f"the test failed, so the recording of before stays; the new one is {saved.path}\n"
-        f"compare them: statek-sim cassette diff {session.path} {saved.path}"
+        f"compare them: statek-sim cassette diff {session.shown or session.path} {saved.path}"
     )
 
 
@@ -163,8 +164,9 @@ def _unplayed(session: CassetteSession) -> str | None:
     left = session.unplayed()
     if not left:
         return None
-    lines = [f"{session.path}: {len(left)} of {len(session)} recordings were not played:"]
-    lines += [f"  {session.path}:{one.line} {one.request.method} {one.request.uri}" for one in left[:SHOWN]]
+    path = session.shown or session.path
+    lines = [f"{path}: {len(left)} of {len(session)} recordings were not played:"]
+    lines += [f"  {path}:{one.line} {one.request.method} {one.request.uri}" for one in left[:SHOWN]]
     if len(left) > SHOWN:
         lines.append(f"  and {len(left) - SHOWN} more")
     lines += [
@@ -172,6 +174,12 @@ def _unplayed(session: CassetteSession) -> str | None:
         f"  If it does not matter: @pytest.mark.{MARKER_NAME}(allow_unplayed=True)",
     ]
     return "\n".join(lines)
+
+
+def _shown(path: Path, config: pytest.Config) -> Path:
+    """Return a path as people read it: from where pytest was called, if it is below."""
+    here = config.invocation_params.dir
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _index_folder(config: pytest.Config) -> Path | None:
@@ -185,4 +193,4 @@ def _asker(miss: BaseException, item: pytest.Item) -> str:
     frames = traceback.extract_tb(miss.__traceback__)
     own = [frame for frame in frames if Path(frame.filename) == item.path]
     frame = own[-1] if own else frames[0]
-    return f"{frame.filename}:{frame.lineno}"
+    return f"{_shown(Path(frame.filename), item.config)}:{frame.lineno}"

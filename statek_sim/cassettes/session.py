@@ -51,13 +51,17 @@ class Saved:
 
 @dataclass(slots=True)
 class CassetteSession:
-    """Plays and records one cassette; safe to use from several threads. `misses` are the messages of all misses."""
+    """Plays and records one cassette; safe to use from several threads.
+
+    `misses` are the messages of all misses. `shown` is how messages name the file: shorter than `path`, maybe.
+    """
 
     path: Path
     mode: RecordMode
     matching: Matching = field(default_factory=Matching)
     index_folder: Path | None = None
     advice: Advice = _ADVICE
+    shown: Path | None = None
     misses: list[str] = field(default_factory=list)
     _tape: Tape = field(init=False)
     _recorded: list[Exchange] = field(default_factory=list)
@@ -109,7 +113,7 @@ class CassetteSession:
             return found.response
         if self._may_record:
             return None
-        message = miss_message(request, self._tape, self.path, self.matching, self.advice)
+        message = miss_message(request, self._tape, self.shown or self.path, self.matching, self.advice)
         self.misses.append(message)
         raise CassetteMiss(message)
 

@@ -45,6 +45,9 @@ def cassette(pytester: pytest.Pytester, name: str = "test_capital") -> Path:
     return pytester.path / "cassettes" / "test_geo" / f"{name}.yaml"
 
 
+SHOWN = "cassettes/test_geo/test_capital.yaml"
+
+
 def test_a_cassette_is_recorded_once_and_then_played_without_a_network(
     pytester: pytest.Pytester, live: Provider
 ) -> None:
@@ -67,9 +70,9 @@ def test_without_a_cassette_nothing_goes_live_and_the_message_says_how_to_record
     assert not live.requests
     result.stdout.fnmatch_lines(
         [
-            f"{cassette(pytester)}: no recording of POST */v1/chat/completions: the cassette does not exist.",
+            f"{SHOWN}: no recording of POST */v1/chat/completions: the cassette does not exist.",
             "  To record it: pytest test_geo.py::test_capital --statek-record=rewrite",
-            f"  Asked at {pytester.path}/test_geo.py:8",
+            "  Asked at test_geo.py:8",
         ]
     )
     assert "Traceback" not in result.stdout.str()
@@ -86,8 +89,8 @@ def test_a_changed_prompt_fails_with_the_nearest_recording_and_what_differs(
     assert len(live.requests) == 1
     result.stdout.fnmatch_lines(
         [
-            f"{cassette(pytester)}: no recording of POST * with this body (1 recorded, 1 not played yet).",
-            f"  The nearest is {cassette(pytester)}:2; what differs:",
+            f"{SHOWN}: no recording of POST * with this body (1 recorded, 1 not played yet).",
+            f"  The nearest is {SHOWN}:2; what differs:",
             "    body.messages[[]0[]].content",
             '      recorded: "the capital of France?"',
             '      now:      "the capital of Spain?"',
@@ -164,7 +167,7 @@ def test_a_failed_re_recording_leaves_the_cassette_and_puts_the_new_one_aside(
     aside = cassette(pytester, "test_capital.new")
     assert cassette(pytester).read_bytes() == before
     assert "Lyon." in aside.read_text("utf-8")
-    result.stdout.fnmatch_lines([f"compare them: statek-sim cassette diff {cassette(pytester)} {aside}"])
+    result.stdout.fnmatch_lines([f"compare them: statek-sim cassette diff {SHOWN} {aside}"])
 
 
 def test_unplayed_recordings_fail_the_test(pytester: pytest.Pytester, live: Provider) -> None:
@@ -175,8 +178,8 @@ def test_unplayed_recordings_fail_the_test(pytester: pytest.Pytester, live: Prov
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
         [
-            f"{cassette(pytester)}: 1 of 2 recordings were not played:",
-            f"  {cassette(pytester)}:* POST {live.url}/v1/chat/completions",
+            f"{SHOWN}: 1 of 2 recordings were not played:",
+            f"  {SHOWN}:* POST {live.url}/v1/chat/completions",
             "  If they are not needed any more, record it again: "
             "pytest test_geo.py::test_capital --statek-record=rewrite",
         ]

@@ -1,0 +1,76 @@
+"""Replaying recorded chats, beside vcrpy and cassetter."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from bench.cassette_work import CASSETTER
+from bench.entry import Entry, time_entry
+from bench.setup import ensure
+from bench.sides import Side
+from bench.workload import Measurement
+
+SIZE: Final = 5000
+"""Turns of the chat: 3.3 kB each."""
+VCRPY_SIZE: Final = 300
+"""Turns that vcrpy replays: its time grows with the square."""
+FLAT: Final = 0.8
+"""Least ratio that counts as the same cost; the rest is what a busy machine adds."""
+
+_ENVIRONMENT: Final = Path(__file__).resolve().parent / ".cassetter"
+
+
+def entries(ours: Side, runs: int) -> Iterator[Entry]:
+    """Measure our replays `runs` times, and each rival once, right after one of ours of the same size."""
+    own = Side(ours.python, "bench.cassette_ours")
+    measured = [own.measure(SIZE) for _ in range(runs)]
+    yield from _ours(measured)
+    cassetter = Side(_cassetter(), "bench.cassette_cassetter")
+    yield from _against(f"cassetter {CASSETTER}", cassetter, own, SIZE)
+    vcrpy = Side(Path(sys.executable), "bench.cassette_vcrpy")
+    yield from _against(f"vcrpy {version('vcrpy')}", vcrpy, own, VCRPY_SIZE)
+
+
+def _ours(measured: list[Measurement]) -> Iterator[Entry]:
+    size = measured[0].size
+    for name, seconds, goal in (
+        (f"replay {size:,} chat turns, body matched", [one.seconds for one in measured], 2.0),
+        (f"load {size:,} turns from YAML", [one.extra["load"] for one in measured], 3.5),
+        (f"load {size:,} turns by the index", [one.extra["second_load"] for one in measured], 0.5),
+    ):
+        yield Entry(name=name, peer="-", unit="s", ours=median(seconds), goal=goal)
+    fifth = size // 5
+    yield time_entry(
+        name=f"cost of a request, the last {fifth:,} against the first",
+        peer="first fifth of the same replay",
+        unit="µs",
+        ours=1e6 / fifth * median(one.extra["last"] for one in measured),
+        theirs=1e6 / fifth * median(one.extra["first"] for one in measured),
+        goal=FLAT,
+    )
+
+
+def _against(peer: str, rival: Side, own: Side, size: int) -> Iterator[Entry]:
+    mine, theirs = own.measure(size), rival.measure(size)
+    for name, what in (
+        (f"replay {size:,} chat turns, body matched, one run", "replay"),
+        (f"load {size:,} turns", "load"),
+    ):
+        yield time_entry(
+            name=name, peer=peer, unit="s", ours=_part(mine, what), theirs=_part(theirs, what), goal=None
+        )
+
+
+def _part(measured: Measurement, what: str) -> float:
+    return measured.seconds if what == "replay" else measured.extra[what]
+
+
+def _cassetter() -> Path:
+    """Return an interpreter that has the rival, and the HTTP client that is measured here."""
+    client = f"httpx2=={version('httpx2')}"
+    return ensure(_ENVIRONMENT, "cassetter", CASSETTER, [f"cassetter=={CASSETTER}", client])

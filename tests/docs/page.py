@@ -1,0 +1,101 @@
+"""Pages of documentation whose code is run.
+
+A block whose first line is `# name.py` (or `# name.ini`, `# name.yaml`) is a file. A `console` block is commands
+after `$ `, run in order in the folder of those files, and what they print: `...` stands for anything, in a line or
+as lines. A command that is to fail is followed by `# exits 1`. Blocks of other languages, and blocks that start with
+neither, are not looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
+
+_BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE: Final = re.compile(r"# ([\w./-]+\.(?:py|ini|yaml|toml))\n")
+_COMMAND: Final = re.compile(r"\$ (.*?)(?:\s+# exits (\d))?")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that the reader has."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What the reader types, and what they see: lines with `...` for what may be anything."""
+
+    line: str
+    exit_code: int
+    shown: str
+
+
+def steps(page: Path) -> Iterator[File | Command]:
+    """Yield the files and commands of a page, in order."""
+    for language, text in _BLOCK.findall(page.read_text(encoding="utf-8")):
+        named = _FILE.match(text)
+        if language == "console":
+            yield from _commands(text)
+        elif named:
+            yield File(named[1], text)
+
+
+def _commands(text: str) -> Iterator[Command]:
+    lines = text.splitlines()
+    starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        found = _COMMAND.fullmatch(lines[start])
+        assert found, f"not a command: {lines[start]}"
+        yield Command(found[1], int(found[2] or 0), "\n".join(lines[start + 1 : end]).strip("\n"))
+
+
+def follow(page: Path, folder: Path, environment: Mapping[str, str]) -> int:
+    """Do what a page says in an empty folder, and return how many commands that were; a difference is an error."""
+    done = 0
+    for step in steps(page):
+        if isinstance(step, File):
+            place = folder / step.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(step.text, encoding="utf-8")
+        else:
+            _check(step, folder, environment)
+            done += 1
+    return done
+
+
+def _check(command: Command, folder: Path, environment: Mapping[str, str]) -> None:
+    programs = Path(sys.executable).parent
+    ran = subprocess.run(
+        ["/bin/sh", "-c", command.line],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "120", **environment, "PATH": f"{programs}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == command.exit_code, f"$ {command.line}\nexited {ran.returncode}:\n{ran.stdout}"
+    assert matches(ran.stdout, command.shown), (
+        f"$ {command.line}\nprinted:\n{ran.stdout}\nnot:\n{command.shown}"
+    )
+
+
+def matches(printed: str, shown: str) -> bool:
+    """Whether a text is what a page shows of it; a page that shows nothing shows nothing of it."""
+    if not shown:
+        return True
+    pattern = shown.replace("[", "[[]").replace("?", "[?]").replace("*", "[*]").replace("...", "*")
+    return fnmatchcase(printed.strip("\n"), pattern)
