@@ -114,9 +114,20 @@ LEAST_VAGUE: Final = 16
 """Shortest value, in characters, that counts as a credential because a parameter in a text is called `key`."""
 
 _HEADER_ENDINGS: Final = (
-    "apikey", "accesskey", "authorization", "cookie", "credential", "password", "secret", "secretkey",
-    "signature", "subscriptionkey", "token",
-)  # fmt: skip
+    "key",
+    "authorization",
+    "cookie",
+    "credential",
+    "password",
+    "secret",
+    "signature",
+    "token",
+)
+_PUBLIC_HEADERS: Final = frozenset(
+    {"cachekey", "idempotencykey", "secwebsocketkey", "surrogatekey", "xcachekey"}
+)
+"""Headers that end so and hold no secret."""
+
 _HINTS: Final = (
     *dict.fromkeys(hint for shape in SHAPES for hint in shape.hints),
     "bearer",
@@ -134,7 +145,8 @@ _NO_SECRETS: Final = re.compile(
 
 def is_secret_header(name: str) -> bool:
     """Whether a header of this name holds a credential or a session."""
-    return _folded(name).endswith(_HEADER_ENDINGS)
+    folded = _folded(name)
+    return folded.endswith(_HEADER_ENDINGS) and folded not in _PUBLIC_HEADERS
 
 
 def is_secret_parameter(name: str) -> bool:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from time import monotonic
 from types import ModuleType
 from typing import Any, Final
 
-from vcr.filters import decode_response
+from vcr.filters import AVAILABLE_DECOMPRESSORS
 from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrMode
 from vcr.request import Request as VcrRequest
@@ -27,7 +28,8 @@ from statek_sim.cassettes.session import CassetteSession
 from statek_sim.errors import BadInput, CassetteMiss
 
 _LIKE_HTTPX: Final = ("httpx", "httpx2")
-_DECODED: Final = ("gzip", "deflate", "br", "identity")
+_ENCODINGS: Final = "gzip, deflate"
+"""What a provider may send while recording: everyone can undo these."""
 _REAL: Final = (("HTTPTransport", "handle_request"), ("AsyncHTTPTransport", "handle_async_request"))
 """The transports that reach the network; those for tests of a server's own code are left alone."""
 
@@ -112,7 +114,7 @@ class _Call:
         """Return the transport's real method, which notes when the pieces of the body come."""
 
         def send(transport: object, request: Any) -> Any:
-            self._sent = monotonic()
+            self._start(request)
             response = real(transport, request)
             response.stream = _Pieces(response.stream, self._note)
             return response
@@ -123,12 +125,17 @@ class _Call:
         """Return the transport's real coroutine, which notes when the pieces of the body come."""
 
         async def send(transport: object, request: Any) -> Any:
-            self._sent = monotonic()
+            self._start(request)
             response = await real(transport, request)
             response.stream = _Pieces(response.stream, self._note)
             return response
 
         return send
+
+    def _start(self, request: Any) -> None:
+        if "accept-encoding" in request.headers:
+            request.headers["accept-encoding"] = _ENCODINGS
+        self._sent = monotonic()
 
     def _note(self, size: int) -> None:
         self._chunks.append(Chunk(round(monotonic() - self._sent, 3), size))
@@ -213,25 +220,26 @@ def _request(request: VcrRequest) -> Request:
 def _response(response: Mapping[str, Any], chunks: tuple[Chunk, ...]) -> Response:
     """Return a live response without content encoding, so that its text can be searched and read."""
     headers = _headers(response["headers"])
-    for encoding in (header(headers, "content-encoding") or "").split(","):
-        if encoding.strip() and encoding.strip().lower() not in _DECODED:
-            raise BadInput(
-                f"cannot record a body with content encoding {encoding.strip()!r}: secrets in it would not be seen"
-            )
-    plain = decode_response(dict(response))
     made = Response(
-        status=plain["status"]["code"],
-        reason=plain["status"]["message"] or "",
-        headers=_headers(plain["headers"]),
-        body=plain["body"]["string"] or b"",
+        status=response["status"]["code"],
+        reason=response["status"]["message"] or "",
+        headers=headers,
+        body=_decoded(response["body"]["string"] or b"", header(headers, "content-encoding") or ""),
     )
-    return (
-        made
-        if not made.is_stream
-        else Response(
-            status=made.status, reason=made.reason, headers=made.headers, body=made.body, chunks=chunks
+    return replace(made, chunks=chunks) if made.is_stream else made
+
+
+def _decoded(body: bytes, encoding: str) -> bytes:
+    """Return a body without its content encoding; `BadInput` for one that cannot be undone here."""
+    name = encoding.strip().lower()
+    if name in ("", "identity") or not body:
+        return body
+    if name not in AVAILABLE_DECOMPRESSORS:
+        raise BadInput(
+            f"cannot record a body with content encoding {encoding!r}: secrets in it would not be seen"
         )
-    )
+    plain: bytes = AVAILABLE_DECOMPRESSORS[name](body)
+    return plain
 
 
 def _for_vcrpy(response: Response) -> dict[str, object]:

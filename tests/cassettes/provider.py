@@ -21,6 +21,7 @@ class Provider:
 
     url: str
     requests: list[str] = field(default_factory=list)
+    encodings: list[str] = field(default_factory=list)
     say: Callable[[dict[str, Any]], str] = lambda body: REPLY
 
 
@@ -36,6 +37,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])) or b"{}")
         self.provider.requests.append(self.path)
+        self.provider.encodings.append(self.headers.get("accept-encoding", ""))
         text = self.provider.say(body)
         anthropic = self.path.endswith("/messages")
         if body.get("stream"):

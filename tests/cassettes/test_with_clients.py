@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -210,3 +212,36 @@ def test_threads_share_the_recordings_and_none_plays_twice(tmp_path: Path) -> No
         heard = list(pool.map(lambda _: ask(client, live.url), range(40)))
     assert sorted(heard) == sorted(f"answer {number}" for number in range(40))
     assert not session.unplayed()
+
+
+def test_a_client_of_the_standard_library_is_recorded_and_played_too(tmp_path: Path) -> None:
+    path = tmp_path / "urllib.yaml"
+
+    def ask(url: str, question: str) -> str:
+        body = json.dumps({"messages": [{"role": "user", "content": question}]}).encode()
+        headers = {"content-type": "application/json", "x-api-key": KEY}
+        with urllib.request.urlopen(urllib.request.Request(f"{url}/v1/messages", body, headers)) as answer:
+            return str(json.load(answer)["content"][0]["text"])
+
+    with provider() as live:
+        session = CassetteSession(path, RecordMode.ONCE)
+        with tapped(session):
+            assert ask(live.url, "capital?") == REPLY
+        session.close()
+    assert KEY not in path.read_text("utf-8")
+    session = CassetteSession(path, RecordMode.NONE)
+    with tapped(session):
+        assert ask(live.url, "capital?") == REPLY
+        with pytest.raises(UnrecordedRequest, match=r'now:      "other\?"'):
+            ask(live.url, "other?")
+    assert len(live.requests) == 1
+
+
+def test_while_recording_a_provider_may_only_send_what_can_be_searched(tmp_path: Path) -> None:
+    with provider() as live:
+        session = CassetteSession(tmp_path / "it.yaml", RecordMode.ONCE)
+        with tapped(session), httpx2.Client() as client:
+            client.post(f"{live.url}/v1/messages", json={}, headers={"accept-encoding": "zstd, br"})
+        session.close()
+    assert live.encodings == ["gzip, deflate"]
+    assert '"text": "Paris' in (tmp_path / "it.yaml").read_text("utf-8")
