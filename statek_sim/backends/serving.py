@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from statek_sim.backends.setup import condition_of, reply_at, script_of
+from statek_sim.cassettes.document import parse, source_of
 from statek_sim.errors import BadInput
 from statek_sim.providers.delivery import Styles
 from statek_sim.providers.protocol import ChatStyleName
@@ -29,6 +32,10 @@ from statek_sim.server.fault import (
     Truncated,
     WrongContentType,
 )
+from statek_sim.server.recorded import replies_of
+
+_INTERACTIONS: Final = re.compile(rb"^interactions:", re.MULTILINE)
+"""What a cassette has and no other file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +50,12 @@ class Playable:
 
 
 def load_playable(path: Path, scenario_id: str | None = None) -> Playable:
-    """Return what the script file or scenario file at `path` says; of several scenarios the one with this id.
+    """Return what the script file, scenario file or cassette at `path` says; of several scenarios the one with this id.
 
-    Problems with the file are a `BadScenario`, a scenario that is not there `BadInput`.
+    Problems with the file are a `BadScenario` or `BadCassette`, a scenario that is not there `BadInput`.
     """
+    if path.is_file() and _INTERACTIONS.search(source_of(path)):
+        return _of_cassette(path)
     if root_of(path).child("scenarios") is not None:
         return _of_scenario(_chosen(path, scenario_id))
     if scenario_id is not None:
@@ -74,6 +83,16 @@ def _of_scenario(scenario: Scenario) -> Playable:
         styles=next(iter(agents.values())).chat_style
         if len(agents) == 1
         else {role: agent.chat_style for role, agent in agents.items()},
+    )
+
+
+def _of_cassette(path: Path) -> Playable:
+    replies = replies_of(parse(source_of(path), path))
+    models = [match.equals for reply in replies if reply.condition and (match := reply.condition.model)]
+    return Playable(
+        script=replies,
+        models=tuple(dict.fromkeys(model for model in models if model)) or ("gpt-4o",),
+        count_usage=False,
     )
 
 
@@ -119,7 +138,7 @@ def _fault(text: FaultText) -> Fault:
             return _PLAIN[kind]
 
 
-_PLAIN: dict[str, Fault] = {
+_PLAIN: Final[Mapping[str, Fault]] = {
     "silence": NoAnswerAtAll(),
     "truncated": Truncated(),
     "malformed": Malformed(),

@@ -25,6 +25,7 @@ from statek_sim.providers.script import (
     HttpFault,
     NoAnswer,
     RawBody,
+    RawStream,
     Reply,
     ScriptedCall,
     ScriptedUsage,
@@ -76,6 +77,8 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
             return RawReply(FORMATS[request.wire].reply_body(written), reply.latency)
         case RawBody(body=body):
             return RawReply(body, reply.latency)
+        case RawStream(body=stream, seconds=seconds):
+            return RawReply(FORMATS[request.wire].join_stream(stream), reply.latency + seconds)
         case HttpFault(status=status):
             raise ProviderHTTPError(
                 http_error_text(status, _url(request)), status=status, latency=reply.latency

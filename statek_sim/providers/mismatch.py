@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.script import Answer, Chat, Computed, HttpFault, NoAnswer, RawBody, Reply
+from statek_sim.providers.script import Answer, Chat, Computed, HttpFault, NoAnswer, RawBody, RawStream, Reply
 from statek_sim.values import Message
 
 _TAIL = 3
@@ -107,6 +107,8 @@ def _describe_answer(answer: Answer) -> str:
             return "timeout"
         case RawBody(body=body):
             return f"body '{shorten(body.decode(errors='replace'))}'"
+        case RawStream(pieces=pieces):
+            return f"a stream of {len(pieces)} pieces"
         case Computed(function=function):
             return f"callable {getattr(function, '__qualname__', type(function).__qualname__)!r}"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -76,13 +76,33 @@ class RawBody:
 
 
 @dataclass(frozen=True, slots=True)
+class RawStream:
+    """A successful answer in server-sent events: pieces as they came, each with the seconds before it.
+
+    A client that wants the answer in one piece gets what the events add up to.
+    """
+
+    pieces: tuple[tuple[float, bytes], ...]
+
+    @property
+    def body(self) -> bytes:
+        """All pieces."""
+        return b"".join(piece for _, piece in self.pieces)
+
+    @property
+    def seconds(self) -> float:
+        """How long the stream takes."""
+        return sum(seconds for seconds, _ in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
 class Computed:
     """An answer that a callable makes from the request."""
 
     function: ReplyFunction
 
 
-Answer = Chat | HttpFault | NoAnswer | RawBody | Computed
+Answer = Chat | HttpFault | NoAnswer | RawBody | RawStream | Computed
 """Everything a provider can do with a request."""
 
 
@@ -290,6 +310,11 @@ def raw(body: bytes | str | Mapping[str, JSON]) -> Reply:
         body if isinstance(body, str) else json.dumps(dict(body), ensure_ascii=False, separators=(",", ":"))
     )
     return Reply(answer=RawBody(document.encode(errors="surrogatepass")))
+
+
+def raw_stream(pieces: Iterable[tuple[float, bytes]]) -> Reply:
+    """Answer with exactly these server-sent events: seconds before each piece, and its bytes."""
+    return Reply(answer=RawStream(tuple(pieces)))
 
 
 def computed(function: ReplyFunction) -> Reply:

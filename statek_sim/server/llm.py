@@ -20,7 +20,7 @@ from statek_sim.providers.delivery import Styles, manner
 from statek_sim.providers.lane import Entry, Lane
 from statek_sim.providers.mismatch import PendingReply, unused_text
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName
-from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, as_reply
+from statek_sim.providers.script import Chat, Computed, RawStream, ScriptEntry, UsageKind, as_reply
 from statek_sim.providers.scripted import EVERYBODY, Script, lanes_of
 from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import WireFormat
@@ -145,6 +145,8 @@ class FakeLLM:
         try:
             entry = self._take(request, incoming, number)
             latency = entry.reply.latency
+            if isinstance(entry.reply.answer, RawStream):
+                latency += entry.reply.answer.seconds
             answer = self._renderer.render(entry, request, read, wire, number, faults)
         except Exception as error:  # noqa: BLE001  # a script may call the user's code
             problem = str(error) if isinstance(error, StatekSimError) else f"{type(error).__name__}: {error}"

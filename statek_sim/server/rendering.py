@@ -12,7 +12,16 @@ from statek_sim.metering.pieces import token_pieces
 from statek_sim.providers.delivery import Manner, computed_reply, wire_reply
 from statek_sim.providers.lane import Entry
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.script import Chat, Computed, HttpFault, NoAnswer, RawBody, Reply, UsageKind
+from statek_sim.providers.script import (
+    Chat,
+    Computed,
+    HttpFault,
+    NoAnswer,
+    RawBody,
+    RawStream,
+    Reply,
+    UsageKind,
+)
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.reply import NO_USAGE, WireReply
 from statek_sim.providers.wire.request import WireRequest
@@ -114,10 +123,24 @@ class Renderer:
                 return http_error(wire, status, retry_after, delay=delay)
             case RawBody(body=body):
                 return Whole(status=200, body=body, delay=delay)
+            case RawStream() as recorded:
+                return self._recorded(recorded, read.asked, wire, delay)
             case NoAnswer():
                 return Silence()
             case other:
                 assert_never(other)
+
+    def _recorded(self, recorded: RawStream, asked: WireRequest, wire: WireFormat, delay: float) -> Answer:
+        real = self._pacing.real
+        if not asked.stream:
+            body = wire.join_stream(recorded.body)
+            return Whole(status=200, body=body, delay=delay + real(recorded.seconds))
+        first, *rest = recorded.pieces or ((0.0, b""),)
+        frames = (
+            Frame(delay + real(first[0]), first[1]),
+            *(Frame(real(seconds), piece) for seconds, piece in rest),
+        )
+        return Streamed(frames=frames)
 
 
 def http_error(

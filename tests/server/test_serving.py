@@ -1,0 +1,182 @@
+"""Script files, and the command that serves them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statek_sim.backends.serving import load_playable
+from statek_sim.errors import BadInput, BadScenario
+from statek_sim.providers.condition import Condition, TextMatch
+from statek_sim.server.fault import FaultRule, HttpError, NullUsage, Reset, SlowTokens
+
+SCRIPT = """\
+script:
+  - text: Hello there.
+    when: {last_message: {equals: "Hello?"}, headers: {X-Tenant: {equals: blue}}}
+  - tools: [{name: look, args: {where: here}}]
+faults:
+  - {http: 429, retry_after: 1, requests: [1]}
+  - {reset: 3, rate: 0.5, seed: 7}
+  - {null_usage: true, when: {model: {equals: o3}}, times: 2}
+models: [gpt-4o, o3]
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "greeting.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_script_file_says_replies_faults_and_models(tmp_path: Path) -> None:
+    playable = load_playable(written(tmp_path, SCRIPT))
+    assert isinstance(playable.script, list)
+    first = playable.script[0]
+    assert first.condition == Condition(
+        last_message=TextMatch(equals="Hello?"), headers=(("x-tenant", TextMatch(equals="blue")),)
+    )
+    assert playable.faults == (
+        FaultRule(fault=HttpError(429, 1.0), positions=(1,)),
+        FaultRule(fault=Reset(3), rate=0.5, seed=7),
+        FaultRule(fault=NullUsage(), when=Condition(model=TextMatch(equals="o3")), times=2),
+    )
+    assert playable.models == ("gpt-4o", "o3")
+
+
+def test_scripts_can_go_by_model(tmp_path: Path) -> None:
+    playable = load_playable(written(tmp_path, "script: {gpt-4o: [{text: a}], o3: [{text: b}]}\n"))
+    assert isinstance(playable.script, dict)
+    assert list(playable.script) == ["gpt-4o", "o3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "script: 3\n",
+            "1: script: expected a list of replies, or a mapping of such lists by model or agent, got 3",
+        ),
+        ("faults: []\n", "1: missing key 'script'"),
+        ("", "1: expected a mapping with the key 'script', got an empty file"),
+        (
+            "script: []\nfaults:\n  - {reset: 3}\n",
+            "3: faults[0]: expected at least one of requests, rate, when, times",
+        ),
+        (
+            "script: []\nfaults:\n  - {http: 200, times: 1}\n",
+            "3: faults[0].http: expected a number of at least 400, got 200",
+        ),
+        ("script: []\nfaults:\n  - {silence: true, http: 500, times: 1}\n", None),
+        ("script:\n  - {txt: a}\n", None),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, message: str | None) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(BadScenario) as wrong:
+        load_playable(path)
+    said = str(wrong.value)
+    assert re.match(rf"{re.escape(str(path))}:\d+: ", said)
+    assert message is None or said == f"{path}:{message}"
+
+
+def test_a_scenario_of_one_agent_is_served_to_whoever_asks(tmp_path: Path) -> None:
+    text = """\
+suite: s
+scenarios:
+  - id: one
+    title: one
+    agents: {worker: {model: o3, chat_style: MARKDOWN}}
+    script: {worker: [{code: "exit(1)"}]}
+  - id: two
+    title: two
+    agents: {worker: {}}
+    script: {worker: [{code: "exit(2)"}]}
+"""
+    path = written(tmp_path, text)
+    playable = load_playable(path, "one")
+    assert (len(playable.script), playable.models, playable.styles) == (1, ("o3",), "MARKDOWN")
+    with pytest.raises(BadInput, match=rf"^{re.escape(str(path))}: several scenarios; name one of one, two$"):
+        load_playable(path)
+    with pytest.raises(
+        BadInput, match=rf"^{re.escape(str(path))}: no scenario 'three'; name one of one, two$"
+    ):
+        load_playable(path, "three")
+
+
+def test_slow_tokens_are_seconds(tmp_path: Path) -> None:
+    text = "script: []\nfaults:\n  - {slow_tokens: 0.5, rate: 1.0}\n"
+    assert load_playable(written(tmp_path, text)).faults[0].fault == SlowTokens(0.5)
+
+
+@contextmanager
+def served(*arguments: str | Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run `statek-sim serve` and give its URL."""
+    command = [sys.executable, "-m", "statek_sim.cli", "serve", *map(str, arguments)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            found = re.search(r"at (http://127\.0\.0\.1:\d+)", line)
+            assert found, line + (
+                process.stderr.read() if process.stderr and process.poll() is not None else ""
+            )
+            yield found.group(1), process
+        finally:
+            process.kill()
+
+
+def post(url: str, message: str) -> Any:
+    body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": message}]}).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, body), timeout=10) as response:
+        return json.load(response)
+
+
+@pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 0)])
+def test_the_command_serves_until_it_is_told_to_end(
+    tmp_path: Path, ending: signal.Signals, code: int
+) -> None:
+    path = written(tmp_path, "script: [{text: Hello.}]\n")
+    with served(path, "--check") as (url, process):
+        assert post(f"{url}/v1/chat/completions", "Hi.")["choices"][0]["message"]["content"] == "Hello."
+        process.send_signal(ending)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (code, "1 requests answered\n", "")
+
+
+def test_with_check_what_was_left_over_is_a_failure(tmp_path: Path) -> None:
+    path = written(tmp_path, "script: [{text: Hello.}, {text: Bye.}]\n")
+    with served(path, "--check") as (url, process):
+        post(f"{url}/v1/chat/completions", "Hi.")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert err.startswith("the run ended with 1 reply that no job asked for\n  reply 2: text 'Bye.'")
+
+
+def test_other_machines_are_kept_out_unless_let_in(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "statek_sim.cli",
+        "serve",
+        str(written(tmp_path, SCRIPT)),
+        "--host",
+        "0.0.0.0",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("'0.0.0.0' is not this machine's loopback; ")
