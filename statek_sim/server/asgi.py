@@ -10,7 +10,7 @@ after the frames before it, upon which servers close the connection without endi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any, Final
 
 from statek_sim.server.exchange import DEFAULT_LIMITS, Answer, Frame, Incoming, Limits, Silence, Whole
@@ -20,7 +20,7 @@ from statek_sim.server.protocol import Handler
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Coroutine[Any, Any, None]]
 
 _TOO_LARGE: Final = Whole(
     status=413, body=b'{"error":{"message":"the body is too large","type":"http_error"}}'
