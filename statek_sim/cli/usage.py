@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,10 +13,27 @@ from statek_sim.cli.app import Paths, PresetOption, app
 from statek_sim.cli.inputs import check_writable, loaded
 from statek_sim.errors import BadInput
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from statek_sim.analysis.corpus.table import CorpusTable
+    from statek_sim.analysis.usage import UsageAnalysis
+    from statek_sim.scenario.schema import Profile, Scenario
+
 
 @app.command()
 def usage(
     paths: Paths = None,
+    corpus: Annotated[
+        bool,
+        typer.Option(
+            "--corpus", help="Instead of scenarios: the same dialogue in 15 languages and kinds of text."
+        ),
+    ] = False,
+    model: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="With --corpus: the agent's model, which chooses the tokenizer."),
+    ] = "gpt-4o",
     profile: Annotated[
         str,
         typer.Option(metavar="P", help="Behaviour profile; scenarios that do not hold for it are left out."),
@@ -38,6 +56,13 @@ def usage(
         Path | None,
         typer.Option(metavar="DIR", help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR)."),
     ] = None,
+    tokenizer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL=SOURCE",
+            help="Measure models whose name starts with MODEL by a tokenizer.json, or by `tekken` (repeatable).",
+        ),
+    ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the analysis as JSON to this file.")
     ] = None,
@@ -50,34 +75,69 @@ def usage(
 
     Nothing is compared with what scenarios expect: `run` does that.
     """
-    from rich.console import Console
-
+    from statek_sim.analysis.corpus.table import corpus_table
     from statek_sim.analysis.read import NO_PRICES, analyse
+    from statek_sim.metering.local_tokenizers import registry_of
     from statek_sim.metering.pricing import load_prices
     from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.reporting.corpus_tables import corpus_markdown
     from statek_sim.reporting.usage_json import usage_json_text
     from statek_sim.reporting.usage_markdown import usage_markdown
-    from statek_sim.reporting.usage_terminal import turn_lines, usage_lines
-    from statek_sim.suite.run import chosen, nothing_chosen, run_one
+    from statek_sim.suite.run import run_one
 
+    if corpus and (paths or select or tag or preset):
+        raise BadInput(
+            "--corpus: it has scenarios and limits of its own; leave PATH, --select, --tag and --preset out"
+        )
     check_writable(json_file=json_file, folder=None)
     check_writable(json_file=markdown_file, folder=None)
     price_list = NO_PRICES if prices is None else load_prices(prices)
+    registry = registry_of(tokenizer or ())
+    pairs = _corpus(model, profile) if corpus else _chosen(paths, profile, select, tag or ())
+    results = [run_one(scenario, name, preset=preset, tokenizers=registry) for scenario, name in pairs]
+    analysis = analyse(results, prices=price_list, tokenizers=registry, preset=preset)
+    table = corpus_table(analysis) if corpus else None
+    _show(analysis, table, turns=turns, every=every)
+    if json_file is not None:
+        write_artifact(json_file, usage_json_text(analysis, table))
+    if markdown_file is not None:
+        text = usage_markdown(analysis)
+        write_artifact(markdown_file, text if table is None else f"{corpus_markdown(table)}\n{text}")
+
+
+def _chosen(
+    paths: Sequence[Path] | None, profile: str, select: str | None, tags: Sequence[str]
+) -> tuple[tuple[Scenario, Profile], ...]:
+    from statek_sim.suite.run import chosen, nothing_chosen
+
     scenarios = loaded(paths)
-    pairs = chosen(scenarios, profiles=[profile], select=select, tags=tag or ())
+    pairs = chosen(scenarios, profiles=[profile], select=select, tags=tags)
     if not pairs:
-        raise BadInput(nothing_chosen(scenarios, select=select, tags=tag or ()))
-    results = [run_one(scenario, name, preset=preset) for scenario, name in pairs]
-    analysis = analyse(results, prices=price_list, preset=preset)
+        raise BadInput(nothing_chosen(scenarios, select=select, tags=tags))
+    return pairs
+
+
+def _corpus(model: str, profile: str) -> tuple[tuple[Scenario, Profile], ...]:
+    from statek_sim.analysis.corpus.scenarios import corpus_scenarios
+    from statek_sim.suite.run import profile_known
+
+    known = profile_known(profile)
+    return tuple((scenario, known) for scenario in corpus_scenarios(model))
+
+
+def _show(analysis: UsageAnalysis, table: CorpusTable | None, *, turns: bool, every: bool) -> None:
+    from rich.console import Console
+
+    from statek_sim.reporting.corpus_tables import corpus_lines
+    from statek_sim.reporting.usage_terminal import turn_lines, usage_lines
+
     console = Console()
-    shown = (
-        [line for use in analysis.scenarios for line in turn_lines(use, width=console.width)]
-        if turns
-        else usage_lines(analysis, width=console.width, every=every)
-    )
+    shown: Iterable[Text]
+    if table is not None:
+        shown = corpus_lines(table, width=console.width)
+    elif turns:
+        shown = [line for use in analysis.scenarios for line in turn_lines(use, width=console.width)]
+    else:
+        shown = usage_lines(analysis, width=console.width, every=every)
     for line in shown:
         console.print(line, soft_wrap=True, highlight=False)
-    if json_file is not None:
-        write_artifact(json_file, usage_json_text(analysis))
-    if markdown_file is not None:
-        write_artifact(markdown_file, usage_markdown(analysis))

@@ -8,14 +8,20 @@ from decimal import Decimal
 from importlib import resources
 from typing import Final
 
+from statek_sim.analysis.corpus.scenarios import CELLS
+from statek_sim.analysis.corpus.table import CorpusTable
 from statek_sim.analysis.usage import Cost, Group, JobUse, ScenarioUse, TurnUse, UsageAnalysis, Use
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/usage@1"
 
 
-def usage_json(analysis: UsageAnalysis) -> dict[str, JSON]:
-    """Return the analysis in the schema that `usage_schema` describes. Equal analyses give equal objects."""
+def usage_json(analysis: UsageAnalysis, corpus: CorpusTable | None = None) -> dict[str, JSON]:
+    """Return the analysis in the schema that `usage_schema` describes. Equal analyses give equal objects.
+
+    `corpus` is the table of an analysis of the corpus.
+    """
+    table: dict[str, JSON] = {} if corpus is None else {"corpus": _corpus(corpus)}
     return {
         "schema": SCHEMA,
         "preset": analysis.preset,
@@ -24,12 +30,13 @@ def usage_json(analysis: UsageAnalysis) -> dict[str, JSON]:
         "overall": _group(analysis.overall),
         "without_calls": list(analysis.silent),
         "price_problems": list(analysis.price_problems),
+        **table,
     }
 
 
-def usage_json_text(analysis: UsageAnalysis) -> str:
+def usage_json_text(analysis: UsageAnalysis, corpus: CorpusTable | None = None) -> str:
     """Return the analysis as the text of a file."""
-    return json.dumps(usage_json(analysis), indent=2, allow_nan=False) + "\n"
+    return json.dumps(usage_json(analysis, corpus), indent=2, allow_nan=False) + "\n"
 
 
 def usage_schema() -> dict[str, JSON]:
@@ -37,6 +44,21 @@ def usage_schema() -> dict[str, JSON]:
     text = (resources.files("statek_sim.reporting") / "usage_schema.json").read_text("utf-8")
     schema: dict[str, JSON] = json.loads(text)
     return schema
+
+
+def _corpus(table: CorpusTable) -> JSON:
+    return [
+        {
+            "text": row.key,
+            "name": row.name,
+            "turns": cell.turns,
+            "tools": cell.tools,
+            "estimate_ratio": round(row.ratio(cell), 6),
+            "character_ratio": round(row.character_ratio(cell), 6),
+        }
+        for row in table.rows
+        for cell in CELLS
+    ]
 
 
 def _scenario(scenario: ScenarioUse) -> JSON:

@@ -128,3 +128,28 @@ def test_bad_input_exits_2(
     code, _, err = _run(capsys, "usage", *arguments)
     assert code == 2
     assert message in err
+
+
+def test_the_corpus_is_shown_and_written_with_its_table(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = _run(
+        capsys, "usage", "--corpus", "--model", "gpt-4", "--json", "corpus.json", "--markdown", "corpus.md"
+    )
+    written = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(usage_schema()).validate(written)
+    assert code == 0
+    assert "measured with cl100k_base" in out
+    assert len(written["corpus"]) == len(written["scenarios"]) == 90
+    assert (
+        (folder / "corpus.md")
+        .read_text(encoding="utf-8")
+        .startswith("# The same dialogue in many kinds of text")
+    )
+
+
+def test_the_corpus_takes_no_scenarios(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = _run(capsys, "usage", "letters", "--corpus")
+    assert code == 2
+    assert err.startswith("--corpus: it has scenarios and limits of its own")
