@@ -24,6 +24,7 @@ from statek_sim.backends.setup import (
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.harness.current import get_llm_harness
+from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
 from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.providers.access import access_from, client_options
@@ -51,6 +52,11 @@ from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
 
 
+def unchanged(harness: LLM_Harness) -> LLM_Harness:
+    """Return the harness as it is."""
+    return harness
+
+
 def run_scenario(
     scenario: Scenario,
     profile: str | Profile,
@@ -60,12 +66,13 @@ def run_scenario(
     allow_network: bool = False,
     tokenizers: TokenizerRegistry | None = None,
     exchanges: Exchanges | None = None,
+    harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
 ) -> RunRecord:
     """Run one scenario under one profile, a known one by its name, and return what it left behind.
 
     `preset` and `seed` replace the scenario's own, `exchanges` its script; `tokenizers` are asked before the vendored
-    ones. A failure of the run itself (the script does not fit, a real connection was tried) is part of the record; bad
-    input raises `BadInput`.
+    ones; `harness` may change the harness that preset and scenario make. A failure of the run itself (the script does
+    not fit, a real connection was tried) is part of the record; bad input raises `BadInput`.
     """
     run = _Run(
         scenario,
@@ -74,6 +81,7 @@ def run_scenario(
         seed=scenario.seed if seed is None else seed,
         tokenizers=tokenizers,
         exchanges=exchanges,
+        harness=harness,
     )
     return run.finish(allow_network=allow_network)
 
@@ -129,6 +137,7 @@ class _Run:
         seed: int,
         tokenizers: TokenizerRegistry | None,
         exchanges: Exchanges | None,
+        harness: Callable[[LLM_Harness], LLM_Harness],
     ) -> None:
         self.scenario = scenario
         settings = settings_of(scenario, preset=preset)
@@ -140,7 +149,7 @@ class _Run:
             self.calls,
             profile=behaviour,
             settings=settings,
-            harness=harness_for(scenario.limits, settings, behaviour),
+            harness=harness(harness_for(scenario.limits, settings, behaviour)),
             clock=VirtualClock(),
             seed=seed,
             order=scenario.order,

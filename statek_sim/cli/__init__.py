@@ -12,6 +12,7 @@ from statek_sim.cli import run
 from statek_sim.cli import files
 from statek_sim.cli import trace
 from statek_sim.cli import usage
+from statek_sim.cli import limits
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
@@ -27,6 +28,7 @@ __all__ = [
     "conformance",
     "drift",
     "files",
+    "limits",
     "listing",
     "main",
     "record",

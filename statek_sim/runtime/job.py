@@ -189,6 +189,16 @@ class Job:
         return self.usage.approx_tokens
 
     @property
+    def measured_token_usage(self) -> int:
+        """Prompts and completions of all answered requests, by the tokenizer; STATEK has no such count."""
+        return self.usage.total_measured_tokens
+
+    @property
+    def reported_token_usage(self) -> int:
+        """Prompts and completions of all answered requests, as the provider reported them."""
+        return self.usage.total_input_tokens + self.usage.total_output_tokens
+
+    @property
     def difficulty_token_extension(self) -> int:
         """Tokens added to the limit by rises of the difficulty (from 1.4.1)."""
         return self.token_extension

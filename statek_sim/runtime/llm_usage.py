@@ -13,6 +13,7 @@ class LLM_Usage:  # noqa: N801  # STATEK's own name
         "total_bytes_sent",
         "total_cached_tokens",
         "total_input_tokens",
+        "total_measured_tokens",
         "total_output_tokens",
         "total_reported_cost",
         "turns",
@@ -22,6 +23,7 @@ class LLM_Usage:  # noqa: N801  # STATEK's own name
         self.total_bytes_sent = 0
         self.total_bytes_received = 0
         self.total_input_tokens = 0
+        self.total_measured_tokens = 0
         self.total_output_tokens = 0
         self.total_cached_tokens = 0
         self.total_reported_cost: float | None = None
@@ -41,6 +43,7 @@ class LLM_Usage:  # noqa: N801  # STATEK's own name
         """Add one answered LLM call; failed calls are never added (behaviour 5)."""
         self.total_bytes_sent += turn.bytes_sent
         self.total_bytes_received += turn.bytes_received
+        self.total_measured_tokens += turn.measured_prompt + turn.measured_completion
         self.total_input_tokens += turn.reported_prompt or 0
         self.total_output_tokens += turn.reported_completion or 0
         self.total_cached_tokens += turn.reported_cached or 0

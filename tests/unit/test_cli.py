@@ -339,6 +339,9 @@ COMMANDS = (
     "record",
     "serve",
     "usage",
+    "stops",
+    "calibrate",
+    "sensitivity",
 )
 
 

@@ -1,0 +1,133 @@
+"""How much room a preset leaves: for every limit, the smallest value with which it does not stop a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from statek_sim.analysis.rerun import LIMITS, Ending, Replay
+from statek_sim.harness.limits import LimitName
+
+SCRIPT_ENDS = "script ends"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitNeed:
+    """One limit of one scenario, the others as the preset has them.
+
+    `needed` is the smallest value with which this limit stops no job: at one less it does (never below 0). `value` is
+    the preset's, None for unlimited. `then` is how the run ends with `needed`. `stated`: the scenario says this limit
+    itself, so that no preset changes it.
+    """
+
+    limit: LimitName
+    value: int | None
+    needed: int
+    then: str
+    stated: bool
+
+    @property
+    def enough(self) -> bool:
+        """Whether the limit leaves the scenario alone."""
+        return self.value is None or self.value >= self.needed
+
+    @property
+    def used(self) -> float:
+        """The share of the limit that the scenario needs; infinite for a limit of 0 that is too small."""
+        if self.value is None or not self.needed:
+            return 0.0
+        return self.needed / self.value if self.value else float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """One scenario under a preset: how it ends, what each limit would have to be, and which one binds.
+
+    `binds` is the limit that stopped it, or else the one that it comes closest to; None when it comes close to none.
+    """
+
+    scenario: str
+    preset: str
+    verdict: str
+    stopped: bool
+    binds: LimitName | None
+    needs: tuple[LimitNeed, ...]
+
+
+def sensitivities(replays: Sequence[Replay]) -> tuple[Sensitivity, ...]:
+    """Return the sensitivity of every scenario, in the order given; runs each a few dozen times."""
+    return tuple(map(sensitivity, replays))
+
+
+def sensitivity(replay: Replay) -> Sensitivity:
+    """Return what a scenario needs of each limit."""
+    endings = replay.endings()
+    stops = [ending.stop for ending in endings.values() if ending.stop in LIMITS]
+    needs = tuple(_need(replay, limit) for limit in LimitName)
+    return Sensitivity(
+        scenario=replay.name,
+        preset=replay.preset or replay.scenario.preset,
+        verdict=outcome(endings),
+        stopped=bool(stops),
+        binds=LimitName(stops[0]) if stops else _closest(needs),
+        needs=needs,
+    )
+
+
+def smallest(fits: Callable[[int], bool], highest: int) -> int:
+    """Return the smallest value from 0 to `highest` that fits, by bisection: `highest` fits, and all above a fit."""
+    if fits(0):
+        return 0
+    low, high = 0, highest
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def outcome(endings: Mapping[str, Ending]) -> str:
+    """Return how a run ended: a limit's name, the type of an error of the run, `script ends`, or `finishes`."""
+    stops = [ending.stop for ending in endings.values() if ending.stop in LIMITS]
+    if stops:
+        return str(stops[0])
+    failed = [ending.failure for ending in endings.values() if ending.failure is not None]
+    if failed:
+        return failed[0]
+    return SCRIPT_ENDS if any(ending.script_ended for ending in endings.values()) else "finishes"
+
+
+def _need(replay: Replay, limit: LimitName) -> LimitNeed:
+    free = replay.endings(replay.with_limit(limit, None))
+    highest = max((_counted(limit, ending) for ending in free.values()), default=0)
+    needed = smallest(lambda value: not _stops(replay, limit, value), highest)
+    value: int | None = getattr(replay.limits, limit.value)
+    return LimitNeed(
+        limit=limit,
+        value=value,
+        needed=needed,
+        then=outcome(replay.endings(replay.with_limit(limit, needed))),
+        stated=replay.states(limit),
+    )
+
+
+def _stops(replay: Replay, limit: LimitName, value: int) -> bool:
+    endings = replay.endings(replay.with_limit(limit, value))
+    return any(ending.stop == limit.value for ending in endings.values())
+
+
+def _counted(limit: LimitName, ending: Ending) -> int:
+    """Return what a job had counted of a limit at its end: never more than an effective limit of that value."""
+    match limit:
+        case LimitName.MAX_TURNS:
+            return ending.turns
+        case LimitName.MAX_EXCEPTIONS:
+            return ending.exceptions
+        case LimitName.MAX_CONSECUTIVE_EXCEPTIONS:
+            return ending.streak
+        case LimitName.MAX_TOKEN_USAGE:
+            return ending.approx_tokens
+
+
+def _closest(needs: Sequence[LimitNeed]) -> LimitName | None:
+    nearest = max(needs, key=lambda need: need.used)
+    return nearest.limit if nearest.used else None

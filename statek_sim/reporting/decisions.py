@@ -1,0 +1,248 @@
+"""What limits decide, for people: stops on other counts, a calibrated limit, the room a preset leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Final
+
+from rich.text import Text
+
+from statek_sim.analysis.calibrate import Calibration
+from statek_sim.analysis.sensitivity import LimitNeed, Sensitivity
+from statek_sim.analysis.stops import OTHERS, Comparison, JobStops, Judgement
+from statek_sim.harness.limits import LimitName
+from statek_sim.harness.usage_basis import UsageBasis
+from statek_sim.reporting.grid import lay_out
+from statek_sim.reporting.numbers import NOTHING, count, plural, share, signed
+from statek_sim.reporting.usage_terminal import paragraph
+
+MAIN: Final = "main"
+"""The job that a scenario has when it declares none; tables leave the name out."""
+
+Rows = Sequence[Sequence[str]]
+
+ROWS: Final = 15
+"""Rows of a list unless all are asked for."""
+
+_SHORT: Final = {
+    LimitName.MAX_TURNS: "turns",
+    LimitName.MAX_EXCEPTIONS: "exceptions",
+    LimitName.MAX_CONSECUTIVE_EXCEPTIONS: "consecutive",
+    LimitName.MAX_TOKEN_USAGE: "tokens",
+}
+_FURTHER: Final = "turns and tokens: how much further (+) or less far (-) it would have gone; +0: no further, but to another end"
+_HEADS: Final = {
+    **_SHORT,
+    LimitName.MAX_EXCEPTIONS: "except.",
+    LimitName.MAX_CONSECUTIVE_EXCEPTIONS: "consec.",
+}
+
+
+def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
+    """Yield how many stops were false or late, and every job that another count would have decided otherwise."""
+    yield Text("What the estimate does to decisions", "bold")
+    yield from paragraph(
+        "false stop: stopped by the byte estimate, but not yet by tokens; late stop: the other way round",
+        width,
+        "dim",
+    )
+    yield from _table(
+        ("preset", "count", "jobs", "same", "false", "late", "unknown"),
+        _stop_counts(jobs),
+        left=2,
+        width=width,
+    )
+    different = [job for job in jobs if job.differs]
+    if different:
+        yield Text()
+        yield Text("Jobs that would have ended otherwise", "bold")
+        yield from paragraph(
+            _FURTHER,
+            width,
+            "dim",
+        )
+        heads = ("scenario", "ended by", "call", "on tokens", "turns", "tokens")
+        yield from _table(heads, _stops(different), left=2, width=width)
+
+
+def calibration_lines(found: Calibration, *, width: int, every: bool = False) -> Iterator[Text]:
+    """Yield the limit, how sure it is, the spread over scenarios, and what it stops."""
+    yield Text(f"STATEK_MAX_TOKEN_USAGE={found.limit}", "bold green")
+    kept = "every scenario" if found.keep == 1 else f"{found.keep:.0%} of scenarios"
+    low, high = found.interval
+    yield from paragraph(
+        f"keeps the {found.basis} tokens of each job within {count(found.budget)} in {kept}; 95% bootstrap interval "
+        f"over scenarios {count(low)} to {count(high)} (seed {found.seed})",
+        width,
+    )
+    limits = sorted(one.limit for one in found.scenarios if one.limit is not None)
+    projected = sum(one.projected for one in found.scenarios)
+    yield from paragraph(
+        f"limits of the scenarios: smallest {count(limits[0])}, median {count(round(median(limits)))}, largest "
+        f"{count(limits[-1])}; {projected} of {plural(len(found.scenarios), 'scenario')} never reach the budget, for "
+        "those it is projected at their own rate",
+        width,
+        "dim",
+    )
+    ranked = sorted(found.scenarios, key=lambda one: (-1 if one.limit is None else one.limit, one.scenario))
+    shown = ranked if every else ranked[:ROWS]
+    yield Text()
+    yield Text("The strictest scenarios" if len(shown) < len(ranked) else "The scenarios", "bold")
+    heads = ("scenario", "limit", "", "estimate", found.basis.value)
+    yield from _table(heads, _scenario_limits(found, len(shown)), left=1, width=width)
+    yield Text()
+    yield from _stopped(found, width)
+
+
+def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[Text]:
+    """Yield one line per scenario: how it ends, what binds, and the smallest value of every limit that leaves it be."""
+    preset = ", ".join(sorted({one.preset for one in found}))
+    yield Text(f"Room under {preset}", "bold")
+    yield from paragraph(
+        "for each limit the smallest value with which it stops no job, the others as they are; ! more than the preset "
+        "has, = said by the scenario itself; binds: the limit that stopped it, or that it comes closest to",
+        width,
+        "dim",
+    )
+    heads = ("scenario", "binds", *_HEADS.values())
+    yield from _table(heads, [_sensitivity(one) for one in found], left=2, width=width)
+    yield Text()
+    stopped = sum(one.stopped for one in found)
+    yield from paragraph(
+        f"{stopped} of {plural(len(found), 'scenario')} stopped; "
+        + "; ".join(_largest(found, limit) for limit in LimitName),
+        width,
+    )
+
+
+def _bare(scenario: str) -> str:
+    """Return a scenario's name without its profile, which the whole table shares."""
+    return scenario.partition("[")[0]
+
+
+def _job(scenario: str, job: str) -> str:
+    return _bare(scenario) if job == MAIN else f"{_bare(scenario)} {job}"
+
+
+def _stop_counts(jobs: Iterable[JobStops]) -> Rows:
+    by_preset: dict[str, list[JobStops]] = {}
+    for job in jobs:
+        by_preset.setdefault(job.preset, []).append(job)
+    return [
+        (preset, basis.value, count(len(members)), *_judged(members, basis))
+        for preset, members in by_preset.items()
+        for basis in OTHERS
+    ]
+
+
+def _judged(jobs: Iterable[JobStops], basis: UsageBasis) -> Sequence[str]:
+    found = [one.judgement for job in jobs for one in job.comparisons if one.basis is basis]
+    return [count(found.count(judgement)) for judgement in Judgement]
+
+
+def _stops(jobs: Iterable[JobStops]) -> Rows:
+    return [
+        (
+            _job(job.scenario, job.job),
+            _stop(job.ending.stop),
+            count(job.ending.calls),
+            f"{one.judgement}, {one.basis}",
+            _further(one),
+            signed(one.tokens),
+        )
+        for job in jobs
+        for one in job.comparisons
+        if one.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP)
+    ]
+
+
+def _further(comparison: Comparison) -> str:
+    return signed(comparison.turns) + (" or more" if comparison.at_least else "")
+
+
+def _scenario_limits(found: Calibration, shown: int) -> Rows:
+    ranked = sorted(found.scenarios, key=lambda one: (-1 if one.limit is None else one.limit, one.scenario))
+    return [
+        (
+            _bare(one.scenario),
+            "none keeps it" if one.limit is None else count(one.limit),
+            "projected" if one.projected else "",
+            count(one.estimate),
+            count(one.usage),
+        )
+        for one in ranked[:shown]
+    ]
+
+
+def _stopped(found: Calibration, width: int) -> Iterator[Text]:
+    needless = [one for one in found.stopped if one.needlessly]
+    if not found.stopped:
+        yield from paragraph("It stops none of these jobs.", width)
+    else:
+        yield Text("What it stops", "bold")
+        rows = [
+            (
+                _job(one.scenario, one.job),
+                f"{one.calls} of {one.of}",
+                count(one.usage),
+                "within the budget without it" if one.needlessly else "",
+            )
+            for one in found.stopped
+        ]
+        yield from _table(("scenario", "calls", found.basis.value, ""), rows[:ROWS], left=1, width=width)
+        more = f", {len(rows) - ROWS} not shown" if len(rows) > ROWS else ""
+        yield from paragraph(
+            f"{plural(len(rows), 'job')}{more}; {len(needless)} would have stayed within the budget without it: the "
+            "price of a limit on an estimate",
+            width,
+            "dim",
+        )
+    if found.over:
+        yield from paragraph(f"still over the budget: {', '.join(found.over)}", width, "bold red")
+    if found.unknown:
+        yield from paragraph(
+            f"left out, not every call is reported: {plural(len(found.unknown), 'scenario')}", width, "dim"
+        )
+
+
+def _sensitivity(one: Sensitivity) -> Sequence[str]:
+    by_limit = {need.limit: need for need in one.needs}
+    return (_bare(one.scenario), _binds(one, by_limit), *(_need(by_limit[limit]) for limit in LimitName))
+
+
+def _binds(one: Sensitivity, needs: Mapping[LimitName, LimitNeed]) -> str:
+    """Return which limit stopped the scenario, or how much it needs of the one it comes closest to."""
+    if one.binds is None:
+        return NOTHING
+    need, name = needs[one.binds], _SHORT[one.binds]
+    return f"stop: {name}" if one.stopped else f"{name} {share(need.needed, need.value or 0)}"
+
+
+def _need(need: LimitNeed) -> str:
+    return f"{count(need.needed)}{'' if need.enough else '!'}{'=' if need.stated else ''}"
+
+
+def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
+    """Say the value of a limit that leaves every scenario alone whose limit it is the preset's to set."""
+    needs = [need.needed for one in found for need in one.needs if need.limit is limit and not need.stated]
+    return (
+        f"{limit.value} from {count(max(needs))} stops none" if needs else f"{limit.value} is always stated"
+    )
+
+
+def _stop(stop: str | None) -> str:
+    """Return how a job ended, limits by a short name."""
+    names = {limit.value: f"{name} limit" for limit, name in _SHORT.items()}
+    return "not ended" if stop is None else names.get(stop, stop)
+
+
+def _table(head: Sequence[str], rows: Rows, *, left: int, width: int) -> list[Text]:
+    """Return a table whose first `left` columns are text."""
+    table = [[_cell(name, at < left, "bold") for at, name in enumerate(head)]]
+    table += [[_cell(text, at < left) for at, text in enumerate(row)] for row in rows]
+    return lay_out(table, width=width)
+
+
+def _cell(text: str, left: bool, style: str = "") -> Text:
+    return Text(text, style, justify="left" if left else "right")

@@ -1,0 +1,118 @@
+"""`statek-sim stops`, `calibrate` and `sensitivity`: what they print, what they write, how they exit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from statek_sim.cli import main
+
+TRAFFIC = """\
+scenarios:
+  - id: a-rather-long-name-of-a-scenario-that-loops-in-chinese
+    title: Loops in Chinese.
+    agents: {clerk: {}}
+    limits: {max_turns: null}
+    script:
+      clerk:
+        - {code: "print('请您核对一下款项是否到账并告诉我们这个月是否还有其他应付款项。' * 20)", repeat: 6}
+        - code: exit(1)
+  - id: short
+    title: Ends at once.
+    agents: {clerk: {}}
+    script: {clerk: [{code: exit(1)}]}
+"""
+COMMANDS = (
+    ["stops", "traffic", "--preset", "default", "--preset", "batch"],
+    ["calibrate", "--budget-tokens", "4000", "--scenarios", "traffic"],
+    ["sensitivity", "traffic", "--preset", "batch"],
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traffic").mkdir()
+    (tmp_path / "traffic" / "a.yaml").write_text(TRAFFIC, encoding="utf-8")
+    return tmp_path
+
+
+def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    captured = capsys.readouterr()
+    return exit_.value.code or 0, captured.out, captured.err
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_no_line_is_wider_than_the_terminal(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    width: int,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = _run(capsys, *arguments)
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= width
+
+
+@pytest.mark.parametrize(
+    ("arguments", "schema", "key"),
+    [
+        (COMMANDS[0], "statek-sim/stops@1", "jobs"),
+        (COMMANDS[1], "statek-sim/calibration@1", "scenarios"),
+        (COMMANDS[2], "statek-sim/sensitivity@1", "scenarios"),
+    ],
+)
+def test_results_are_written_as_json(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], schema: str, key: str
+) -> None:
+    _run(capsys, *arguments, "--json", "out.json")
+    written = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+    assert written["schema"] == schema
+    assert len(written[key]) == (4 if key == "jobs" else 2)
+
+
+def test_stops_counts_false_stops_by_preset(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = _run(capsys, *COMMANDS[0])
+    rows = [line.split() for line in out.splitlines()]
+    assert ["default", "measured", "2", "1", "1", "0", "0"] in rows
+    assert ["default", "reported", "2", "0", "0", "0", "2"] in rows
+
+
+def test_calibrate_says_the_variable_to_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = _run(capsys, *COMMANDS[1], "--json", "out.json")
+    written = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+    assert out.splitlines()[0] == f"STATEK_MAX_TOKEN_USAGE={written['limit']}"
+
+
+def test_sensitivity_says_what_binds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = _run(capsys, "sensitivity", "traffic", "--preset", "default")
+    rows = {line.split()[0]: line for line in out.splitlines() if line.startswith("traffic/")}
+    assert len(rows) == 2
+    assert any("stop: tokens" in row for row in rows.values())
+    assert any("turns 20%" in row for row in rows.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["stops", "traffic", "--preset", "bath"], "preset 'bath': no such file"),
+        (["calibrate", "--scenarios", "traffic"], "Missing option '--budget-tokens'"),
+        (["calibrate", "--budget-tokens", "0"], "Invalid value for '--budget-tokens'"),
+        (["calibrate", "--budget-tokens", "3", "--scenarios", "traffic"], "no scenario of 2 has a limit"),
+        (["sensitivity", "none"], "none: no such file or folder"),
+        (["sensitivity", "traffic", "--select", "shrt"], "Did you mean 'short'?"),
+    ],
+)
+def test_bad_input_exits_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    code, _, err = _run(capsys, *arguments)
+    assert code == 2
+    assert message in err
