@@ -31,7 +31,10 @@ _SHORT: Final = {
     LimitName.MAX_CONSECUTIVE_EXCEPTIONS: "consecutive",
     LimitName.MAX_TOKEN_USAGE: "tokens",
 }
-_FURTHER: Final = "turns and tokens: how much further (+) or less far (-) it would have gone; +0: no further, but to another end"
+_FURTHER: Final = (
+    "turns and tokens: how much further (+) or less far (-) it would have gone; "
+    "+0: no further, but to another end"
+)
 _HEADS: Final = {
     **_SHORT,
     LimitName.MAX_EXCEPTIONS: "except.",
