@@ -48,12 +48,14 @@ def conformance(
     from statek_sim.conformance.matrix import run_matrix
     from statek_sim.conformance.randomised import run_random
     from statek_sim.conformance.report import matrix_json, matrix_lines, random_lines, unknown_declarations
+    from statek_sim.conformance.table import table_lines
     from statek_sim.reporting.artifact import write_artifact
 
     check_writable(json_file=json_file, folder=None)
     chosen = loaded(scenarios)
     declarations = load_declarations()
     matrices = run_matrix(python, chosen, declarations)
+    say(table_lines(matrices))
     say(matrix_lines(matrices))
     lost = [] if scenarios else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
     say((f"declared.yaml: {line}" for line in lost), err=True)

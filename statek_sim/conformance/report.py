@@ -19,7 +19,7 @@ _LONGEST: Final = 600
 
 
 def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield what does not simply agree, version by version, then the numbers."""
+    """Yield what differs, version by version, then the numbers."""
     for matrix in matrices:
         for row in matrix.rows:
             yield from _row_lines(matrix.version, row)
@@ -33,15 +33,12 @@ def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
 
 def _row_lines(version: str, row: Row) -> Iterator[str]:
     name = f"{row.scenario} on {version}"
-    match row.verdict:
-        case Verdict.UNSUPPORTED | Verdict.DECLARED:
-            yield f"{name}: {row.verdict}: {row.reason}"
-        case Verdict.DIFFERS:
-            first, *more = row.differences
-            yield f"{name}: differs in {first.field}"
-            yield from _values(first)
-            if more:
-                yield f"    also: {', '.join(difference.field for difference in more)}"
+    if row.verdict is Verdict.DIFFERS:
+        first, *more = row.differences
+        yield f"{name}: differs in {first.field}"
+        yield from _values(first)
+        if more:
+            yield f"    also: {', '.join(difference.field for difference in more)}"
             if more and more[-1].field == "trace":
                 yield "    first event that differs:"
                 yield from _values(more[-1])
@@ -119,7 +116,10 @@ def _found_lines(run: RandomRun, found: RandomDifference) -> Iterator[str]:
 
 
 def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = ()) -> dict[str, JSON]:
-    """Return the numbers per version; `unsupported` names the scenarios that were not compared, with the reason."""
+    """Return the numbers per version; `unsupported` names the scenarios that were not compared, with the reason.
+
+    `verdicts` is the column of the matrix.
+    """
     randomly = {run.version: (run.examples, len(run.differing)) for run in runs}
     return {
         "versions": {
@@ -133,6 +133,7 @@ def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = (
                 "unsupported": {
                     row.scenario: row.reason for row in matrix.rows if row.verdict is Verdict.UNSUPPORTED
                 },
+                "verdicts": {row.scenario: str(row.verdict) for row in matrix.rows},
             }
             for matrix in matrices
         }

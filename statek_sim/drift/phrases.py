@@ -19,11 +19,10 @@ _DONE: dict[str, str] = {
     "stops later": "stops {} later",
     "ends otherwise": "stops {} for another reason",
 }
-_WITNESS: dict[Verdict, str] = {
+_WITNESS: dict[str, str] = {
     Verdict.AGREE: "does so",
     Verdict.DECLARED: "does so, but for a declared difference",
     Verdict.DIFFERS: "does something else, see the end",
-    Verdict.UNSUPPORTED: "cannot run it",
 }
 
 
@@ -98,7 +97,7 @@ def resized_phrase(resized: Sequence[Resized]) -> str:
 def witnesses_phrase(report: DriftReport, scenario: str) -> str:
     """Return whether the real packages that were given do in a scenario what is told of them."""
     told = (
-        f"{check.matrix.version} {_WITNESS[row.verdict]}"
+        f"{check.matrix.version} {_WITNESS.get(row.verdict, 'cannot run it')}"
         for check in report.packages
         for row in check.matrix.rows
         if row.scenario == scenario
@@ -112,7 +111,8 @@ def packages_phrase(check: PackageCheck) -> str:
     told = f"{matrix.count(Verdict.AGREE)} of {_many(len(matrix.rows), 'scenario')} agree"
     declared = f"{len(check.declared)} differ for a declared reason"
     differ = f"{len(check.disagreeing)} differ otherwise"
-    unsupported = f"{matrix.count(Verdict.UNSUPPORTED)} cannot run there"
+    compared = sum(matrix.count(verdict) for verdict in (Verdict.AGREE, Verdict.DECLARED, Verdict.DIFFERS))
+    unsupported = f"{len(matrix.rows) - compared} cannot run there"
     return (
         f"The real statek {matrix.version} (Python {matrix.python}) beside profile {matrix.profile}: "
         f"{told}, {declared}, {differ}, {unsupported}."

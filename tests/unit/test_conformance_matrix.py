@@ -126,6 +126,7 @@ def test_what_was_not_compared_is_named_and_counts_as_nothing_else() -> None:
                 "random_examples": 0,
                 "random_differ": 0,
                 "unsupported": {"two": "runs an agentic loop"},
+                "verdicts": {"one": "agree", "two": "unsupported"},
             }
         }
     }
