@@ -17,6 +17,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from bench import side_by_side
 from bench.alone import SOLOS
 from bench.entry import Entry
 from bench.setup import ensure_peer
@@ -45,7 +46,8 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    names = list(dict.fromkeys([contest.workload for contest in CONTESTS] + [solo.name for solo in SOLOS]))
+    known = (*(contest.workload for contest in CONTESTS), side_by_side.NAME, *(solo.name for solo in SOLOS))
+    names = list(dict.fromkeys(known))
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=LEAST_RUNS, help="runs per measurement (default: 5)")
     parser.add_argument("--only", action="append", choices=names, help="measure only this (repeatable)")
@@ -80,6 +82,9 @@ def _plan(
         for contest in contests:
             title = f"{contest.workload} {contest.size:,}: {runs} runs on each side"
             yield title, partial(run_contest, contest, ours(), peer, runs, progress.print)
+    if side_by_side.NAME in names:
+        title = f"{side_by_side.SCENARIOS.name}: {runs} runs on each side"
+        yield title, partial(side_by_side.side_by_side, ensure_peer(), runs, progress.print)
     for solo in SOLOS:
         if solo.name in names:
             yield f"{solo.name}: {runs} runs", partial(solo.entries, ours(), runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -60,10 +60,12 @@ def unsteady(pairs: Pairs) -> str | None:
     Taking turns does not make up for a busy machine: the peer's long runs meet every burst of load,
     our short ones slip between, and the ratio comes out too high.
     """
-    for side, seconds in (
-        ("ours", [our.seconds for our, _ in pairs]),
-        ("theirs", [their.seconds for _, their in pairs]),
-    ):
+    return unsteady_times([(our.seconds, their.seconds) for our, their in pairs])
+
+
+def unsteady_times(pairs: Sequence[tuple[float, float]]) -> str | None:
+    """Return the same of seconds, ours and theirs per run."""
+    for side, seconds in (("ours", [our for our, _ in pairs]), ("theirs", [their for _, their in pairs])):
         if max(seconds) > UNSTEADY * min(seconds):
             return f"{side} took {min(seconds):.3g} to {max(seconds):.3g} s for the same work"
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
