@@ -256,6 +256,15 @@ def test_futures_of_tools_are_awaited_by_get_all(statek_app):
     assert statek_app.job(job).exit == 2
 
 
+@pytest.mark.parametrize("provider", ["OPENROUTER", "CLAUDEAI", "VERTEXAI"])
+def test_agents_of_every_wire_format_are_answered(statek_app, provider):
+    statek_app.script(worker=["x = 1", "exit(x)"])
+    job = statek_app.create_job(create(PROVIDER=provider))
+    statek_app.run()
+    assert statek_app.job(job).exit == 1
+    assert [message["role"] for message in statek_app.requests[1].messages][:2] == ["system", "assistant"]
+
+
 def test_an_agentic_loop_ends_when_nothing_is_left_to_do(statek_app):
     agent = create(note)
     agent.update_warmup_def("note('begun')")
@@ -272,3 +281,12 @@ def test_what_the_store_cannot_keep_is_refused(statek_app):
         Notes().at = object()
     with pytest.raises(RuntimeError, match="Type unsupported by dbzero: object"):
         Notes().lines.append(object())
+
+
+def test_after_a_test_its_surroundings_are_as_before():
+    assert os.environ.get("OPENAI_API_URL") is None
+    assert time.sleep.__module__ == "time"
+    assert asyncio.sleep.__module__ == "asyncio.tasks"
+    assert datetime.now() > datetime(2026, 1, 2)
+    with pytest.raises(RuntimeError, match="dbzero not initialized"):
+        Notes()

@@ -154,7 +154,7 @@ def test_beside_the_real_statek_the_corners_pass_on_it(beside_statek: Environmen
     shutil.copy(ROOT / "tests" / "applications" / "corners.py", project / "test_corners.py")
     command = ("env", "STATEK_MAX_TURNS=1", beside_statek.folder / "venv" / "bin" / "pytest", "-n", "2")
     printed = output_of(*command, "--statek-backend=installed", cwd=project)
-    assert re.search(r"=+ 18 passed", printed), printed
+    assert re.search(r"=+ 22 passed", printed), printed
 
 
 def test_the_stand_ins_have_no_name_that_the_real_packages_lack_there(beside_statek: Environment) -> None:

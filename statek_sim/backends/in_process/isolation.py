@@ -15,11 +15,11 @@ from statek.executors import example, utils
 
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.settings import StatekSettings
+from statek_sim.providers.wire.formats import FAKE_URLS, PROVIDERS, format_of
 
 PREFIX: Final = "statek-test"
 """The name of the store's prefix that a test starts with; it may open others."""
 
-URL: Final = "https://llm.invalid/v1/chat/completions"
 
 _CACHED: Final = (
     settings.get_statek_settings,
@@ -67,8 +67,8 @@ def _scrubbed_environment() -> Iterator[None]:
     for name in before:
         if name.upper() in fields or name.startswith(("STATEK_", "FULL_AGENT_TRACE")) or _is_provider(name):
             del os.environ[name]
-    for provider in llm_api.OPENAI_COMPATIBLE_API_PROVIDERS:
-        os.environ[f"{provider}_API_URL"] = URL
+    for provider in PROVIDERS:
+        os.environ[f"{provider}_API_URL"] = FAKE_URLS[format_of(provider).NAME]
         os.environ[f"{provider}_API_KEY"] = "scripted"
     settings.StatekSettings.model_config["env_file"] = None
     try:

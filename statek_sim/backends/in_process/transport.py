@@ -13,9 +13,10 @@ from statek import llm_api
 
 from statek_sim.backends.installed.loop import Interrupted
 from statek_sim.backends.installed.virtual_time import VirtualTime
-from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout
+from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.retry import CLIENT_TIMEOUT
+from statek_sim.providers.wire.formats import format_of_url
 from statek_sim.values import Message
 
 
@@ -73,6 +74,9 @@ class Transport:
         except ProviderTimeout as failure:
             await self._pass(failure.latency)
             raise httpx.ReadTimeout("", request=sent) from None
+        except ProviderUnreachable as failure:
+            await self._pass(failure.latency)
+            raise httpx.ConnectError(str(failure), request=sent) from None
         except Exception as failure:
             raise Stopped(failure) from failure
         await self._pass(min(reply.latency, CLIENT_TIMEOUT))
@@ -87,28 +91,24 @@ class Transport:
     def _request(self, sent: httpx.Request) -> ChatRequest:
         job, role, style = self._current()
         payload = json.loads(sent.content)
-        if "messages" not in payload or "model" not in payload or "max_tokens" in payload:
-            raise Stopped(
-                BadInput(
-                    f"agent {role!r} asks {sent.url}, which does not speak OpenAI's chat completions; replies are "
-                    "scripted in that format only: give the agent another PROVIDER in its metadata for this test"
-                )
-            )
+        wire = format_of_url(str(sent.url))
+        asked = wire.read_request(payload, str(sent.url))
         self.calls[job] = self.calls.get(job, 0) + 1
         self._attempt[job] = attempt = self._attempt.get(job, 0) + 1
         if attempt == 1:
             self._turn[job] = self._turn.get(job, 0) + 1
-        self.last[job] = tuple(payload["messages"])
+        self.last[job] = asked.messages
         return ChatRequest(
             job_id=job,
             role=role,
             turn=self._turn[job],
             attempt=attempt,
             at=self._time.now,
-            model=payload["model"],
-            messages=self.last[job],
-            tools=tuple(payload.get("tools") or ()),
-            temperature=payload.get("temperature"),
+            model=asked.model,
+            messages=asked.messages,
+            tools=asked.tools,
+            temperature=asked.temperature,
             bytes_sent=len(json.dumps(payload)),
             chat_style=style,  # type: ignore[arg-type]  # STATEK's names are ours
+            wire=wire.NAME,
         )
