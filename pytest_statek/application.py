@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Final
 
 import pytest
 
@@ -12,6 +13,7 @@ from pytest_statek.lab import OPENED, Opened, marked, open_lab, or_fail
 from pytest_statek.marker import Wishes
 from pytest_statek.options import REFERENCE, REQUESTED
 from statek_sim.app import StatekApp
+from statek_sim.backends.application import AppJob
 from statek_sim.backends.reference_application import ReferenceApplication
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput
@@ -22,6 +24,9 @@ from statek_sim.semantics import profile_named
 from statek_sim.stand_in.store import opened_store
 from statek_sim.testing import ScriptableLLM, configured_limits, configured_settings
 from statek_sim.wall_clock import frozen_wall_clock
+
+LAST_SHOWN: Final = 5
+"""Console entries and tool calls of a job that the report of a failed test shows."""
 
 
 @contextmanager
@@ -66,8 +71,28 @@ def _on_installed(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
             )
         )
         stack.enter_context(frozen_wall_clock(clock, active=wishes.virtual_wall_clock))
+        app = StatekApp(application, llm)
+        item.stash[OPENED] = Opened(llm, lambda: _all_told(app), guard)
+        yield app
+        # What fails from here on is not the application's doing, and its store is about to be closed.
         item.stash[OPENED] = Opened(llm, tuple, guard)
-        yield StatekApp(application, llm)
+
+
+def _all_told(app: StatekApp) -> list[str]:
+    return [line for job in app.jobs for line in _told(job)]
+
+
+def _told(job: AppJob) -> Iterator[str]:
+    """Yield what became of a job, and the end of its console: STATEK keeps no conversation."""
+    yield f"{job.name} of {job.agent}: {job.status}, {job.llm_calls} requests, {job.exceptions} exceptions"
+    for name, value in (("stop", job.stop), ("exit", job.exit), ("error", job.error)):
+        if value is not None:
+            yield f"  {name:<8} {value}"
+    for use in job.tools[-LAST_SHOWN:]:
+        ended = f"{use.name}({use.arguments})"
+        yield f"  {'tool':<8} {ended} -> {use.error or use.result or 'did not return'}"
+    for entry in job.console[-LAST_SHOWN:]:
+        yield f"  {'console':<8} {entry}"
 
 
 def _found(item: pytest.Item) -> InstalledStatek:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
@@ -31,10 +31,10 @@ LAST: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a test has open: its LLM, the events so far (None: its backend keeps none), and what closes the network."""
+    """What a test has open: its LLM, what can be told of its jobs so far, and what closes the network."""
 
     llm: ScriptableLLM
-    events: Callable[[], Iterable[Event]]
+    told: Callable[[], Sequence[str]]
     guard: NetworkGuard | None
 
 
@@ -54,7 +54,7 @@ def open_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     with ExitStack() as stack:
         guard = None if wishes.allow_network else stack.enter_context(forbid_network())
         stack.enter_context(frozen_wall_clock(lab.clock, active=wishes.virtual_wall_clock))
-        item.stash[OPENED] = Opened(lab.llm, lambda: lab.runtime.trace.events, guard)
+        item.stash[OPENED] = Opened(lab.llm, lambda: conversation(lab.runtime.trace.events), guard)
         yield lab
 
 
@@ -95,7 +95,7 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed and OPENED in item.stash and _SHOWN not in item.stash:
         item.stash[_SHOWN] = True
-        lines = conversation(item.stash[OPENED].events())
+        lines = item.stash[OPENED].told()
         if lines:
             report.sections.append((SECTION, "\n".join(lines)))
     return report

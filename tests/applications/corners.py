@@ -9,6 +9,7 @@ import os
 import socket
 import time
 from datetime import datetime
+from pathlib import Path
 
 import dbzero as db0
 import pytest
@@ -263,6 +264,28 @@ def test_agents_of_every_wire_format_are_answered(statek_app, provider):
     statek_app.run()
     assert statek_app.job(job).exit == 1
     assert [message["role"] for message in statek_app.requests[1].messages][:2] == ["system", "assistant"]
+
+
+PRESET = Path(__file__).with_name("markdown.env")
+PRESET.write_text("STATEK_CHAT_STYLE=MARKDOWN\nSTATEK_MAX_TURNS=7\n")
+
+
+@pytest.mark.statek(preset=PRESET)
+def test_a_preset_sets_styles_and_limits(statek_app):
+    assert get_llm_harness().max_turns == 7
+    statek_app.script(worker=[text("Thinking."), "exit(1)"])
+    job = statek_app.create_job(create())
+    statek_app.run()
+    assert statek_app.job(job).console == ("Error: no code submitted.", "None")
+    assert statek_app.requests[0].chat_style == "MARKDOWN"
+
+
+def test_a_script_that_runs_out_is_told_also_through_a_loop(statek_app):
+    agent = create()
+    statek_app.script(worker=["x = 1"])
+    with pytest.raises(Exception, match="asked for one more reply") as caught:
+        asyncio.run(run_agentic_loop(agent, None, lambda: len(statek_app.jobs) == 0, ["statek-test"]))
+    assert type(caught.value).__name__ == "ScriptExhausted"
 
 
 def test_an_agentic_loop_ends_when_nothing_is_left_to_do(statek_app):

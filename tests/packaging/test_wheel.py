@@ -154,12 +154,42 @@ def test_beside_the_real_statek_the_corners_pass_on_it(beside_statek: Environmen
     shutil.copy(ROOT / "tests" / "applications" / "corners.py", project / "test_corners.py")
     command = ("env", "STATEK_MAX_TURNS=1", beside_statek.folder / "venv" / "bin" / "pytest", "-n", "2")
     printed = output_of(*command, "--statek-backend=installed", cwd=project)
-    assert re.search(r"=+ 22 passed", printed), printed
+    assert re.search(r"=+ 24 passed", printed), printed
+
+
+def test_beside_the_real_statek_a_failed_test_shows_what_became_of_its_jobs(
+    beside_statek: Environment,
+) -> None:
+    project = beside_statek.folder / "failing"
+    project.mkdir()
+    (project / "test_failing.py").write_text(FAILING, encoding="utf-8")
+    pytest_there = beside_statek.folder / "venv" / "bin" / "pytest"
+    command = ("sh", "-c", f"{pytest_there} --statek-backend=installed || true")
+    printed = output_of(*command, cwd=project)
+    assert (
+        "worker-1 of worker: DONE, 1 requests, 0 exceptions\n"
+        "  stop     exit\n"
+        "  exit     3\n"
+        "  console  hello\n"
+    ) in printed
 
 
 def test_the_stand_ins_have_no_name_that_the_real_packages_lack_there(beside_statek: Environment) -> None:
     assert beside_statek.run("python", "-W", "ignore", "-c", NAMES_THAT_LACK).split() == []
 
+
+FAILING = """\
+from statek.agents import SupervisedAgent
+
+def test_failing(statek_app):
+    agent = SupervisedAgent(
+        role="worker", _system_prompt=None, _tools=[], _metadata={"MODEL": "openai/gpt-4o"}
+    )
+    statek_app.script(worker=["print('hello')\\nexit(3)"])
+    statek_app.create_job(agent, name="worker-1")
+    statek_app.run()
+    assert not statek_app.jobs
+"""
 
 DUMP_JOBS = """\
 import dataclasses

@@ -11,6 +11,7 @@ from typing import Any, Final
 import dbzero
 import statek
 from statek import document, llm_api, llm_harness, settings, system
+from statek.chat_style import ChatStyle
 from statek.executors import example, utils
 
 from statek_sim.harness.harness import LLM_Harness
@@ -41,9 +42,18 @@ def isolated(wanted: StatekSettings, limits: LLM_Harness) -> Iterator[None]:
         stack.callback(_forget)
         _forget()
         stack.enter_context(_temporary_store())
-        statek.init(settings.StatekSettings(**wanted.model_dump(mode="json", exclude_unset=True)))
+        statek.init(settings.StatekSettings(**_as_stateks(wanted)))
         _set_limits(limits)
         yield
+
+
+def _as_stateks(wanted: StatekSettings) -> dict[str, Any]:
+    """Return what was said about settings, with chat styles as STATEK's own."""
+    said = wanted.model_dump(mode="json", exclude_unset=True)
+    return {
+        name: ChatStyle[value] if name in ("chat_style", "examples_style") and value is not None else value
+        for name, value in said.items()
+    }
 
 
 @contextmanager

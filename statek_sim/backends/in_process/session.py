@@ -166,7 +166,16 @@ class InstalledApplication:
     ) -> None:
         """Stand in for `run_jobs_loop`, which never returns: this does once nothing is left to do."""
         self._worker.serve(start_jobs_func, queue_prefixes)
-        await self._worker.run(FOREVER)
+        await self._drive(FOREVER)
+
+    async def _drive(self, until: float) -> bool:
+        """Let the worker run; what ends it early comes out as what it is."""
+        try:
+            return await self._worker.run(until)
+        except Stopped as stop:
+            raise stop.reason from None
+        except Interrupted as end:
+            raise RunawayJob(end.message) from None
 
     def close(self) -> None:
         """Give up what is still in flight."""
@@ -248,12 +257,7 @@ class InstalledApplication:
 
     def run(self, until: float) -> AppOutcome:
         """Run until nothing is left to do, or virtual second `until`."""
-        try:
-            settled = self._events.run_until_complete(self._worker.run(until))
-        except Stopped as stop:
-            raise stop.reason from None
-        except Interrupted as end:
-            raise RunawayJob(end.message) from None
+        settled = self._events.run_until_complete(self._drive(until))
         return AppOutcome(
             at=self.now(),
             settled=settled,
