@@ -251,7 +251,7 @@ def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBl
         code = extract_dialog(reply.text)
     else:
         code = strip_markup(reply.text, strict=True) if strict else reply.text
-    calls = tuple(CallSpec(str(call.id), call.name, (), call.arguments) for call in reply.tool_calls)
+    calls = tuple(CallSpec(call.id, call.name, (), call.arguments) for call in reply.tool_calls)
     return CodeBlock(code or None, calls)
 
 

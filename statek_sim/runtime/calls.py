@@ -6,19 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from statek_sim.values import JSON
+
 PYTHON_CLI: Final = "python_cli"
 """The tool through which DIRECT agents run Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallSpec:
-    """One requested tool call.
+    """One requested tool call. `id` is a string unless the provider sent something else: it goes back as it came.
 
     `bind` names the local variable that takes the result, or the variables it is unpacked into;
     only warmup under the `docs` profile sets it (003, Warmup Failures).
     """
 
-    id: str
+    id: JSON
     name: str
     args: tuple[object, ...] = ()
     kwargs: Mapping[str, object] = field(default_factory=dict)

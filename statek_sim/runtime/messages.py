@@ -64,7 +64,7 @@ def assistant_calls(content: str | None, calls: Sequence[CallSpec], *, plain: bo
 
 
 def tool_message(
-    content: str, call_id: str, style: ChatStyle | None, xml_tag: str | None, *, plain: bool = False
+    content: str, call_id: JSON, style: ChatStyle | None, xml_tag: str | None, *, plain: bool = False
 ) -> Message:
     """Return the `tool` message that answers call `call_id`; results are shown like console output."""
     shown = content if plain else console_text(content, style, xml_tag)
