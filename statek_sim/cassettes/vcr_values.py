@@ -1,0 +1,76 @@
+"""Requests and responses as vcrpy has them, and as we have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from vcr.filters import AVAILABLE_DECOMPRESSORS
+from vcr.request import Request as VcrRequest
+from vcr.util import read_body
+
+from statek_sim.cassettes.exchange import Chunk, Headers, Request, Response, header
+from statek_sim.errors import BadInput
+
+
+def request_of(request: VcrRequest) -> Request:
+    """Return a request of vcrpy as ours; a body that is a file or an iterator is read."""
+    body = read_body(request)
+    if isinstance(body, str):
+        body = body.encode("utf-8")
+    return Request(
+        method=request.method,
+        uri=request.uri,
+        headers=tuple((str(name), _text(value)) for name, value in request.headers.items()),
+        body=bytes(body) if body else b"",
+    )
+
+
+def response_of(response: Mapping[str, Any], chunks: tuple[Chunk, ...] = ()) -> Response:
+    """Return a live response without content encoding, so that its text can be searched and read."""
+    headers = _headers(response["headers"])
+    made = Response(
+        status=response["status"]["code"],
+        reason=response["status"]["message"] or "",
+        headers=headers,
+        body=_decoded(response["body"]["string"] or b"", header(headers, "content-encoding") or ""),
+    )
+    return replace(made, chunks=chunks) if made.is_stream else made
+
+
+def _decoded(body: bytes, encoding: str) -> bytes:
+    """Return a body without its content encoding; `BadInput` for one that cannot be undone here."""
+    name = encoding.strip().lower()
+    if name in ("", "identity") or not body:
+        return body
+    if name not in AVAILABLE_DECOMPRESSORS:
+        raise BadInput(
+            f"cannot record a body with content encoding {encoding!r}: secrets in it would not be seen"
+        )
+    plain: bytes = AVAILABLE_DECOMPRESSORS[name](body)
+    return plain
+
+
+def for_vcrpy(response: Response) -> dict[str, object]:
+    """Return a response of ours as vcrpy plays it."""
+    headers: dict[str, list[str]] = {}
+    for name, value in response.headers:
+        headers.setdefault(name, []).append(value)
+    return {
+        "status": {"code": response.status, "message": response.reason},
+        "headers": headers,
+        "body": {"string": response.body},
+    }
+
+
+def _headers(headers: Mapping[str, Any]) -> Headers:
+    return tuple(
+        (name, _text(value))
+        for name, values in headers.items()
+        for value in (values if isinstance(values, list | tuple) else [values])
+    )
+
+
+def _text(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
