@@ -13,6 +13,7 @@ from typing import Final
 
 from bench import cassettes
 from bench.entry import Entry, time_entry
+from bench.server import server_entries
 from bench.sides import BenchError, Side, run_clean
 
 NO_PEER: Final = "-"
@@ -131,5 +132,6 @@ SOLOS: Final = (
     Solo(name="suites", entries=_suites),
     Solo(name="plugin", entries=_plugin_off),
     Solo(name="cassettes", entries=cassettes.entries),
+    Solo(name="server", entries=server_entries),
 )
 """Everything measured on our side alone."""

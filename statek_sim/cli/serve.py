@@ -64,6 +64,7 @@ def serve(
         speed=speed,
     ) as server:
         server.llm.play(playable.script, faults=playable.faults)
+        server.llm.warm_up()
         say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
         _wait(server)
     problems = list(_problems(server))

@@ -28,7 +28,7 @@ from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.server.exchange import Answer, Incoming, Silence, Whole
 from statek_sim.server.fault import Fate, Fault, FaultRule, HttpError, NoAnswerAtAll
 from statek_sim.server.journal import Journal, JournalEntry
-from statek_sim.server.known import ReadRequest, read_request
+from statek_sim.server.known import ReadRequest, model_tokenizer, read_request
 from statek_sim.server.models import model_body, models_body
 from statek_sim.server.nearest import exhausted, unmatched
 from statek_sim.server.rendering import Pacing, Renderer, http_error
@@ -85,6 +85,12 @@ class FakeLLM:
             self._at = 0.0
             self._renderer = Renderer(self._manner, self._pacing)
             self.journal = Journal()
+
+    def warm_up(self) -> None:
+        """Load the vocabularies that usage is counted with, so that the first request need not wait for them."""
+        if self._count_usage:
+            for model in self._models:
+                model_tokenizer(model).count("warm")
 
     def answer(self, request: Incoming) -> Answer:
         """Answer one HTTP request."""

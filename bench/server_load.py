@@ -1,0 +1,49 @@
+"""What the server's benchmark asks, for wrk, for aimock and for us: the same requests and the same answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+ANSWER: Final = "Paris is the capital of France."
+ENTRIES_PER_LOAD: Final[Mapping[str, int]] = MappingProxyType({"one": 1, "thousand": 1000})
+"""Loads with as many script entries, and requests for each in turn; in `different` no request is like another."""
+
+LOADS: Final = (*ENTRIES_PER_LOAD, "different")
+
+FIRST: Final = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "question?"}]})
+"""A request that makes a server load all it needs, whether or not it has an answer."""
+
+_LUA: Final = """\
+local bodies, at, load = {}, 0, "%(load)s"
+for line in io.lines("%(messages)s") do
+  bodies[#bodies + 1] = '{"model":"gpt-4o","messages":[{"role":"user","content":"' .. line .. '"}]}'
+end
+local headers = {["Content-Type"] = "application/json", ["Authorization"] = "Bearer sk-none"}
+request = function()
+  at = at + 1
+  local body = bodies[(at - 1) %% #bodies + 1]
+  if load == "different" then body = body:gsub("NUMBER", at) end
+  return wrk.format("POST", "/v1/chat/completions", headers, body)
+end
+"""
+
+
+def messages(count: int) -> list[str]:
+    """Return so many messages, none of which is part of another."""
+    return [f"What is the answer to number {number:04d}?" for number in range(count)]
+
+
+def write_load(folder: Path, load: str) -> tuple[Path, Path]:
+    """Write wrk's script and aimock's fixtures for a load; return their paths."""
+    asked = messages(ENTRIES_PER_LOAD.get(load, 0)) or ["question NUMBER"]
+    lines, script, fixtures = folder / "messages.txt", folder / "load.lua", folder / "fixtures.json"
+    lines.write_text("\n".join(asked) + "\n", encoding="utf-8")
+    script.write_text(_LUA % {"load": load, "messages": lines}, encoding="utf-8")
+    matched = ["question"] if load == "different" else asked
+    answers = [{"match": {"userMessage": message}, "response": {"content": ANSWER}} for message in matched]
+    fixtures.write_text(json.dumps({"fixtures": answers}), encoding="utf-8")
+    return script, fixtures
