@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import socket
 from pathlib import Path
 
+import pytest
+
+from statek_sim.providers.script import text, tool_call
+from statek_sim.server.exchange import Incoming
+from statek_sim.server.llm import FakeLLM
 from tests.cassettes.provider import provider
 from tests.docs.page import DOCS, Command, File, follow, matches, steps
 
@@ -13,6 +21,26 @@ def test_the_page_on_cassettes_is_true(tmp_path: Path) -> None:
         environment = {"OPENAI_BASE_URL": f"{live.url}/v1", "OPENAI_API_KEY": "sk-proj-0123456789abcdefghij"}
         assert follow(DOCS / "cassettes.md", tmp_path, environment) >= 14
     assert len(live.requests) == 2
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl, which the page uses, is not installed here")
+def test_the_page_on_the_server_is_true(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    page = tmp_path / "server.md"
+    page.write_text((DOCS / "server.md").read_text("utf-8").replace("8123", port), "utf-8")
+    folder = tmp_path / "followed"
+    folder.mkdir()
+    assert follow(page, folder, {}) == 8
+
+
+def test_the_page_on_the_server_shows_a_miss_as_it_is_told() -> None:
+    llm = FakeLLM(
+        [tool_call("weather", city="Oslo").on("How is Oslo?"), text("It rains.").on(tool_result="rain")]
+    )
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How is Olso?"}]}
+    llm.answer(Incoming("POST", "/v1/chat/completions", {}, json.dumps(body).encode()))
+    assert llm.journal.problems[0] in (DOCS / "server.md").read_text("utf-8")
 
 
 def test_a_page_is_files_and_commands(tmp_path: Path) -> None:
