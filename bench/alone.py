@@ -11,7 +11,7 @@ from statistics import median
 from time import perf_counter
 from typing import Final
 
-from bench import cassettes
+from bench import cassettes, metering
 from bench.entry import Entry, time_entry
 from bench.server import server_entries
 from bench.sides import BenchError, Side, run_clean
@@ -133,5 +133,6 @@ SOLOS: Final = (
     Solo(name="plugin", entries=_plugin_off),
     Solo(name="cassettes", entries=cassettes.entries),
     Solo(name="server", entries=server_entries),
+    Solo(name="metering", entries=metering.entries),
 )
 """Everything measured on our side alone."""

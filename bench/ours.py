@@ -128,7 +128,9 @@ def _start(llm: ListedReplies, gates: Gates) -> tuple[Runtime, Agent]:
         metadata={"PROVIDER": "BENCH"},
     )
     tokenizer_for_model(workload.MODEL).tokenizer.count("loaded")
-    return Runtime(llm, profile=workload.PROFILE, settings=settings), agent
+    # The peer makes the same name known with `add_provider`.
+    runtime = Runtime(llm, profile=workload.PROFILE, settings=settings, custom_providers=("BENCH",))
+    return runtime, agent
 
 
 def _measure(name: str, size: int, runtime: Runtime, goal: JobStatus) -> Measurement:

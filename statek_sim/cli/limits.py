@@ -88,7 +88,7 @@ def calibrate(
     basis: BasisOption = Basis.MEASURED,
     keep: Annotated[
         float,
-        typer.Option(metavar="SHARE", min=0, max=1, help="Share of scenarios to keep within the budget."),
+        typer.Option(metavar="SHARE", help="Share of scenarios to keep within the budget."),
     ] = 1.0,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the bootstrap.")] = 0,
     every: Annotated[bool, typer.Option("--all", help="List every scenario.")] = False,
@@ -101,6 +101,8 @@ def calibrate(
     from statek_sim.reporting.decisions import calibration_lines
     from statek_sim.reporting.decisions_json import calibration_json
 
+    if not 0 <= keep <= 1:
+        raise BadInput(f"--keep {keep:g}: expected a share from 0 to 1")
     check_writable(json_file=json_file, folder=None)
     replays = _replays(scenarios, profile, preset, None)
     found = find(replays, budget_tokens, basis=UsageBasis(basis), keep=keep, seed=seed)

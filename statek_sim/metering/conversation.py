@@ -10,14 +10,18 @@ import functools
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from json.encoder import encode_basestring_ascii
 from typing import Final, overload
 
-from statek_sim.metering.messages import message_tokens
+from statek_sim.metering.messages import TOKENS_PER_MESSAGE, message_tokens
 from statek_sim.metering.tokenizers import SHORT_TEXT, ModelTokenizer
 from statek_sim.metering.wire import json_size, message_size
 from statek_sim.values import JSON, Message
 
 _EMPTY_ID: Final = len('""')
+_PLAIN_FRAME: Final = message_size({"role": "", "content": ""}) - 2 * _EMPTY_ID
+"""Bytes of a plain message around its two texts."""
+
 _CACHED: Final = 16_384
 """Messages of each shape that a meter remembers."""
 
@@ -62,8 +66,13 @@ class MessageMeter:
         return self._measure(message)
 
     def _measure_plain(self, role: str, content: str) -> tuple[int, int]:
-        """Measure `{"role": role, "content": content}`; the order of the keys does not matter."""
-        return self._measure({"role": role, "content": content})
+        """Measure `{"role": role, "content": content}`; the order of the keys does not matter.
+
+        The same as `_measure`, without the detours for other shapes: nearly all messages are of this one.
+        """
+        count = self.model_tokenizer.tokenizer.count
+        size = _PLAIN_FRAME + len(encode_basestring_ascii(role)) + len(encode_basestring_ascii(content))
+        return size, TOKENS_PER_MESSAGE + count(role) + count(content)
 
     def _measure_result(self, role: str, content: str | None) -> tuple[int, int]:
         """Measure a tool's result without its id."""

@@ -139,6 +139,8 @@ def _vendored(encoding: str) -> CachedTokenizer:
     def count(text: str) -> int:
         # encode_ordinary: to `encode`, a text that contains "<|endoftext|>" is an error.
         encode = load_encoding(encoding).encode_ordinary
+        if len(text) <= LONGEST_SPACE:
+            return len(encode(text))
         return sum(len(encode(piece)) for piece in digestible(text))
 
     return CachedTokenizer(count)

@@ -106,6 +106,7 @@ def test_sensitivity_says_what_binds(folder: Path, capsys: pytest.CaptureFixture
         (["calibrate", "--scenarios", "traffic"], "Missing option '--budget-tokens'"),
         (["calibrate", "--budget-tokens", "0"], "Invalid value for '--budget-tokens'"),
         (["calibrate", "--budget-tokens", "3", "--scenarios", "traffic"], "no scenario of 2 has a limit"),
+        (["calibrate", "--budget-tokens", "3", "--keep", "2"], "--keep 2: expected a share from 0 to 1"),
         (["sensitivity", "none"], "none: no such file or folder"),
         (["sensitivity", "traffic", "--select", "shrt"], "Did you mean 'short'?"),
     ],
