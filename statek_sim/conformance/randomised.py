@@ -20,6 +20,7 @@ from statek_sim.conformance.matrix import compared
 from statek_sim.errors import StatekSimError
 from statek_sim.scenario.check import check, jobs_of
 from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
+from statek_sim.semantics import profile_named
 
 MOST_SHOWN: Final = 3
 """Differences of one version that are made small: each takes some hundred runs."""
@@ -100,12 +101,24 @@ def random_examples(count: int, number: int) -> Iterator[Example]:
                 yield Example(batch=batch, place=place, written=written)
 
 
-def scenario_of(written: Written, name: str) -> Scenario:
-    """Return an example as a scenario; one that no file could say is an AssertionError of the generator."""
-    text = ScenarioText.model_validate_json(json.dumps({"id": name, "title": "A random example.", **written}))
+def scenario_of(written: Written, name: str, profile: Profile) -> Scenario:
+    """Return an example as a scenario; one that no file could say is an AssertionError of the generator.
+
+    Profiles without plain notifications get it without them: see `examples.excluded`.
+    """
+    said = {"id": name, "title": "A random example.", "profiles": [profile], **for_profile(written, profile)}
+    text = ScenarioText.model_validate_json(json.dumps(said))
     findings = check(text, Path("-"))
     assert not findings, f"{name}: {findings[0].message}"
     return Scenario.placed(text, jobs_of(text), suite="random", path=Path("-"), line=0, file_digest="")
+
+
+def for_profile(written: Written, profile: Profile) -> Written:
+    """Return an example without what does not exist in a profile."""
+    if profile_named(profile).plain_notifications:
+        return written
+    events: Any = written.get("events", [])
+    return {**written, "events": [event for event in events if "notify" not in event]}
 
 
 def reference(scenario: Scenario, profile: Profile) -> Reference:
@@ -121,7 +134,7 @@ def reference(scenario: Scenario, profile: Profile) -> Reference:
 
 
 def _on_reference(example: Example, profile: Profile) -> Reference:
-    return reference(scenario_of(example.written, example.name), profile)
+    return reference(scenario_of(example.written, example.name, profile), profile)
 
 
 def _differing(
@@ -129,7 +142,7 @@ def _differing(
 ) -> list[RandomDifference]:
     found = []
     for example, ours in zip(examples, references, strict=True):
-        different = _compared(peer, profile, scenario_of(example.written, example.name), ours)
+        different = _compared(peer, profile, scenario_of(example.written, example.name, profile), ours)
         if different:
             found.append(RandomDifference(example=example, differences=different))
     return found
@@ -146,10 +159,11 @@ def _made_small(
             yield one
             continue
         kinds.add(kind)
-        yield made_small(one, number, lambda scenario: _differences(peer, profile, scenario))
+        yield made_small(one, number, lambda written, name: _differences(peer, profile, written, name))
 
 
-def _differences(peer: Peer, profile: Profile, scenario: Scenario) -> tuple[Difference, ...]:
+def _differences(peer: Peer, profile: Profile, written: Written, name: str) -> tuple[Difference, ...]:
+    scenario = scenario_of(written, name, profile)
     return _compared(peer, profile, scenario, reference(scenario, profile))
 
 
@@ -159,14 +173,14 @@ def _compared(peer: Peer, profile: Profile, scenario: Scenario, ours: Reference)
 
 
 def made_small(
-    found: RandomDifference, number: int, compare: Callable[[Scenario], tuple[Difference, ...]]
+    found: RandomDifference, number: int, compare: Callable[[Written, str], tuple[Difference, ...]]
 ) -> RandomDifference:
     """Return the smallest example that differs in the same field first; what `compare` finds is shown of it."""
     field = found.differences[0].field
     last: dict[str, Any] = {}
 
     def wanted(written: Written) -> bool:
-        different = compare(scenario_of(written, found.example.name))
+        different = compare(written, found.example.name)
         if not different or different[0].field != field:
             return False
         last["differences"] = different

@@ -10,7 +10,7 @@ from typing import Final
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.declared import Declarations
 from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix
-from statek_sim.conformance.randomised import RandomDifference, RandomRun
+from statek_sim.conformance.randomised import RandomDifference, RandomRun, for_profile
 from statek_sim.scenario.emit import block
 from statek_sim.values import JSON
 
@@ -110,7 +110,7 @@ def _found_lines(run: RandomRun, found: RandomDifference) -> Iterator[str]:
             "id": found.example.name,
             "title": f"Differs in {first.field}.",
             "profiles": [run.profile],
-            **found.smallest,
+            **for_profile(found.smallest, run.profile),
         }
         yield indent(f"scenarios:{block([scenario], indent=2, column=0, spread=True)}", "    ")
 

@@ -21,6 +21,7 @@ from statek_sim.runtime.handler_list import HandlerList
 from statek_sim.runtime.host import Host
 from statek_sim.runtime.job_def import JobDef, JobDefError
 from statek_sim.runtime.llm_usage import LLM_Usage
+from statek_sim.runtime.markup import extract_dialog
 from statek_sim.runtime.notifications import Inbox
 from statek_sim.runtime.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.signals import Signal
@@ -284,7 +285,9 @@ class Job:
             elif isinstance(item, UserLogItem):
                 if item.message:
                     yield item.message
-            elif isinstance(item, LLM_LogItem) and (text := self._spoken(item)):
+            elif isinstance(item, LLM_LogItem) and (
+                text := self._spoken(item) or self._said_beside_calls(item)
+            ):
                 yield text
         yield from (line for line in self.py_env.console if line.startswith("log: answer("))
 
@@ -296,6 +299,12 @@ class Job:
         if self.chat_style is ChatStyle.MD_DIALOG:
             return response if any(line.startswith("# ") for line in response.splitlines()) else None
         return response.strip() or None
+
+    def _said_beside_calls(self, item: LLM_LogItem) -> str | None:
+        """Return the text around the code of an MD_DIALOG turn with tool calls; the code passes for text there."""
+        if self.chat_style is not ChatStyle.MD_DIALOG or not isinstance(item.llm_resp, CodeBlock):
+            return None
+        return extract_dialog(item.llm_resp.code or "")
 
     # -- messages, notifications -------------------------------------------------------------------------------
 

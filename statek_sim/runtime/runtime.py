@@ -194,9 +194,10 @@ class Runtime:
             parse_warmup(source, bind_assignments=self.profile.as_tool_binds_assignment)
             for source in (warmup_code, agent.warmup)
         )
-        for block in own:
-            # STATEK reads the names in it, to copy the caller's variables; the agent's warmup fails when it runs.
-            ast.parse(block.code)
+        # STATEK reads the names in it, to copy the caller's variables: in one text as it was written, separators and
+        # lines for tool calls included. The agent's warmup fails when it runs.
+        for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code for block in own]:
+            ast.parse(text)
         parsed = (*own, *agents)
         return self._definitions.get(agent, parsed, _chat_style(agent, chat_style), locale, job_params)
 

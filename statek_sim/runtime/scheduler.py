@@ -164,16 +164,21 @@ class Scheduler:
             self._begin_step(job)
         return True
 
+    def _asks_about(self, job: Job) -> bool:
+        """Return whether the loop asks the future that the job waits for.
+
+        Waiting in warmup before 1.3.2 is no wait at all: the loop just enters the block again.
+        """
+        return self._services.profile.waiting_job_is_dormant or job.status is JobStatus.SUSPENDED
+
     def _begin_pass(self) -> bool:
         """Wake jobs whose future is ready, let loops create jobs, open the next round if it has jobs."""
         if not self.alive:
             return False
         try:
             for job in self._services.waiting.candidates():
-                if job.status is JobStatus.WARMING_UP and not self._services.profile.waiting_job_is_dormant:
-                    # Waiting in warmup before 1.3.2 is no wait at all: the loop just enters the block again.
-                    continue
-                if job.awaited_result is not None and job.awaited_result.check_condition():
+                future = job.awaited_result
+                if future is not None and self._asks_about(job) and future.check_condition():
                     self._services.release(job)
                     self.offer(job)
             for hook in self.on_pass:

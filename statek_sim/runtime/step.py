@@ -148,6 +148,9 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
 
 def _fail_warmup(job: Job, error: Exception) -> None:
     """End the job with the error on its definition, not on itself (behaviour 2)."""
+    if isinstance(error, StopIteration):
+        # STATEK runs the code in a coroutine, and what Python says about that is all that is kept.
+        error = RuntimeError("coroutine raised StopIteration")
     job.job_def.set_error(error)
     job.finish("warmup", f"{type(error).__name__}: {error}")
     job.notify_handlers(error)

@@ -42,14 +42,12 @@ def _change(draw: Draw) -> str:
     name = draw.of(NAMES)
     return draw.of(
         (
-            f"{name} += 1",
             f"del {name}",
-            f"{name}[0] = 9",
-            f"{name}['k'] = 'new'",
-            f"{name} *= 2",
             f"{name} = {name}",
             f"x, y = {name}",
             "x, *y = [1, 2, 3]",
+            "n = 1\nn += 1\nprint(n)",
+            "items = [1]\nitems.append(2)",
             "a = b = c = 1",
         )
     )

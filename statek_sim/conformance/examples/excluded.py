@@ -1,0 +1,36 @@
+"""What random examples leave out, and why: the generators are written so, and nothing is filtered afterwards."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EXCLUDED: Final[dict[str, str]] = {
+    "kept containers": (
+        "A list, tuple or dict that a variable keeps from one reply to the next is an object of dbzero there, with "
+        "another class name, repr and error texts (`'Tuple' object has no attribute ...`). Variables are shown, "
+        "compared and passed on; methods and subscripts are used on values that were just made."
+    ),
+    "values the store cannot keep": (
+        "Sets of texts, ranges, iterators, bytes, complex numbers, functions and exceptions are shown, never assigned."
+    ),
+    "texts of stored objects": (
+        "A future, work item or job of the store shows its private fields, and Python's error texts name its class "
+        "with the module (`'statek.task.TaskFutureResult' object is not subscriptable`). Futures are waited for, never "
+        "put into a container or an operator."
+    ),
+    "reactivation of a crashed job": (
+        "The traceback of a crash becomes part of the next prompt, with the machine's paths and source lines. A "
+        "provider fault that kills its job comes only where no message, notification or child starts the job again."
+    ),
+    "jobs without end": (
+        "Warmup code starts no jobs, and compound statements do not delegate: both start jobs for ever, on STATEK too."
+    ),
+    "code without end": (
+        "Endless loops and BaseExceptions hang STATEK or its worker; the reference runtime contains them."
+    ),
+    "model names that cannot be read": "The reference runtime has its own words for them; it is declared once.",
+    "notifications before 1.4.0": "They do not exist, so examples for profile 1.2 go without those events.",
+    "the wall clock": "Code that reads it, and tools that do; scenarios for that exist.",
+    "crashes of the worker": "Crash and restart events; scenarios for that exist.",
+}
+"""Each exclusion by its name, with the reason."""
