@@ -8,7 +8,6 @@ the same events, and `document.read` gives back the very bytes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,7 +15,7 @@ import yaml
 
 from statek_sim.cassettes.collector import no_garbage_collection
 from statek_sim.cassettes.exchange import Exchange, Headers
-from statek_sim.cassettes.layout import shown
+from statek_sim.cassettes.layout import NEWLINE, shown
 
 VERSION: Final = 1
 """The only version of the format that there is, since vcrpy 1.0."""
@@ -25,11 +24,6 @@ REMARKS: Final = "statek"
 CHUNKS: Final = "chunks"
 
 _WIDE: Final = 2**31 - 1
-
-# A block keeps these as they are; anything else goes between quotes, with escapes.
-_BLOCK: Final = re.compile(
-    r"[\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]+"
-)
 
 
 def rendered(exchanges: Sequence[Exchange]) -> str:
@@ -90,7 +84,7 @@ def _interaction(exchange: Exchange) -> dict[str, object]:
             "method": request.method,
             "uri": request.uri,
             "headers": _mapping(request.headers),
-            "body": _block(shown(request.body)[0]),
+            "body": _block(_sent(request.body)),
         },
         "response": told,
     }
@@ -110,5 +104,12 @@ def _with_length(headers: Headers, body: str | bytes) -> Headers:
     return tuple((name, str(size) if name.lower() == "content-length" else value) for name, value in headers)
 
 
+def _sent(body: bytes) -> str | bytes:
+    """Return a request's body as the file shows it; there is no place for remarks, so that line ends stay."""
+    text, remarks = shown(body)
+    return body.decode("utf-8") if NEWLINE in remarks else text
+
+
 def _block(body: str | bytes) -> str | bytes:
-    return _Block(body) if isinstance(body, str) and "\n" in body and _BLOCK.fullmatch(body) else body
+    """Return a text of several lines as lines; the emitter takes quotes where a block would change the text."""
+    return _Block(body) if isinstance(body, str) and "\n" in body else body

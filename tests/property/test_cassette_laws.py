@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from vcr.serialize import deserialize
 from vcr.serializers import yamlserializer
@@ -65,7 +65,14 @@ def exchanges(draw: st.DrawFn) -> Exchange:
     return Exchange(request=request, response=response)
 
 
+FORM = Exchange(
+    request=Request(method="POST", uri="https://api.test/upload", body=b"--x\r\n\r\none\r\n--x--\r\n"),
+    response=Response(status=200, body=b"data: {}\r\n\r\n"),
+)
+
+
 @given(st.lists(exchanges(), max_size=3))
+@example([FORM])
 def test_what_is_written_is_read_again(recorded: list[Exchange]) -> None:
     read = parse(rendered(recorded).encode(), Path("it.yaml"))
     matching = Matching()
