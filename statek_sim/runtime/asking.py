@@ -60,7 +60,8 @@ def _send(
     job.llm_calls += 1
     turn, kept = job.llm_calls, job.history.take_kept()
     messages, size = _as_sent(job.history.current, envelope, services.client_options)
-    if envelope.wire != "openai":
+    if envelope.wire != "openai" or kept == 0:
+        # No count was kept: another format than OpenAI's, or a past that was projected anew.
         kept = _in_common(job.sent, messages)
     job.sent = messages
     attempt = 1

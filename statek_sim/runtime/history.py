@@ -44,6 +44,7 @@ NOTIFICATION_CODE: Final = "print(get_pending_notifications())"
 class _Reader(NamedTuple):
     """Who the history is for: a provider, and whether its format has only the `plain` messages."""
 
+    name: str
     provider: str
     plain: bool
 
@@ -53,7 +54,7 @@ class _Reader(NamedTuple):
         return kept.fields if kept is not None and kept.provider == self.provider else {}
 
 
-_OPENAI: Final = _Reader("", plain=False)
+_OPENAI: Final = _Reader("", "", plain=False)
 
 
 class HistoryProjection:
@@ -105,10 +106,10 @@ class HistoryProjection:
 
     def read_by(self, provider: str, *, plain: bool) -> None:
         """Project for another provider from now on, for a job that changed its model."""
-        reader = _Reader(provider.casefold(), plain)
-        if reader != self._reader:
-            self._reader = reader
-            self._forget_from(-1, 0)
+        if provider == self._reader.name and plain == self._reader.plain:
+            return
+        self._reader = _Reader(provider, provider.casefold(), plain)
+        self._forget_from(-1, 0)
 
     def pushed(self, position: int) -> None:
         """Note a message pushed at console `position`; if that is in the past, the past is projected again."""
