@@ -13,7 +13,7 @@ import pytest
 from statek_sim.backends.installed.peer import Peer
 from statek_sim.backends.installed.support import contained, unsupported
 from statek_sim.backends.reference import run_scenario
-from statek_sim.backends.releases import profile_of
+from statek_sim.backends.releases import profile_of, releases
 from statek_sim.conformance.declared import load_declarations
 from statek_sim.errors import BadInput
 from statek_sim.scenario.problem import dotted
@@ -43,9 +43,11 @@ def installed_statek() -> InstalledStatek:
         raise BadInput(_missing("dbzero"))
     profile = profile_of(found)
     if profile is None:
+        known = releases()
+        lines = ", ".join(f"{line}.x" for line in dict.fromkeys(release.line for release in known))
         raise BadInput(
-            f"statek {found} has no behaviour profile; expected 1.2.x or 1.4.x, "
-            f"installed with: {sys.executable} -m pip install 'statek[dbzero]==1.4.2'"
+            f"statek {found} has no behaviour profile; expected one of {lines}, "
+            f"installed with: {sys.executable} -m pip install 'statek[dbzero]=={known[-1].version}'"
         )
     return InstalledStatek(found, profile)
 

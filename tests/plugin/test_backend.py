@@ -44,7 +44,7 @@ def test_without_statek_the_installed_backend_says_what_to_install(pytester: pyt
         (
             "9.9.9",
             True,
-            "statek 9.9.9 has no behaviour profile; expected 1.2.x or 1.4.x, installed with: "
+            "statek 9.9.9 has no behaviour profile; expected one of 1.2.x, 1.4.x, installed with: "
             f"{sys.executable} -m pip install 'statek[dbzero]==1.4.2'",
         ),
     ],
