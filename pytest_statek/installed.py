@@ -94,4 +94,6 @@ def declared_reason(result: ScenarioResult, version: str) -> str | None:
 
 
 def _is_within(place: str, field: str) -> bool:
-    return place == field or place.startswith((f"{field}.", f"{field}["))
+    # Expectations speak of events where declarations speak of the trace.
+    whole = "events" if field == "trace" else field
+    return place == whole or place.startswith((f"{whole}.", f"{whole}["))

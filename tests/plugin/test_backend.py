@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from pytest_statek.installed import declared_reason
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.result import Mismatch
+from statek_sim.suite.run import builtin_suites, run_one
 
 pytestmark = pytest.mark.usefixtures("suite")
 
@@ -97,3 +103,24 @@ def test_the_reference_backend_is_what_runs_without_the_option_too(pytester: pyt
     one = pytester.runpytest("--statek-scenarios=scenarios", "--statek-backend=reference")
     one.assert_outcomes(passed=3, failed=1)
     pytester.runpytest("--statek-scenarios=scenarios").assert_outcomes(passed=3, failed=1)
+
+
+@pytest.mark.parametrize(
+    ("places", "declared"),
+    [
+        ([("jobs", "main", "exit"), ("jobs", "main", "locals", "first"), ("events", "contains", 1)], True),
+        ([("jobs", "main", "exit"), ("jobs", "main", "turns")], False),
+        ([("jobs", "main", "exits")], False),
+    ],
+)
+def test_what_differs_is_expected_when_all_of_it_is_declared(
+    places: list[tuple[str | int, ...]], declared: bool
+) -> None:
+    (scenario,) = [one for one in load_or_fail([builtin_suites() / "code"]) if one.id == "set-order-is-fixed"]
+    result = replace(
+        run_one(scenario, "1.4"), mismatches=tuple(Mismatch(place, "expected", "actual") for place in places)
+    )
+    reason = declared_reason(result, "1.4.2")
+    assert (reason is not None) is declared
+    assert declared_reason(result, "9.9.9") is None
+    assert not declared or (reason or "").startswith("Real sets come out in the order of hashes")
