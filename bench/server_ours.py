@@ -17,6 +17,7 @@ def main() -> None:
     known = [text(ANSWER).on(message).forever() for message in messages(ENTRIES_PER_LOAD.get(load, 0))]
     server = LLMServer(port=port)
     server.llm.play(known or different)
+    server.llm.warm_up()
     with server:
         server.join()
 

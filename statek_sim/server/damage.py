@@ -31,7 +31,7 @@ _CHOICES: Final[Mapping[FormatName, str]] = {
 
 def damaged(answer: Answer, fault: Fault, wire: FormatName) -> Answer:
     """Return `answer` with `fault` in it; a fault that is not about the bytes of an answer changes nothing."""
-    if isinstance(answer, Silence):
+    if isinstance(answer, Silence) or (isinstance(answer, Streamed) and not answer.frames):
         return answer
     match fault:
         case WrongContentType(content_type=content_type):

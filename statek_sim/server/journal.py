@@ -17,6 +17,8 @@ from statek_sim.values import JSON
 KEPT_ENTRIES: Final = 10_000
 KEPT_BYTES: Final = 64 * 1024 * 1024
 
+_MOST_PROBLEMS: Final = 100
+
 HIDDEN: Final = "(hidden)"
 
 _SECRET_HEADERS: Final = re.compile(r"authorization|cookie|api-?key|token|secret")
@@ -103,7 +105,7 @@ class Journal:
         self._bytes = 0
         self.total = 0
         self.problems: list[str] = []
-        """What went wrong, in words: requests without an answer. The first hundred."""
+        """What went wrong, in words: requests without an answer. The first ones."""
 
     def add(self, entry: JournalEntry) -> None:
         """Write an entry down."""
@@ -113,8 +115,13 @@ class Journal:
         kept.append(entry)
         while len(kept) > self._most or (self._bytes > self._size and len(kept) > 1):
             self._bytes -= len(kept.popleft().body)
-        if entry.problem is not None and len(self.problems) < 100:
-            self.problems.append(entry.problem)
+        if entry.problem is not None:
+            self.add_problem(entry.problem)
+
+    def add_problem(self, problem: str) -> None:
+        """Note what went wrong; a flood of problems is no more than its first ones."""
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(problem)
 
     @property
     def dropped(self) -> int:

@@ -18,7 +18,7 @@ from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.providers.wire.request import WireRequest
 
 LARGEST_BODY: Final = 16_384
-"""Bytes of the largest request body that is remembered."""
+"""Bytes of the largest body, of a request or an answer, that is remembered."""
 
 _MOST_REPLIES: Final = 4096
 _parsed: Final = json.JSONDecoder().decode
@@ -77,7 +77,7 @@ class PreparedBodies:
         if halves is not None:
             return halves[0] + reply_id.encode() + halves[1]
         parts = write(_ID).split(_ID.encode())
-        if len(parts) == 2:
+        if len(parts) == 2 and len(parts[0]) + len(parts[1]) <= LARGEST_BODY:
             if len(self._halves) >= _MOST_REPLIES:
                 self._halves.clear()
             self._halves[key] = parts[0], parts[1]

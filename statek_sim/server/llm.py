@@ -125,8 +125,9 @@ class FakeLLM:
         try:
             read = read_request(found.wire, found.path, incoming.body)
         except (BadRequest, ValueError, RecursionError) as error:
-            answer = http_error(wire, 400, message=f"the request cannot be read: {error}")
-            self._note(number, incoming, found, answer)
+            problem = f"the request cannot be read: {error}"
+            answer = http_error(wire, 400, message=problem)
+            self._note(number, incoming, found, answer, problem=f"request {number} ({found.path}): {problem}")
             return answer
         request = self._request(incoming, read, found)
         faults = self._fate.faults(request, number) if self._fallible else ()
@@ -171,7 +172,7 @@ class FakeLLM:
             job_id=headers.get(JOB_HEADER, "http"),
             role=headers.get(AGENT_HEADER, asked.model),
             turn=read.turn,
-            attempt=int(retries) + 1 if retries.isdecimal() else 1,
+            attempt=int(retries) + 1 if retries.isdecimal() and len(retries) < 4 else 1,
             at=self._at,
             model=asked.model,
             messages=asked.messages,
@@ -244,19 +245,28 @@ class FakeLLM:
                 return Whole(status=200, body=models_body(wire.NAME, self._models, created))
             case Place.MODEL if found.model in self._models:
                 return Whole(status=200, body=model_body(wire.NAME, found.model, created))
-            case Place.MODEL:
-                known = ", ".join(self._models)
-                return http_error(wire, 404, message=f"no model {found.model!r}; there are {known}")
             case Place.JOURNAL:
                 return _page([entry.record() for entry in self.journal.entries()])
             case Place.UNUSED:
                 return _page([str(reply) for reply in self.unused()])
-            case Place.WRONG_METHOD:
-                return http_error(wire, 405, message=f"{request.method} is not what {found.path} is for")
-            case Place.NO_EVENTS:
-                return http_error(wire, 400, message=f"{found.path} streams events only: add ?alt=sse")
             case _:
-                return http_error(wire, 404, message=_nowhere(found))
+                status, message = self._refusal(request.method, found)
+                if request.method == "POST":
+                    # A client that asks for what is not there fails its test, whatever it makes of the answer.
+                    self.journal.add_problem(f"POST {found.path}: {message}")
+                return http_error(wire, status, message=message)
+
+    def _refusal(self, method: str, found: Route) -> tuple[int, str]:
+        """Return the status and the words for a request that leads nowhere."""
+        match found.place:
+            case Place.MODEL:
+                return 404, f"no model {found.model!r}; there are {', '.join(self._models)}"
+            case Place.WRONG_METHOD:
+                return 405, f"{method} is not what {found.path} is for"
+            case Place.NO_EVENTS:
+                return 400, f"{found.path} streams events only: add ?alt=sse"
+            case _:
+                return 404, _nowhere(found)
 
 
 def _counting(script: Script) -> Script:

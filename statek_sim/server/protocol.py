@@ -8,6 +8,7 @@ is answered with 400 and closed.
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import struct
 from collections import deque
@@ -166,7 +167,7 @@ class HttpProtocol(asyncio.Protocol):
         if self._answering is not None:
             self._queue(request, keep_alive=keep_alive)
             return
-        answer = self._handler(request)
+        answer = self._answer(request)
         if type(answer) is Streamed and self._parser.get_http_version() == "1.0":
             answer = _in_one_piece(answer)
         if type(answer) is Whole and not answer.delay:
@@ -175,6 +176,13 @@ class HttpProtocol(asyncio.Protocol):
             self._answering = self._loop.create_task(self._take_time(request, answer, keep_alive=keep_alive))
 
     # Answers.
+
+    def _answer(self, request: Incoming) -> Answer:
+        try:
+            return self._handler(request)
+        except Exception as error:  # noqa: BLE001  # the parser would take it for a malformed request
+            message = _json_text(f"the server failed: {type(error).__name__}: {error}")
+            return Whole(status=500, body=b'{"error":{"message":"%s","type":"server_error"}}' % message)
 
     def _queue(self, request: Incoming, *, keep_alive: bool) -> None:
         self._pending.append((request, keep_alive))
@@ -194,7 +202,7 @@ class HttpProtocol(asyncio.Protocol):
         while self._pending and not self._transport.is_closing():
             request, keep_alive = self._pending.popleft()
             self._transport.resume_reading()
-            await self._send(request, self._handler(request), keep_alive=keep_alive)
+            await self._send(request, self._answer(request), keep_alive=keep_alive)
         self._answering = None
 
     async def _send(self, request: Incoming, answer: Answer, *, keep_alive: bool) -> None:
@@ -231,6 +239,8 @@ class HttpProtocol(asyncio.Protocol):
         """Reset the connection once the client's side of the kernel has what was written."""
         # A reset discards what the client has not read yet: give it a moment to see the frames before.
         await asyncio.sleep(0.01)
+        if self._transport.is_closing():
+            return
         connection: socket.socket = self._transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORTIVE)
         self._transport.abort()
@@ -286,7 +296,7 @@ def _in_one_piece(answer: Streamed) -> Answer:
 
 def _json_text(message: str) -> bytes:
     """Return text from our own sentences and the parser's as it stands in JSON quotes."""
-    return message.encode("ascii", "replace").replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    return json.dumps(message).encode()[1:-1]
 
 
 @lru_cache(maxsize=1024)

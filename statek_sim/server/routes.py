@@ -43,7 +43,10 @@ def route(method: str, target: str) -> Route:
 
     Nothing here is a file: a path with `.` or `..` in it leads nowhere.
     """
-    split = urlsplit(target)
+    try:
+        split = urlsplit(target)
+    except ValueError:
+        return Route(Place.NOWHERE, "openai", target)
     path = unquote(split.path)
     wire = _wire(path)
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):

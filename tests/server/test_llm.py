@@ -15,7 +15,8 @@ from statek_sim.providers.script import Reply, UsageKind, computed, fault, raw, 
 from statek_sim.providers.wire import anthropic as anthropic_wire
 from statek_sim.providers.wire import gemini as gemini_wire
 from statek_sim.providers.wire import openai as openai_wire
-from statek_sim.server.exchange import Incoming, Silence, Whole
+from statek_sim.server.exchange import Incoming, Silence, Streamed, Whole
+from statek_sim.server.fault import Fault, FaultRule, Reset, SlowFirstByte, Truncated
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.rendering import Pacing
 from tests.server.asking import (
@@ -254,6 +255,10 @@ def test_a_body_that_is_no_request_is_a_bad_request(body: bytes, message: str | 
     assert status == 400
     assert said.startswith("the request cannot be read: ")
     assert message is None or said == message
+    with pytest.raises(
+        UnmatchedRequest, match=r"^request 1 \(/v1/chat/completions\): the request cannot be read: "
+    ):
+        llm.check_finished()
 
 
 def test_virtual_time_is_what_the_answers_took_and_takes_no_real_time() -> None:
@@ -305,6 +310,7 @@ def test_models_are_listed_as_each_provider_lists_them() -> None:
     "target",
     [
         "/etc/passwd",
+        "http://[::1/v1/models",
         "/v1/models/../../etc/passwd",
         "/v1/models/%2e%2e/secret",
         "/..%2f..%2fv1/chat/completions",
@@ -356,3 +362,22 @@ def test_a_new_script_starts_everything_anew() -> None:
     llm.play([text("b").on(model=equals("gpt-4o"))])
     assert whole(ask(llm, openai()))["choices"][0]["message"]["content"] == "b"
     assert [entry.number for entry in llm.journal.entries()] == [1]
+
+
+def test_a_client_that_posts_to_a_place_that_is_not_there_fails_the_check() -> None:
+    llm = FakeLLM()
+    assert error(llm.answer(Incoming("POST", "/v1/embeddings", {}, b"{}")))[0] == 404
+    with pytest.raises(UnmatchedRequest, match=r"^POST /v1/embeddings: nothing at /v1/embeddings; .*"):
+        llm.check_finished()
+
+
+def test_an_attempt_beyond_reason_is_no_attempt() -> None:
+    llm = FakeLLM([text("x").when(attempt=1)])
+    whole(ask(llm, openai(), x_stainless_retry_count="9" * 5000))
+
+
+def test_faults_that_leave_nothing_leave_nothing_to_damage() -> None:
+    llm = FakeLLM()
+    struck: tuple[Fault, ...] = (Reset(after=0), Truncated(), SlowFirstByte(1.0))
+    llm.play([text("Hello.")], faults=[FaultRule(fault=fault, rate=1.0) for fault in struck])
+    assert ask(llm, openai(stream=True)) == Streamed(frames=(), reset=True)

@@ -14,9 +14,9 @@ import pytest
 
 from statek_sim.errors import BadInput
 from statek_sim.providers.script import text, timeout
-from statek_sim.server.exchange import Limits
+from statek_sim.server.exchange import Answer, Incoming, Limits
 from statek_sim.server.fault import FaultRule, Reset, SlowTokens
-from statek_sim.server.running import listen
+from statek_sim.server.running import listen, running
 from statek_sim.server.served import LLMServer
 from tests.server.asking import OPENAI, openai
 
@@ -286,3 +286,18 @@ def test_a_port_that_is_taken_is_bad_input() -> None:
         host, port = server_address(server)
         with pytest.raises(BadInput, match=rf"^cannot listen on {host}:{port}: Address already in use$"):
             LLMServer(port=port)
+
+
+def test_a_handler_that_breaks_is_the_servers_fault_and_not_the_requests() -> None:
+    def broken(request: Incoming) -> Answer:
+        raise KeyError(request.target)
+
+    with running(broken) as server:
+        connection = http.client.HTTPConnection(server.host, server.port, timeout=5)
+        connection.request("GET", "/v1/models")
+        response = connection.getresponse()
+        assert (response.status, json.load(response)["error"]["message"]) == (
+            500,
+            "the server failed: KeyError: '/v1/models'",
+        )
+        connection.close()
