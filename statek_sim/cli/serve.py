@@ -41,6 +41,10 @@ def serve(
             metavar="X", help="Virtual seconds that pass per real second; not said: latencies take no time."
         ),
     ] = None,
+    token_seconds: Annotated[
+        float,
+        typer.Option(metavar="S", min=0, help="Virtual seconds from one token of a stream to the next."),
+    ] = 0.0,
     check: Annotated[
         bool,
         typer.Option("--check", help="Exit 1 when a request found no reply, or a reply or fault no request."),
@@ -62,6 +66,7 @@ def serve(
         models=playable.models,
         count_usage=playable.count_usage,
         speed=speed,
+        token_seconds=token_seconds,
     ) as server:
         server.llm.play(playable.script, faults=playable.faults)
         server.llm.warm_up()

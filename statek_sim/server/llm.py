@@ -25,7 +25,7 @@ from statek_sim.providers.scripted import EVERYBODY, Script, lanes_of
 from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.server.exchange import Answer, Incoming, Silence, Whole
+from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole
 from statek_sim.server.fault import Fate, Fault, FaultRule, HttpError, NoAnswerAtAll
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.known import ReadRequest, model_tokenizer, read_request
@@ -75,15 +75,26 @@ class FakeLLM:
         self._models = tuple(models)
         self.play(script, faults=faults)
 
-    def play(self, script: Script, *, faults: Sequence[FaultRule] = ()) -> None:
-        """Start anew with this script and these faults; the journal and virtual time start anew too."""
+    def play(
+        self,
+        script: Script,
+        *,
+        faults: Sequence[FaultRule] = (),
+        styles: Styles | ChatStyleName | None = None,
+    ) -> None:
+        """Start anew with this script and these faults; the journal and virtual time start anew too.
+
+        `styles`, if they are said, replace those of before.
+        """
+        spoken = self._manner if styles is None else manner(styles, None)
         lanes = lanes_of(_counting(script) if self._count_usage else script)
         with self._lock:
             self._lanes = lanes
             self._fate = Fate(faults)
             self._fallible = bool(faults)
             self._at = 0.0
-            self._renderer = Renderer(self._manner, self._pacing)
+            self._manner = spoken
+            self._renderer = Renderer(spoken, self._pacing)
             self.journal = Journal()
 
     def warm_up(self) -> None:
@@ -152,9 +163,11 @@ class FakeLLM:
         try:
             entry = self._take(request, incoming, number)
             latency = entry.reply.latency
+            answer = self._renderer.render(entry, request, read, wire, number, faults)
             if isinstance(entry.reply.answer, RawStream):
                 latency += entry.reply.answer.seconds
-            answer = self._renderer.render(entry, request, read, wire, number, faults)
+            elif isinstance(answer, Streamed) and answer.frames:
+                latency += self._pacing.token_seconds * (len(answer.frames) - 1)
         except Exception as error:  # noqa: BLE001  # a script may call the user's code
             problem = str(error) if isinstance(error, StatekSimError) else f"{type(error).__name__}: {error}"
             status = MISMATCH_STATUS if isinstance(error, ScriptError) else 500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,13 +34,19 @@ from statek_sim.server.known import PreparedBodies, ReadRequest
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """How much real time virtual seconds take: none when `speed` is None, else that many pass per real second."""
+    """How much real time virtual seconds take: none when `speed` is None, else that many pass per real second.
+
+    `token_seconds`: virtual seconds from one event of a stream to the next, where no recording says them.
+    """
 
     speed: float | None = None
+    token_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if self.speed is not None and not self.speed > 0:
             raise BadInput(f"a pace is more than 0 virtual seconds per second, not {self.speed!r}")
+        if not (math.isfinite(self.token_seconds) and self.token_seconds >= 0):
+            raise BadInput(f"a token takes a finite number of seconds, 0 or more, not {self.token_seconds!r}")
 
     def real(self, seconds: float) -> float:
         """Return the real seconds that `seconds` of virtual time take."""
@@ -118,7 +125,8 @@ class Renderer:
             case Chat() as chat:
                 manner = replace(self._spoken, measure=read.measured)
                 said = wire_reply(reply, chat, request, manner, reply_id=str(number))
-                return _spoken(_reporting(said, faults), read.asked, wire, delay)
+                gap = self._pacing.real(self._pacing.token_seconds)
+                return _spoken(_reporting(said, faults), read.asked, wire, delay, gap)
             case HttpFault(status=status, retry_after=retry_after):
                 return http_error(wire, status, retry_after, delay=delay)
             case RawBody(body=body):
@@ -162,14 +170,16 @@ def _reporting(said: WireReply, faults: tuple[Fault, ...]) -> WireReply:
     return said
 
 
-def _spoken(said: WireReply, asked: WireRequest, wire: WireFormat, delay: float) -> Answer:
+def _spoken(said: WireReply, asked: WireRequest, wire: WireFormat, delay: float, gap: float) -> Answer:
     if not asked.stream:
         return Whole(status=200, body=wire.reply_body(said), delay=delay)
-    return Streamed(frames=tuple(_frames(said, asked, wire, delay)))
+    return Streamed(frames=tuple(_frames(said, asked, wire, delay, gap)))
 
 
-def _frames(said: WireReply, asked: WireRequest, wire: WireFormat, delay: float) -> Iterator[Frame]:
+def _frames(
+    said: WireReply, asked: WireRequest, wire: WireFormat, delay: float, gap: float
+) -> Iterator[Frame]:
     split = partial(token_pieces, model=asked.model)
     for event in wire.reply_stream(said, split, usage=asked.stream_usage):
         yield Frame(delay, event)
-        delay = 0.0
+        delay = gap

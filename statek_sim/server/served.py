@@ -27,7 +27,8 @@ from statek_sim.server.running import RunningServer, listen
 class LLMServer:
     """A fake LLM on a port of its own, by default a free one of the loopback.
 
-    `speed` is the virtual seconds that pass per real second; None lets latencies pass in no time. `url` is the
+    `speed` is the virtual seconds that pass per real second; None lets latencies pass in no time. `token_seconds` is
+    how many of them a token of a stream takes. `url` is the
     server's root, which Anthropic's and Google's SDKs want; OpenAI's want `openai_url`.
     """
 
@@ -41,9 +42,11 @@ class LLMServer:
         models: Sequence[str] = DEFAULT_MODELS,
         count_usage: bool = True,
         speed: float | None = None,
+        token_seconds: float = 0.0,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self.llm = FakeLLM(styles=styles, models=models, count_usage=count_usage, pacing=Pacing(speed))
+        pacing = Pacing(speed, token_seconds)
+        self.llm = FakeLLM(styles=styles, models=models, count_usage=count_usage, pacing=pacing)
         self._running = RunningServer(self.llm.answer, listen(host, port, anywhere=anywhere), limits)
         self.url = self._running.url
         self.openai_url = f"{self.url}/v1"
@@ -54,9 +57,10 @@ class LLMServer:
         /,
         *,
         faults: Sequence[FaultRule] = (),
+        styles: Styles | ChatStyleName | None = None,
         **by_role: Iterable[ScriptEntry],
     ) -> None:
-        """Set the replies: one list for everybody, or lists by agent role or model.
+        """Set the replies: one list for everybody, or lists by agent role or model; `styles` say how code is sent.
 
         A script that was set before must be used up (`UnusedReplies` otherwise). The journal starts anew.
         """
@@ -65,7 +69,7 @@ class LLMServer:
                 "a script is given as one argument, script([...]), or by role, script(worker=[...])"
             )
         self.check_finished()
-        self.llm.play(_listed(by_role) if everybody is None else everybody, faults=faults)
+        self.llm.play(_listed(by_role) if everybody is None else everybody, faults=faults, styles=styles)
 
     @property
     def journal(self) -> Journal:

@@ -381,3 +381,24 @@ def test_faults_that_leave_nothing_leave_nothing_to_damage() -> None:
     struck: tuple[Fault, ...] = (Reset(after=0), Truncated(), SlowFirstByte(1.0))
     llm.play([text("Hello.")], faults=[FaultRule(fault=fault, rate=1.0) for fault in struck])
     assert ask(llm, openai(stream=True)) == Streamed(frames=(), reset=True)
+
+
+def test_a_scripted_stream_keeps_a_pace_of_its_own() -> None:
+    llm = FakeLLM([text("Hello there.").after(1.0)], pacing=Pacing(speed=10.0, token_seconds=0.5))
+    answer = ask(llm, openai(stream=True))
+    assert isinstance(answer, Streamed)
+    assert [frame.delay for frame in answer.frames] == [0.1] + [0.05] * 5
+    assert llm.journal.entries()[0].latency == 1.0 + 5 * 0.5
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("inf")])
+def test_a_token_takes_a_number_of_seconds(seconds: float) -> None:
+    with pytest.raises(BadInput, match=r"^a token takes a finite number of seconds, 0 or more, not .*$"):
+        Pacing(token_seconds=seconds)
+
+
+def test_code_is_sent_in_the_chat_style_that_the_script_names() -> None:
+    llm = FakeLLM()
+    llm.play(["exit(1)"], styles="MARKDOWN")
+    content = whole(ask(llm, openai()))["choices"][0]["message"]["content"]
+    assert content == "```python\nexit(1)\n```"

@@ -43,8 +43,8 @@ def run_job(server: LLMServer, folder: Path) -> Any:
 
 
 def test_a_job_of_the_real_statek_runs_on_the_script(statek_llm_server: LLMServer, tmp_path: Path) -> None:
-    fenced = [code("print(start + 1)").fenced(fence=True), code("exit(str(start + 2))").fenced(fence=True)]
-    statek_llm_server.script([fenced[0], fenced[1].when("41")])
+    script = [code("print(start + 1)"), code("exit(str(start + 2))").when("41")]
+    statek_llm_server.script(script, styles="MARKDOWN")
     facts = run_job(statek_llm_server, tmp_path)
     assert (facts["status"], facts["exit"], facts["error"]) == ("DONE", "42", None)
     first, second = statek_llm_server.requests
