@@ -55,6 +55,7 @@ def serve(
     Runs until it is interrupted (Ctrl-C) or terminated, then says what was left over.
     """
     from statek_sim.backends.serving import load_playable
+    from statek_sim.reporting.numbers import plural
     from statek_sim.server.served import LLMServer
 
     playable = load_playable(path, scenario)
@@ -70,20 +71,21 @@ def serve(
     ) as server:
         server.llm.play(playable.script, faults=playable.faults)
         server.llm.warm_up()
-        say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
-        _wait(server)
+        _serve(server, path)
     problems = list(_problems(server))
-    say([f"{server.journal.total} requests answered"])
+    say([f"{plural(server.journal.total, 'request')} answered"])
     say(problems, err=True)
     if check and problems:
         raise typer.Exit(1)
 
 
-def _wait(server: LLMServer) -> None:
-    """Return when this process is told to end."""
+def _serve(server: LLMServer, path: Path) -> None:
+    """Say where the server is, and return when this process is told to end."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
+        # Whoever reads the line may end the process at once.
         with suppress(KeyboardInterrupt):
+            say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
             server.join()
     finally:
         signal.signal(signal.SIGTERM, before)

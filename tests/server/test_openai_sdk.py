@@ -128,7 +128,7 @@ def test_the_sdk_tries_again_after_a_rate_limit_and_says_which_attempt_it_is(
 
 def test_errors_are_the_sdks_own(statek_llm_server: LLMServer, client: OpenAI) -> None:
     statek_llm_server.script([fault(429, retry_after=7), fault(401), fault(503), timeout()])
-    ask = client.with_options(timeout=0.2).chat.completions.create
+    ask = client.chat.completions.create
     with pytest.raises(openai.RateLimitError) as limited:
         ask(model="gpt-4o", messages=HELLO)
     assert limited.value.response.headers["retry-after"] == "7"
@@ -137,7 +137,7 @@ def test_errors_are_the_sdks_own(statek_llm_server: LLMServer, client: OpenAI) -
     with pytest.raises(openai.InternalServerError):
         ask(model="gpt-4o", messages=HELLO)
     with pytest.raises(openai.APITimeoutError):
-        ask(model="gpt-4o", messages=HELLO)
+        ask(model="gpt-4o", messages=HELLO, timeout=0.2)
 
 
 @pytest.mark.parametrize(("fault", "stream"), [(Reset(after=2), True), (Reset(), False)])
@@ -171,9 +171,9 @@ def test_slow_tokens_run_into_the_clients_own_time_limit(
     statek_llm_server: LLMServer, client: OpenAI
 ) -> None:
     statek_llm_server.script(
-        [text("Hello there, friend.")], faults=[FaultRule(fault=SlowTokens(0.5), times=1)]
+        [text("Hello there, friend.")], faults=[FaultRule(fault=SlowTokens(5.0), times=1)]
     )
-    stream = client.with_options(timeout=0.2).chat.completions.create(
+    stream = client.with_options(timeout=1.0).chat.completions.create(
         model="gpt-4o", messages=HELLO, stream=True
     )
     with pytest.raises(Exception, match=r"(?i)timed out|timeout") as slow:

@@ -26,7 +26,7 @@ REQUEST = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (OPEN
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LLMServer]:
-    with LLMServer(limits=Limits(head=4096, body=10_000, seconds=0.4)) as running:
+    with LLMServer(limits=Limits(head=4096, body=10_000, seconds=1.0)) as running:
         running.llm.play([text("Hello there, friend").forever()])
         yield running
 

@@ -154,7 +154,7 @@ def test_the_command_serves_until_it_is_told_to_end(
         assert post(f"{url}/v1/chat/completions", "Hi.")["choices"][0]["message"]["content"] == "Hello."
         process.send_signal(ending)
         out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (code, "1 requests answered\n", "")
+    assert (process.returncode, out, err) == (code, "1 request answered\n", "")
 
 
 def test_with_check_what_was_left_over_is_a_failure(tmp_path: Path) -> None:
