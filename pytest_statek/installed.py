@@ -11,13 +11,11 @@ from typing import Final
 import pytest
 
 from statek_sim.backends.installed.peer import Peer
-from statek_sim.backends.installed.support import contained, unsupported
-from statek_sim.backends.reference import run_scenario
 from statek_sim.backends.releases import profile_of, releases
 from statek_sim.conformance.declared import load_declarations
 from statek_sim.errors import BadInput
 from statek_sim.scenario.problem import dotted
-from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.scenario.schema import Profile
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import builtin_suites
 
@@ -68,11 +66,6 @@ def peer_of(config: pytest.Config) -> Peer:
 
 
 _PEER: Final = pytest.StashKey[Peer]()
-
-
-def reason_to_skip(scenario: Scenario, profile: Profile) -> str | None:
-    """Return why the real package cannot run a scenario, None when it can."""
-    return unsupported(scenario) or contained(run_scenario(scenario, profile))
 
 
 def declared_reason(result: ScenarioResult, version: str) -> str | None:

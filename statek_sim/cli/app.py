@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -64,3 +65,20 @@ def options(
     ] = False,
 ) -> None:
     """Test LLM agents that run on STATEK, with a scripted LLM and a deterministic runtime."""
+
+
+class Backend(StrEnum):
+    """Who runs a scenario."""
+
+    REFERENCE = "reference"
+    INSTALLED = "installed"
+
+
+BackendOption = Annotated[
+    Backend,
+    typer.Option(
+        metavar="reference|installed",
+        help="Who runs it: the reference runtime, or the statek package that is installed here, which follows the "
+        "profile of its version.",
+    ),
+]

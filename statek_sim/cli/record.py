@@ -112,15 +112,11 @@ def _player(stack: ExitStack, python: str | None) -> tuple[Play, Profile | None]
 
         return on_the_reference, None
     from statek_sim.backends.installed.peer import Peer, profile_of_peer
-    from statek_sim.backends.installed.support import unsupported
     from statek_sim.suite.installed import run_one_installed
 
     peer = stack.enter_context(Peer(python))
 
     def on_the_peer(scenario: Scenario, profile: Profile, *, exchanges: Exchanges) -> ScenarioResult:
-        reason = unsupported(scenario)
-        if reason is not None:
-            raise BadInput(f"{scenario.suite}/{scenario.id} cannot run on the real statek: {reason}")
         return run_one_installed(peer, scenario, profile, exchanges=exchanges)
 
     return on_the_peer, profile_of_peer(peer)

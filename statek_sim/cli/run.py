@@ -6,14 +6,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from statek_sim.cli.app import Paths, PresetOption, ProfileOption, SeedOption, app
+from statek_sim.cli.app import Backend, BackendOption, Paths, PresetOption, ProfileOption, SeedOption, app
 from statek_sim.cli.inputs import check_writable, loaded, proven
 from statek_sim.errors import BadInput
 
@@ -24,13 +23,6 @@ if TYPE_CHECKING:
     from statek_sim.scenario.statements import Coverage
     from statek_sim.suite.recorded import Cassettes
     from statek_sim.suite.result import ScenarioResult
-
-
-class Backend(StrEnum):
-    """Who runs a scenario."""
-
-    REFERENCE = "reference"
-    INSTALLED = "installed"
 
 
 class Runner(Protocol):
@@ -71,14 +63,7 @@ def run(
             "--accept", help="Rewrite expectations that do not hold with what happened, and show the diff."
         ),
     ] = False,
-    backend: Annotated[
-        Backend,
-        typer.Option(
-            metavar="reference|installed",
-            help="Who runs them: the reference runtime, or the statek package that is installed here. The latter "
-            "follows one profile, and has no trace to compare.",
-        ),
-    ] = Backend.REFERENCE,
+    backend: BackendOption = Backend.REFERENCE,
     cassettes: Annotated[
         Path | None,
         typer.Option(
@@ -118,7 +103,7 @@ def run(
     with ExitStack() as stack:
         runner = None
         if backend is Backend.INSTALLED:
-            runner, pairs = _installed(stack, pairs, preset=preset, seed=seed, scripted=cassettes is None)
+            runner, pairs = _installed(stack, pairs, preset=preset, seed=seed)
         if cassettes is not None:
             runner, pairs = _replaying(
                 Cassettes(cassettes, provider, model),
@@ -195,35 +180,22 @@ def _installed(
     *,
     preset: str | None,
     seed: int | None,
-    scripted: bool,
 ) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
-    """Start the installed package; return how to run a scenario on it, and which of `pairs` it can run."""
+    """Start the installed package; return how to run a scenario on it, and which of `pairs` hold for it."""
     from statek_sim.backends.installed.peer import Peer, profile_of_peer
-    from statek_sim.backends.installed.support import contained, unsupported
-    from statek_sim.backends.reference import run_scenario
     from statek_sim.suite.installed import run_one_installed
     from statek_sim.suite.run import located_preset
 
     peer = stack.enter_context(Peer(sys.executable))
     own = profile_of_peer(peer)
-    supported: list[tuple[Scenario, Profile]] = []
-    for scenario, profile in pairs:
-        if profile != own:
-            continue
-        reason = unsupported(scenario)
-        if reason is None and scripted:
-            reason = contained(run_scenario(scenario, profile))
-        if reason is None:
-            supported.append((scenario, profile))
-        else:
-            typer.echo(f"not run: {scenario.suite}/{scenario.id}: {reason}", err=True)
-    if not supported:
+    chosen = tuple((scenario, profile) for scenario, profile in pairs if profile == own)
+    if not chosen:
         raise BadInput(
             f"no scenario to run: statek {peer.version} follows profile {own}, "
-            "and no scenario that was asked for holds for it and can run there"
+            "and no scenario that was asked for holds for it"
         )
     located = None if preset is None else located_preset(preset)
-    return partial(run_one_installed, peer, preset=located, seed=seed), tuple(supported)
+    return partial(run_one_installed, peer, preset=located, seed=seed), chosen
 
 
 def _write(report: Report, *, json_file: Path | None, folder: Path | None) -> None:

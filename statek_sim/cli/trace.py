@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
-from statek_sim.cli.app import Paths, PresetOption, SeedOption, app
+from statek_sim.cli.app import Backend, BackendOption, Paths, PresetOption, SeedOption, app
 from statek_sim.cli.inputs import loaded, say
 from statek_sim.errors import BadInput
 
@@ -23,6 +24,7 @@ def trace(
     ] = None,
     preset: PresetOption = None,
     seed: SeedOption = None,
+    backend: BackendOption = Backend.REFERENCE,
 ) -> None:
     """Run one scenario and print its trace as JSON lines.
 
@@ -30,7 +32,7 @@ def trace(
     not expect that; its other expectations are not looked at.
     """
     from statek_sim.did_you_mean import suggestion
-    from statek_sim.suite.run import profile_known, run_one
+    from statek_sim.suite.run import located_preset, profile_known, run_one
     from statek_sim.trace import Trace
 
     by_id = {scenario.id: scenario for scenario in loaded(paths)}
@@ -39,8 +41,20 @@ def trace(
             f"no scenario has the id {scenario_id!r}.{suggestion(scenario_id, by_id)}".removesuffix(".")
         )
     scenario = by_id[scenario_id]
-    chosen_profile = scenario.profiles[0] if profile is None else profile_known(profile)
-    result = run_one(scenario, chosen_profile, preset=preset, seed=seed)
+    if backend is Backend.INSTALLED:
+        from statek_sim.backends.installed.peer import Peer, profile_of_peer
+        from statek_sim.suite.installed import run_one_installed
+
+        if profile is not None:
+            raise BadInput(
+                "--profile: the installed package follows the profile of its version; leave it out"
+            )
+        located = None if preset is None else located_preset(preset)
+        with Peer(sys.executable) as peer:
+            result = run_one_installed(peer, scenario, profile_of_peer(peer), preset=located, seed=seed)
+    else:
+        chosen_profile = scenario.profiles[0] if profile is None else profile_known(profile)
+        result = run_one(scenario, chosen_profile, preset=preset, seed=seed)
     record = result.record
     whole = Trace(profile=record.profile, seed=record.seed)
     for event in record.events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,6 @@ from typing import Any
 
 from statek_sim.backends.installed.peer import Peer, profile_of_peer
 from statek_sim.backends.installed.record import installed_record
-from statek_sim.backends.installed.support import contained, unsupported
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import run_scenario
 from statek_sim.conformance.compare import Difference, differences
@@ -18,9 +17,12 @@ from statek_sim.conformance.declared import Declarations
 from statek_sim.conformance.facts import facts_of
 from statek_sim.conformance.traces import parting
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.suite.endings import Ending, ending, real_ending
+from statek_sim.trace import Event
+from statek_sim.values import JSON
 
-ReferenceRuns = Mapping[tuple[str, Profile], RunRecord | str]
-"""What the reference runtime did, or why it cannot be compared."""
+ReferenceRuns = Mapping[tuple[str, Profile], RunRecord]
+"""What the reference runtime did."""
 
 
 class Verdict(StrEnum):
@@ -29,7 +31,6 @@ class Verdict(StrEnum):
     AGREE = "agree"
     DECLARED = "declared"
     DIFFERS = "differs"
-    UNSUPPORTED = "unsupported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class Row:
     """One scenario on one version.
 
     `differences` are those that count: undeclared ones, or the declared ones of a scenario that has no other.
-    `stale` are declared fields that agree. `reason` says why there is nothing to compare, or what was declared.
+    `stale` are declared fields that agree. `reason` says what was declared.
     """
 
     scenario: str
@@ -91,16 +92,11 @@ def run_matrix(
 
 def _reference(scenarios: Iterable[Scenario], profiles: set[Profile]) -> ReferenceRuns:
     return {
-        (scenario.id, profile): unsupported(scenario) or _run(scenario, profile)
+        (scenario.id, profile): run_scenario(scenario, profile)
         for scenario in scenarios
         for profile in profiles
         if scenario.compared_under(profile)
     }
-
-
-def _run(scenario: Scenario, profile: Profile) -> RunRecord | str:
-    record = run_scenario(scenario, profile)
-    return contained(record) or record
 
 
 def _version(
@@ -122,26 +118,37 @@ def _row(
     scenario: Scenario, peer: Peer, profile: Profile, reference: ReferenceRuns, declarations: Declarations
 ) -> Row:
     ours = reference[scenario.id, profile]
-    if isinstance(ours, str):
-        return Row(scenario=scenario.id, verdict=Verdict.UNSUPPORTED, reason=ours)
     theirs = installed_record(scenario, profile, peer.run(scenario, profile), seed=scenario.seed)
     return judged(scenario.id, compared(ours, theirs), declarations.of(scenario.id, peer.version))
 
 
 def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ...]:
-    """Return what differs: facts, and as `trace` the first event; of a run that did not come back, its `error`."""
-    if installed.error is not None and installed.error.type == "Lost":
+    """Return what differs: facts, and as `trace` the first event. A run that did not come back differs in its `error`.
+
+    Where the reference runtime stops code that STATEK lets run, both are compared until then, and the `ending`.
+    """
+    stop = ending(reference)
+    if stop is not None:
+        return tuple(_until(stop, reference, installed))
+    if installed.error is not None and installed.error.type in ("Lost", "NeverEnds", "OutOfMemory"):
         ours = facts_of(reference)["error"]
         return (Difference("error", ours, installed.error.message),)
     found = differences(facts_of(reference), facts_of(installed))
-    parted = parting(reference.events, installed.events)
-    if parted is None:
-        return found
-    position = {"position": parted.position}
-    return (
-        *found,
-        Difference("trace", {**position, "event": parted.reference}, {**position, "event": parted.installed}),
-    )
+    return (*found, *_trace_difference(reference.events, installed.events))
+
+
+def _until(stop: Ending, reference: RunRecord, installed: RunRecord) -> Iterator[Difference]:
+    theirs = real_ending(installed, stop.position)
+    if theirs != stop.expected:
+        yield Difference("ending", stop.expected, theirs)
+    yield from _trace_difference(reference.events[: stop.position], installed.events[: stop.position])
+
+
+def _trace_difference(reference: Sequence[Event], installed: Sequence[Event]) -> Iterator[Difference]:
+    parted = parting(reference, installed)
+    if parted is not None:
+        ours: JSON = {"position": parted.position, "event": parted.reference}
+        yield Difference("trace", ours, {"position": parted.position, "event": parted.installed})
 
 
 def judged(scenario: str, found: tuple[Difference, ...], declared: Mapping[str, Any]) -> Row:

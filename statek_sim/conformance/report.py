@@ -73,12 +73,7 @@ def unknown_declarations(
 ) -> Iterator[str]:
     """Yield declarations that nothing was compared with: of scenarios that do not exist or did not run."""
     known = set(scenarios)
-    ran = {
-        (row.scenario, matrix.version)
-        for matrix in matrices
-        for row in matrix.rows
-        if row.verdict is not Verdict.UNSUPPORTED
-    }
+    ran = {(row.scenario, matrix.version) for matrix in matrices for row in matrix.rows}
     versions = {matrix.version for matrix in matrices}
     for declaration in declarations.all:
         if declaration.scenario not in known:
@@ -116,10 +111,7 @@ def _found_lines(run: RandomRun, found: RandomDifference) -> Iterator[str]:
 
 
 def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = ()) -> dict[str, JSON]:
-    """Return the numbers per version; `unsupported` names the scenarios that were not compared, with the reason.
-
-    `verdicts` is the column of the matrix.
-    """
+    """Return the numbers per version; `verdicts` is the column of the matrix."""
     randomly = {run.version: (run.examples, len(run.differing)) for run in runs}
     return {
         "versions": {
@@ -130,9 +122,6 @@ def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = (
                 "differ": matrix.count(Verdict.DIFFERS),
                 "random_examples": randomly.get(matrix.version, (0, 0))[0],
                 "random_differ": randomly.get(matrix.version, (0, 0))[1],
-                "unsupported": {
-                    row.scenario: row.reason for row in matrix.rows if row.verdict is Verdict.UNSUPPORTED
-                },
                 "verdicts": {row.scenario: str(row.verdict) for row in matrix.rows},
             }
             for matrix in matrices

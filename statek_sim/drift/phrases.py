@@ -111,11 +111,9 @@ def packages_phrase(check: PackageCheck) -> str:
     told = f"{matrix.count(Verdict.AGREE)} of {_many(len(matrix.rows), 'scenario')} agree"
     declared = f"{len(check.declared)} differ for a declared reason"
     differ = f"{len(check.disagreeing)} differ otherwise"
-    compared = sum(matrix.count(verdict) for verdict in (Verdict.AGREE, Verdict.DECLARED, Verdict.DIFFERS))
-    unsupported = f"{len(matrix.rows) - compared} cannot run there"
     return (
         f"The real statek {matrix.version} (Python {matrix.python}) beside profile {matrix.profile}: "
-        f"{told}, {declared}, {differ}, {unsupported}."
+        f"{told}, {declared}, {differ}."
     )
 
 

@@ -60,7 +60,7 @@ def run_block(
     toolbox.budget.reset()
     token = set_execution(execution)
     before = dict(job.py_env.local_state)
-    outcome = "contained"
+    outcome: str | None = "contained"
     try:
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
@@ -74,7 +74,7 @@ def run_block(
         raise
     except WorkerKilled:
         # STATEK writes locals back when a block ends; a dead process never gets there.
-        job.py_env.local_state = before
+        job.py_env.local_state, outcome = before, None
         raise
     except (KeyboardInterrupt, GeneratorExit):
         raise
@@ -82,7 +82,8 @@ def run_block(
         raise Contained(_contained_reason(error)) from error
     finally:
         reset_execution(token)
-        job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
+        if outcome is not None:
+            job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
 
 
 def _compiled(source: str, toolbox: Toolbox, output: Output, *, hidden_allowed: bool) -> CompiledBlock:

@@ -8,12 +8,15 @@ from typing import Any, Final
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.installed.peer import Peer
 from statek_sim.backends.installed.record import installed_record
+from statek_sim.backends.record import RunRecord
+from statek_sim.backends.reference import run_scenario
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.merge import expectations_for
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.suite.endings import ending, real_ending
 from statek_sim.suite.expectations import compare
-from statek_sim.suite.result import ScenarioResult
+from statek_sim.suite.result import Mismatch, ScenarioResult
 
 _OF_A_RUN: Final = ("digest",)
 _OF_USAGE: Final = ("measured_tokens", "measured_prompt", "measured_completion", "tokenizer")
@@ -31,7 +34,8 @@ def run_one_installed(
 ) -> ScenarioResult:
     """Run one scenario on `peer`'s STATEK and compare what can be compared there.
 
-    `exchanges` take the place of the scenario's script.
+    `exchanges` take the place of the scenario's script. Of a scenario whose code the reference runtime stops, only how
+    it ends there is looked at (`suite.endings`).
     """
     started = time.perf_counter()
     outcome = peer.run(
@@ -42,10 +46,32 @@ def run_one_installed(
         scenario=scenario,
         profile=profile,
         record=record,
-        mismatches=compare(record, answerable(expectations_for(scenario, profile))),
+        mismatches=_mismatches(scenario, profile, record, preset=preset, seed=seed, exchanges=exchanges),
         seconds=time.perf_counter() - started,
         preset=preset,
     )
+
+
+def _mismatches(
+    scenario: Scenario,
+    profile: Profile,
+    record: RunRecord,
+    *,
+    preset: str | None,
+    seed: int | None,
+    exchanges: Exchanges | None,
+) -> tuple[Mismatch, ...]:
+    # Tools of the user's own may be STATEK's, which the reference runtime cannot run.
+    own = any(":" in tool for agent in scenario.agents.values() for tool in agent.tools)
+    stop = (
+        None
+        if own or exchanges is not None
+        else ending(run_scenario(scenario, profile, preset=preset, seed=seed))
+    )
+    if stop is None:
+        return compare(record, answerable(expectations_for(scenario, profile)))
+    theirs = real_ending(record, stop.position)
+    return () if theirs == stop.expected else (Mismatch(("ending",), stop.expected, theirs),)
 
 
 def answerable(expect: Expect) -> Expect:

@@ -41,6 +41,10 @@ class ExternalEvents:
             known = ", ".join(self._events) or "none"
             raise BadInput(f"there is no external event {name!r}; declared: {known}") from None
 
+    def all(self) -> list[ExternalEvent]:
+        """Return every event."""
+        return list(self._events.values())
+
     def resolve(self, name: str, value: object) -> None:
         """Let the event happen with `value`."""
         event = self[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NoReturn
 
 from statek_sim.errors import BadInput
 from statek_sim.runtime.signals import Signal
@@ -22,11 +23,20 @@ class ItemStatus(StrEnum):
     ERROR = "ERROR"
 
 
+def _denied(name: str) -> AttributeError:
+    """Return what agent code gets for an attribute that a durable object does not have: dbzero's own words."""
+    return AttributeError(f"Restricted memo attribute access denied: {name}")
+
+
 @dataclass(frozen=True, slots=True)
 class QueueOwner:
     """A worker's identity: who holds a claim."""
 
     id: str
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse an attribute that there is not."""
+        raise _denied(name)
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +51,10 @@ class WorkItem:
     def held_by(self, owner: QueueOwner) -> bool:
         """Return whether `owner` holds the claim: the guard that makes duplicate cleanup harmless (003)."""
         return self.status is ItemStatus.CLAIMED and self.owner_id == owner.id
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse an attribute that there is not."""
+        raise _denied(name)
 
     def __llm_repr__(self) -> str:
         """Return the text that agents see."""
@@ -58,6 +72,10 @@ class WorkQueue:
         self._changed = changed or (lambda _item, _what: None)
         for item in items:
             self.add(item)
+
+    def __llm_repr__(self) -> str:
+        """Return the text that agents see."""
+        return f"WorkQueue(ready={self.ready()})"
 
     def add(self, item: WorkItem) -> None:
         """Add an item; an id that exists is `BadInput`."""

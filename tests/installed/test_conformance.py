@@ -15,6 +15,7 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.installed import run_one_installed
 from statek_sim.suite.result import Outcome
 from statek_sim.suite.run import builtin_suites
+from statek_sim.trace import WorldChanged
 from tools.environments import environments
 
 PYTHONS = [one.interpreter for one in environments(ci=True) if one.interpreter.exists()]
@@ -37,6 +38,26 @@ scenarios:
     title: A step that never succeeds.
     agents: {clerk: {chat_style: MARKDOWN, tools: [note]}}
     script: {clerk: [{code: "raise BaseException('stop')"}]}
+  - id: growing
+    title: A value that grows.
+    agents: {clerk: {chat_style: MARKDOWN, tools: [note]}}
+    script: {clerk: [{code: "report = 'x'\\nwhile True:\\n    report = report + report\\n"}]}
+  - id: killed
+    title: A worker that is killed in a tool, and another that goes on.
+    world: {queue: {items: [a, b]}}
+    agents: {clerk: {chat_style: MARKDOWN, tools: [fetch_next_item]}}
+    jobs: {main: {locals: {owner: {$world: owner}}}}
+    script:
+      clerk:
+        - code: |
+            before = [owner]
+            item = fetch_next_item(owner)
+        - code: exit(len(before))
+    events: [{after: {tool: fetch_next_item}, crash: worker}, {at: 60, restart: worker}]
+    expect:
+      llm_calls: 2
+      jobs: {main: {exit: 1, tool_calls: [{name: fetch_next_item}, {name: fetch_next_item}]}}
+      world: {items: {a: {status: CLAIMED}, b: {status: CLAIMED}}}
   - id: short
     title: One reply.
     agents: {clerk: {chat_style: MARKDOWN, tools: [note]}}
@@ -47,7 +68,7 @@ scenarios:
 
 @pytest.fixture(params=PYTHONS, ids=lambda path: path.parent.parent.name)
 def peer(request: pytest.FixtureRequest) -> Iterator[Peer]:
-    with Peer(str(request.param), deadline=3) as started:
+    with Peer(str(request.param)) as started:
         yield started
 
 
@@ -63,11 +84,42 @@ def test_code_that_never_ends_is_killed_and_the_next_scenario_runs(
 ) -> None:
     profile = profile_of_peer(peer)
 
-    assert peer.run(scenarios["endless"], profile) == Lost("hangs: killed after 3 s")
+    lost = peer.run(scenarios["endless"], profile)
     outcome = peer.run(scenarios["short"], profile)
+
+    assert isinstance(lost, Lost)
+    assert (lost.kind, lost.reason) == (
+        "NeverEnds",
+        "killed: the code ran for 1 s of processor time without an end",
+    )
 
     assert isinstance(outcome, Ran)
     assert outcome.facts["ledger"] == ["done"]
+
+
+def test_code_that_eats_the_machine_is_killed(peer: Peer, scenarios: dict[str, Scenario]) -> None:
+    lost = peer.run(scenarios["growing"], profile_of_peer(peer))
+
+    assert isinstance(lost, Lost)
+    assert (lost.kind, lost.reason) == (
+        "OutOfMemory",
+        "killed: the code has taken more than 512 MiB of memory",
+    )
+
+
+def test_a_killed_worker_leaves_its_store_and_the_world_to_the_next(
+    peer: Peer, scenarios: dict[str, Scenario]
+) -> None:
+    result = run_one_installed(peer, scenarios["killed"], profile_of_peer(peer))
+
+    assert result.mismatches == ()
+    changes = [event.change for event in result.record.events if isinstance(event, WorldChanged)]
+    assert changes == [
+        "CLAIMED by worker-1",
+        "killed in call 1 of fetch_next_item",
+        "restarted",
+        "CLAIMED by worker-1",
+    ]
 
 
 def test_a_step_that_the_worker_repeats_forever_is_told_as_a_livelock(

@@ -13,7 +13,15 @@ from statek_sim.conformance.declared import Declaration, Declarations
 from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix, compared, judged
 from statek_sim.conformance.report import matrix_json, matrix_lines, unknown_declarations
 from statek_sim.scenario.schema import Scenario, ScenarioText
-from statek_sim.trace import ExitCalled, StepStarted
+from statek_sim.trace import (
+    CodeExecuted,
+    ConsoleLine,
+    Event,
+    ExitCalled,
+    JobStopped,
+    StatusChanged,
+    StepStarted,
+)
 
 ONE = Scenario.placed(
     ScenarioText.model_validate({"id": "one", "title": "One.", "agents": {"clerk": {}}, "script": {}}),
@@ -106,14 +114,14 @@ def test_the_first_differing_field_is_shown_with_both_values() -> None:
         "    reference: 1",
         "    installed: 2",
         "    also: ledger",
-        "statek 1.4.2 (profile 1.4, Python 3.11.7): 1 scenarios: 0 agree, 0 declared, 1 differs, 0 unsupported",
+        "statek 1.4.2 (profile 1.4, Python 3.11.7): 1 scenarios: 0 agree, 0 declared, 1 differs",
     ]
 
 
-def test_what_was_not_compared_is_named_and_counts_as_nothing_else() -> None:
+def test_verdicts_are_counted() -> None:
     rows = (
         Row(scenario="one", verdict=Verdict.AGREE),
-        Row(scenario="two", verdict=Verdict.UNSUPPORTED, reason="runs an agentic loop"),
+        Row(scenario="two", verdict=Verdict.DECLARED, reason="sets have no order"),
     )
 
     assert matrix_json([matrix(*rows)]) == {
@@ -121,23 +129,73 @@ def test_what_was_not_compared_is_named_and_counts_as_nothing_else() -> None:
             "1.4.2": {
                 "scenarios": 2,
                 "agree": 1,
-                "declared": 0,
+                "declared": 1,
                 "differ": 0,
                 "random_examples": 0,
                 "random_differ": 0,
-                "unsupported": {"two": "runs an agentic loop"},
-                "verdicts": {"one": "agree", "two": "unsupported"},
+                "verdicts": {"one": "agree", "two": "declared"},
             }
         }
     }
 
 
 def test_declarations_that_nothing_was_compared_with_are_told() -> None:
-    skipped = Row(scenario="one", verdict=Verdict.UNSUPPORTED, reason="runs an agentic loop")
     of_nothing = Declarations([DECLARED])
 
     assert list(unknown_declarations(of_nothing, [], [])) == ["line 3: no scenario has the id 'one'"]
-    assert list(unknown_declarations(of_nothing, ["one"], [matrix(skipped)])) == [
-        "line 3: one was not run on 1.4.2"
-    ]
+    assert list(unknown_declarations(of_nothing, ["one"], [matrix()])) == ["line 3: one was not run on 1.4.2"]
     assert list(unknown_declarations(of_nothing, ["one"], [])) == []
+
+
+STOPPED = (
+    StepStarted(0.0, "main", 1),
+    CodeExecuted(0.0, "main", "code", "while True: pass", "contained"),
+    ConsoleLine(0.0, "main", 0, "Job main was stopped: too many", "EXECUTION"),
+    StatusChanged(0.0, "main", "STARTED", "DONE"),
+    JobStopped(
+        0.0, "main", "contained", "Contained: the code ran more than 5,000 loop iterations in one step"
+    ),
+)
+
+
+def lost(kind: str, *events: Event) -> RunRecord:
+    return installed_record(ONE, "1.4", Lost("killed", events, kind), seed=0)
+
+
+def test_code_that_is_stopped_here_and_never_ends_there_agrees() -> None:
+    assert compared(record(events=STOPPED), lost("NeverEnds", STOPPED[0])) == ()
+
+
+def test_code_that_is_stopped_here_and_ends_otherwise_there_differs() -> None:
+    assert compared(record(events=STOPPED), lost("OutOfMemory", STOPPED[0])) == (
+        Difference("ending", "NeverEnds", "OutOfMemory"),
+    )
+    assert compared(record(events=STOPPED), record(events=STOPPED[:1])) == (
+        Difference("ending", "NeverEnds", "goes on"),
+    )
+
+
+def test_before_the_stop_both_do_the_same_or_differ() -> None:
+    found = compared(record(events=STOPPED), lost("NeverEnds", StepStarted(0.0, "main", 2)))
+
+    assert [difference.field for difference in found] == ["trace"]
+
+
+def test_what_never_ends_there_but_is_not_stopped_here_differs() -> None:
+    assert compared(record(events=STOPPED[:1]), lost("NeverEnds", STOPPED[0])) == (
+        Difference("error", None, "killed"),
+    )
+
+
+REPEATED = (
+    StepStarted(0.0, "main", 1),
+    CodeExecuted(0.0, "main", "code", "raise BaseException", "contained"),
+)
+
+
+def test_a_step_that_its_worker_repeats_agrees_with_code_that_is_stopped_here() -> None:
+    detail = "Contained: model-written code raised BaseException: . STATEK would run the same reply again"
+    ours = record(events=(*REPEATED, JobStopped(0.0, "main", "contained", detail)))
+
+    assert compared(ours, record(events=(*REPEATED, StepStarted(0.0, "main", 2)))) == ()
+    assert compared(ours, record(events=REPEATED)) == (Difference("ending", "Repeats", "goes on"),)

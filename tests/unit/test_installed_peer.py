@@ -11,7 +11,6 @@ import pytest
 
 from statek_sim.backends.installed.peer import Lost, Peer, Ran
 from statek_sim.backends.installed.record import installed_record
-from statek_sim.backends.installed.support import unsupported
 from statek_sim.backends.installed.wire import Line
 from statek_sim.errors import BadInput
 from statek_sim.scenario.expect import Expect
@@ -21,7 +20,7 @@ from statek_sim.suite.installed import answerable
 from statek_sim.trace import HandlerRan, JobStopped, ToolCalled
 
 
-def scenario_of(folder: Path, extra: str = "") -> Scenario:
+def scenario_of(folder: Path) -> Scenario:
     path = folder / "one.yaml"
     path.write_text(
         "scenarios:\n"
@@ -29,7 +28,6 @@ def scenario_of(folder: Path, extra: str = "") -> Scenario:
         "    title: One.\n"
         "    agents: {clerk: {tools: [note]}}\n"
         "    script: {clerk: [{code: exit(1)}]}\n"
-        f"{extra}"
     )
     (scenario,) = load_or_fail([path])
     return scenario
@@ -57,26 +55,6 @@ def _without_statek(folder: Path) -> Path:
     python = home / "bin" / "python"
     python.symlink_to(Path(sys.executable).resolve())
     return python
-
-
-@pytest.mark.parametrize(
-    ("extra", "reason"),
-    [
-        ("", None),
-        ("    events: [{at: 1, crash: worker}]\n", "crashes or restarts the worker process"),
-        (
-            "    world: {futures: [x]}\n    events: [{after: {tool: note}, resolve: x}]\n",
-            "an event follows a tool call",
-        ),
-        ("    jobs: {main: {warmup: 'note(read_clock())'}}\n", "reads the wall clock"),
-        (
-            "    world: {queue: {items: [a]}}\n    jobs: {main: {locals: {q: {$world: queue}}}}\n",
-            "a job's local is the queue itself, which STATEK's store cannot keep",
-        ),
-    ],
-)
-def test_a_scenario_that_cannot_run_there_says_why(tmp_path: Path, extra: str, reason: str | None) -> None:
-    assert unsupported(scenario_of(tmp_path, extra)) == reason
 
 
 def test_messages_arrive_whole_and_in_order() -> None:

@@ -77,7 +77,7 @@ class AgentLoops(WorkerLoop):
             try:
                 self._serve()
             except Exception as error:  # noqa: BLE001  # STATEK's circuit breaker, and the application's functions
-                self._die(f"the worker loop died of {type(error).__name__}: {error}")
+                self.die(f"the worker loop died of {type(error).__name__}: {error}")
         return super()._begin_pass()
 
     def _serve(self) -> None:

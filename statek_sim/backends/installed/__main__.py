@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import importlib
 import importlib.metadata
+import json
 import os
 import platform
 import shutil
@@ -30,10 +31,14 @@ def main() -> None:
     line.send({"statek": importlib.metadata.version("statek"), "python": platform.python_version()})
     while (order := line.receive()) is not None:
         folder = tempfile.mkdtemp(prefix="statek-")
-        child = os.fork()
-        if child == 0:
-            os._exit(_act(line, order, folder, perform))
-        _, status = os.waitpid(child, 0)
+        handover: Message | None = None
+        while True:
+            child = os.fork()
+            if child == 0:
+                os._exit(_act(line, order, folder, handover, perform))
+            _, status = os.waitpid(child, 0)
+            if (handover := _left_by(folder)) is None:
+                break
         shutil.rmtree(folder, ignore_errors=True)
         line.send({"ended": os.waitstatus_to_exitcode(status)})
 
@@ -45,12 +50,23 @@ def _be_quick_to_fork() -> None:
     gc.freeze()
 
 
-def _act(line: Line, order: Message, folder: str, perform: object) -> int:
-    """Run one scenario in this fork and return the exit code."""
+def _left_by(folder: str) -> Message | None:
+    """Return what a worker process left for the next one; None when the scenario has come to its end."""
+    try:
+        with open(os.path.join(folder, "handover.json"), encoding="ascii") as file:
+            told: Message = json.load(file)
+    except FileNotFoundError:
+        return None
+    os.unlink(file.name)
+    return told
+
+
+def _act(line: Line, order: Message, folder: str, handover: Message | None, perform: object) -> int:
+    """Run one scenario, or the rest of it, in this fork and return the exit code."""
     os.chdir(folder)
     line.send({"pid": os.getpid()})
     try:
-        line.send({"facts": perform(line, order, folder)})  # type: ignore[operator]  # imported late
+        line.send({"facts": perform(line, order, folder, handover)})  # type: ignore[operator]  # imported late
     except BaseException as error:  # noqa: BLE001  # the other side reports it
         import traceback  # noqa: PLC0415
 

@@ -18,6 +18,7 @@ from statek.executors.job import Job, JobStatus
 from statek.executors.utils import job_worker, unsuspend_jobs
 
 from statek_sim.backends.installed.virtual_time import STEP, VirtualTime, let_others_run
+from statek_sim.values import JSON
 
 PASS_SECONDS: Final = 0.3
 """Seconds between two looks at a job that waits in warmup, before 1.3.2 (as in the reference runtime)."""
@@ -69,6 +70,8 @@ class WorkerLoop:
         self.steps: dict[str, int] = {}
         self.before_step: Callable[[str], None] = lambda _name: None
         self.on_death: Callable[[str], None] = lambda _reason: None
+        self.on_pass: list[Callable[[int], None]] = []
+        """Called at the start of each pass with the free capacity: agent loops create jobs here."""
         self.died: str | None = None
 
     async def run(self, until: float) -> bool:
@@ -141,8 +144,10 @@ class WorkerLoop:
         try:
             with self._oldest_wait_first():
                 unsuspend_jobs()
-        except Exception as error:  # noqa: BLE001  # a condition: the user's code
-            self._die(f"the worker loop died of {type(error).__name__}: {error}")
+            for start_jobs in self.on_pass:
+                start_jobs(self._most - len(self._flying))
+        except Exception as error:  # noqa: BLE001  # a condition or a queue's size: the user's code
+            self.die(f"the worker loop died of {type(error).__name__}: {error}")
             return False
         # STATEK's loop asks its store for runnable jobs here. The store updates the index of statuses when it is asked
         # for one that changed, so without this question it may not find a job that waits for the second time.
@@ -207,7 +212,10 @@ class WorkerLoop:
 
         self._time.at(self._time.now + PASS_SECONDS, again, priority=STEP)
 
-    def _die(self, reason: str) -> None:
+    # -- the worker process ----------------------------------------------------------------------------------------
+
+    def die(self, reason: str) -> None:
+        """Stop working: steps in flight are lost."""
         self.died = reason
         self.on_death(reason)
         for task in self._flying.values():
@@ -215,6 +223,29 @@ class WorkerLoop:
         self._flying.clear()
         self._queue.clear()
         self._round.clear()
+
+    def memory(self) -> JSON:
+        """Return what the next process must know of this loop."""
+        version, state, gauss = self._random.getstate()
+        return {
+            "steps": dict(self.steps),
+            "waiting": list(self._waiting),
+            "died": self.died,
+            "random": [version, list(state), gauss],
+        }
+
+    def remember(self, memory: Any) -> None:
+        """Go on with the `memory` of the process before."""
+        self.steps.update(memory["steps"])
+        self._waiting = memory["waiting"]
+        self.died = memory["died"]
+        version, state, gauss = memory["random"]
+        self._random.setstate((version, tuple(state), gauss))
+
+    def restart(self) -> None:
+        """Begin to work: every runnable job starts its pending work again."""
+        self.died = None
+        self.offer()
 
 
 def waiting_names(jobs: dict[str, Any]) -> Iterable[str]:

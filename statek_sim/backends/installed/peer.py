@@ -50,10 +50,14 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A scenario did not come back: it hung, or its process died. `events` is what was seen before."""
+    """A scenario did not come back: it hung, or its process died. `events` is what was seen before.
+
+    `kind`: `NeverEnds` and `OutOfMemory` were measured in its process; `Lost` is anything else.
+    """
 
     reason: str
     events: tuple[Event, ...] = ()
+    kind: str = "Lost"
 
 
 class Peer:
@@ -155,7 +159,8 @@ class Peer:
 
         order = _order(scenario, profile, preset, seed, ANYWHERE)
         outcome = once()
-        return outcome if isinstance(outcome, Ran) else once()
+        # What was measured would be measured again.
+        return outcome if isinstance(outcome, Ran) or outcome.kind != "Lost" else once()
 
     def _try(self, order: Message, answers: Answers, deadline: _Deadline) -> Ran | Lost:
         self._line.send(order)
@@ -170,6 +175,9 @@ class Peer:
                 self._line.send(answers.answer(message))
             elif "facts" in message:
                 outcome = Ran(_finished(cast("Message", message["facts"]), answers), tuple(seen))
+            elif "lost" in message:
+                lost: Any = message["lost"]
+                outcome = Lost(lost["message"], tuple(seen), lost["type"])
             elif "broken" in message:
                 outcome = Lost(f"broken: {message['broken']}", tuple(seen))
             elif "ended" in message:
@@ -201,7 +209,8 @@ class _Deadline:
         self.passed = False
 
     def watch(self, pid: int) -> None:
-        """Begin to count for this process."""
+        """Begin to count for this process, and for no other any more."""
+        self.lift()
         self._timer = threading.Timer(self.seconds, self._kill, (pid,))
         self._timer.daemon = True
         self._timer.start()

@@ -30,11 +30,13 @@ _AS_THEY_ARE: Final = (
 def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, seed: int) -> RunRecord:
     """Return the record of one run.
 
-    What a tokenizer measures is empty. A run that was lost has an `error` of type `Lost`, the events until then, and
+    What a tokenizer measures is empty. A run that was lost has an `error` of its kind, the events until then and
     nothing else.
     """
     facts: Any = outcome.facts if isinstance(outcome, Ran) else {}
-    failure = facts.get("error") if isinstance(outcome, Ran) else {"type": "Lost", "message": outcome.reason}
+    failure = (
+        facts.get("error") if isinstance(outcome, Ran) else {"type": outcome.kind, "message": outcome.reason}
+    )
     trace = Trace(profile=profile, seed=seed)
     for event in outcome.events:
         trace.add(event)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,49 +16,45 @@ warnings.simplefilter("ignore")
 
 import dbzero  # noqa: E402  # its warnings are not ours
 import statek  # noqa: E402
-from statek.agents import DialogAgent  # noqa: E402
-from statek.agents.agent import SupervisedAgent  # noqa: E402
 from statek.chat_style import ChatStyle  # noqa: E402
+from statek.executors import utils  # noqa: E402
 from statek.llm_harness import LLM_Harness  # noqa: E402
-from statek.prompt_config import make_system_prompt  # noqa: E402
 from statek.settings import StatekSettings  # noqa: E402
 from statek.task import create_new_job, create_sub_task  # noqa: E402
 
 from statek_sim import trace as events  # noqa: E402
-from statek_sim.backends.installed import stored_objects, stored_world  # noqa: E402
+from statek_sim.backends.installed import stored_objects, stored_world, wall_clock  # noqa: E402
+from statek_sim.backends.installed.agents import make_agent, outbox  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
 from statek_sim.backends.installed.handler_log import shown  # noqa: E402
+from statek_sim.backends.installed.handover import hand_over, take_over  # noqa: E402
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
 from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
 from statek_sim.backends.installed.transport import Transport  # noqa: E402
 from statek_sim.backends.installed.virtual_time import VirtualTime  # noqa: E402
+from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.backends.installed.witness import Witness  # noqa: E402
 from statek_sim.ids import IdSource  # noqa: E402
 from statek_sim.scenario.event import Event  # noqa: E402
 from statek_sim.scenario.references import JobReference, as_reference  # noqa: E402
-from statek_sim.scenario.schema import AgentText, JobText, Scenario, ScenarioText  # noqa: E402
+from statek_sim.scenario.schema import JobText, Scenario, ScenarioText  # noqa: E402
 from statek_sim.values import JSON  # noqa: E402
 
 _CACHE_BYTES: Final = 64 * 2**20
 
 
-def perform(line: Line, order: Message, folder: str) -> Message:
-    """Run the scenario of `order` and return its facts."""
+def perform(line: Line, order: Message, folder: str, handover: Message | None) -> Message:
+    """Run the scenario of `order`, or what is left of it after `handover`, and return its facts."""
     text = ScenarioText.model_validate_json(json.dumps(order["scenario"]))
     scenario = Scenario.placed(text, text.jobs, suite="", path=Path("-"), line=0, file_digest="")
     # The store allocates its cache when it is opened: the default of 2 GiB takes longer than most scenarios.
     dbzero.init(folder, read_write=True, cache_size=_CACHE_BYTES)
     # Nothing reads the store after the run, and commits in the background would be one more thing that varies.
     dbzero.open("scenario", "rw", autocommit=False)
-    stage = Stage(line, scenario, dormant=bool(order["dormant"]))
+    stage = Stage(line, scenario, folder, dormant=bool(order["dormant"]))
     stage.configure(order)
-    return stage.play()
-
-
-@dbzero.memo
-class Agent(SupervisedAgent):
-    """An agent that jobs can be created for; its class has the name that the reference runtime shows in errors."""
+    return stage.play(handover)
 
 
 class Refused(Exception):
@@ -71,16 +68,25 @@ class Refused(Exception):
 class Stage:
     """The objects of one run."""
 
-    def __init__(self, line: Line, scenario: Scenario, *, dormant: bool) -> None:
+    def __init__(self, line: Line, scenario: Scenario, folder: str, *, dormant: bool) -> None:
         self.scenario = scenario
+        self._line = line
+        self._folder = folder
         self.time = VirtualTime()
         self.jobs: dict[str, Any] = {}
         self.names: dict[str, str] = {}
         self.handles: dict[str, Any] = {}
         self.delivered: dict[str, list[JSON]] = {}
+        self.done: set[str] = set()
+        self.tool_counts: dict[tuple[str, str | None], int] = {}
+        self._following: dict[str, Event] = {}
+        self._loops: list[Callable[[int], None]] = []
+        self._fresh = False
         self._ids = IdSource()
         self._one_style = False
-        self.witness = Witness(lambda: self.time.now, self.name_of, self._answer_to, self._newcomer)
+        self.witness = Witness(
+            lambda: self.time.now, self.name_of, self._answer_to, self._newcomer, Watchdog(self._lost)
+        )
         self.transport = Transport(line, self.time, self.witness, self._current)
         self.loop = WorkerLoop(
             self.time,
@@ -115,37 +121,8 @@ class Stage:
         self.witness.install()
         ToolWitness(self.witness, self._tool_returned).install()
         stored_world.HANDLED.tell = lambda job, *facts: self.witness.tell(events.HandlerRan, job, *facts)
-        stored_world.reset(self.scenario.world, self._world_changed)
-        try:
-            for role, text in self.scenario.agents.items():
-                stored_world.AGENTS[role] = self._agent(role, text)
-        except (SyntaxError, ValueError) as reason:
-            # An agent's warmup that cannot be read.
-            self.error = {"type": type(reason).__name__, "message": str(reason)}
-
-    def _agent(self, role: str, text: AgentText) -> Any:
-        metadata = {"MODEL": text.model}
-        metadata.update({key: str(value) for key, value in text.metadata.items()})
-        if text.chat_style is not None:
-            metadata["CHAT_STYLE"] = text.chat_style
-        if text.tools_scope is not None:
-            metadata["LLM_TOOLS_SCOPE"] = text.tools_scope
-        if text.temperature is not None:
-            metadata["TEMPERATURE"] = str(text.temperature)
-        own = [stored_world.TOOLS[name] for name in text.tools]
-        prompt = make_system_prompt(text.prompt) if text.prompt else None
-        if text.dialog:
-            agent = DialogAgent(
-                _send, tools=own, role=role, add_answer_tool=text.answer_tool, _metadata=metadata
-            )
-            agent._system_prompt = prompt
-        else:
-            agent = Agent(role=role, _system_prompt=prompt, _tools=own, _metadata=metadata)
-        if text.reminder is not None:
-            agent.set_new_reminder(text.reminder.text, min_dialog_len=text.reminder.min_dialog_len)
-        if text.warmup is not None:
-            agent.update_warmup_def(text.warmup)
-        return agent
+        outbox.deliver = self._deliver
+        wall_clock.install(lambda: self.time.now)
 
     # -- jobs and events -------------------------------------------------------------------------------------------
 
@@ -156,7 +133,13 @@ class Stage:
 
     def _newcomer(self, job: Any) -> None:
         if dbzero.uuid(job) not in self.names:
-            self._meet(job, self._ids.next("job"))
+            self._meet(job, self._free_name())
+
+    def _free_name(self) -> str:
+        """Return the next name that no job has."""
+        while (name := self._ids.next("job")) in self.jobs:
+            pass
+        return name
 
     def _meet(self, job: Any, name: str) -> None:
         self.names[dbzero.uuid(job)] = name
@@ -188,7 +171,42 @@ class Stage:
         self.witness.tell(events.WorldChanged, self.name_of(statek.get_current_job()), subject, what)
 
     def _tool_returned(self, job: Any, tool: str) -> None:
-        """Hear of a tool call that ended."""
+        """Do what was asked to follow this tool call."""
+        if not self._following:
+            return
+        for counted in (None, self.name_of(job)):
+            count = self.tool_counts[tool, counted] = self.tool_counts.get((tool, counted), 0) + 1
+            for key, event in self._following.items():
+                asked = event.after
+                if asked is not None and (asked.tool, asked.call, asked.job) == (tool, count, counted):
+                    self._follow(key, event, f"killed in call {count} of {tool}")
+
+    def _follow(self, key: str, event: Event, reason: str) -> None:
+        if event.action == "crash":
+            self.done.add(key)
+            self._crash(reason)
+        self.time.at(self.time.now, lambda: self._act(key, event))
+
+    def _crash(self, reason: str) -> None:
+        self.loop.die(reason)
+        hand_over(self, self._folder, restart=False)
+
+    def _restart(self) -> None:
+        """Let a new worker process begin to work: this one, if it has done nothing since it opened the store."""
+        if not self._fresh:
+            hand_over(self, self._folder, restart=True)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._fresh = False
+        self.witness.tell(events.WorldChanged, "", "worker", "restarted")
+        self._start_loops()
+        self.loop.restart()
+
+    def _lost(self, kind: str, message: str) -> None:
+        """Say how this process has to end, and end it."""
+        self._line.send({"lost": {"type": kind, "message": message}, "events": self.witness.taken()})
+        os.kill(os.getpid(), signal.SIGKILL)
 
     async def _sleep(self, seconds: float, result: Any = None) -> Any:
         """Stand in for `asyncio.sleep`; between two attempts at a request it is STATEK's client that sleeps."""
@@ -201,16 +219,28 @@ class Stage:
         return self.name_of(job), job.agent.role, None if style is None else str(style).rpartition(".")[2]
 
     def _schedule(self) -> None:
+        """Plan what has not happened yet."""
         started = {event.start for event in self.scenario.events if event.action == "start"}
         for name, text in self.scenario.jobs.items():
-            if name in started:
+            key = f"start {name}"
+            if name in started or key in self.done:
                 continue
             if text.at:
-                self.time.at(text.at, lambda name=name, text=text: self._start(name, text))  # type: ignore[misc]
+                self.time.at(text.at, lambda key=key, name=name, text=text: self._begin(key, name, text))  # type: ignore[misc]
             else:
-                self._start(name, text)
-        for event in self.scenario.events:
-            self.time.at(event.at, lambda event=event: self._act(event))  # type: ignore[misc]
+                self._begin(key, name, text)
+        for number, event in enumerate(self.scenario.events):
+            key = f"event {number}"
+            if key in self.done:
+                continue
+            if event.after is not None:
+                self._following[key] = event
+            else:
+                self.time.at(event.at, lambda key=key, event=event: self._act(key, event))  # type: ignore[misc]
+
+    def _begin(self, key: str, name: str, text: JobText) -> None:
+        self.done.add(key)
+        self._start(name, text)
 
     def _start(self, name: str, text: JobText) -> None:
         agent = stored_world.AGENTS[text.agent or next(iter(stored_world.AGENTS))]
@@ -240,12 +270,14 @@ class Stage:
                 case "future":
                     return world.events[reference.name]
                 case "queue":
-                    raise Interrupted("Unsupported", "the store cannot keep the queue itself")
+                    return stored_objects.WorkQueue()
         if isinstance(value, list):
             return [self._value(item) for item in value]
         return {key: self._value(item) for key, item in value.items()} if isinstance(value, dict) else value
 
-    def _act(self, event: Event) -> None:
+    def _act(self, key: str, event: Event) -> None:
+        self.done.add(key)
+        self._following.pop(key, None)
         try:
             self._do(event)
         except (AttributeError, RuntimeError, ValueError) as reason:
@@ -265,8 +297,10 @@ class Stage:
                 self._complete(event)
             case "start":
                 self._start(event.start, self.scenario.jobs[event.start])
-            case "crash" | "restart":
-                raise Interrupted("Unsupported", f"{event.action} is not supported")
+            case "crash":
+                self._crash("killed")
+            case "restart":
+                self._restart()
         self.loop.offer()
 
     def _complete(self, event: Event) -> None:
@@ -285,15 +319,14 @@ class Stage:
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def play(self) -> Message:
+    def play(self, handover: Message | None) -> Message:
         """Run to the end and return the facts."""
-        send.stage = self
-        if self.error is None:
-            asyncio.run(self._drive())
+        asyncio.run(self._drive(handover))
         return run_facts(self)
 
-    async def _drive(self) -> None:
+    async def _drive(self, handover: Message | None) -> None:
         try:
+            await self._set(handover)
             self._schedule()
             self.settled = await self.loop.run(self.scenario.until)
         except Interrupted as end:
@@ -301,27 +334,48 @@ class Stage:
         except Refused as refusal:
             self.error = {"type": type(refusal.reason).__name__, "message": str(refusal.reason)}
 
-    def deliver(self, body: str, media: str | None) -> None:
+    async def _set(self, handover: Message | None) -> None:
+        """Bring the world, the agents and their loops to where the run begins or goes on."""
+        stored_world.reset(self.scenario.world, self._world_changed)
+        if handover is None:
+            for role, text in self.scenario.agents.items():
+                try:
+                    stored_world.AGENTS[role] = make_agent(role, text)
+                except (SyntaxError, ValueError) as reason:
+                    # Warmup that cannot be read.
+                    raise Refused(reason) from reason
+        else:
+            take_over(self, handover)
+            self._fresh = True
+        await self._prepare_loops()
+        if handover is None:
+            self._start_loops()
+        elif handover["restart"]:
+            self._begin_anew()
+
+    async def _prepare_loops(self) -> None:
+        """Have STATEK make what starts jobs of an agent; its own loop is not run."""
+
+        async def keep(*, start_jobs_func: Callable[[int], None], **_: Any) -> None:
+            self._loops.append(start_jobs_func)
+
+        for role in self.scenario.loops:
+            warmup = self.scenario.agents[role].warmup
+            ready = stored_objects.LIVE.queue.ready
+            run_loop, utils.run_jobs_loop = utils.run_jobs_loop, keep
+            try:
+                await utils.run_agentic_loop(stored_world.AGENTS[role], warmup, ready, queue_prefixes=())
+            finally:
+                utils.run_jobs_loop = run_loop
+
+    def _start_loops(self) -> None:
+        self.loop.on_pass[:] = self._loops
+
+    def _deliver(self, body: str, media: str | None) -> None:
         """Keep what was said to the user of the current job."""
         name = self.name_of(statek.get_current_job())
         self.delivered.setdefault(name, []).append({"body": body, "media": media})
         self.witness.tell(events.Delivered, name, shown(body), None if media is None else shown(media))
-
-
-class _Send:
-    """Where messages to users go: the stage that plays."""
-
-    stage: Stage | None = None
-
-
-send = _Send()
-
-
-def _send(body: str, media: str | None = None) -> None:
-    """The user of every dialog agent: reads and stays silent. What was sent is in the trace."""
-    # Up to 1.2 that is the description of a tool, so it is the same as in the reference backend.
-    if send.stage is not None:
-        send.stage.deliver(body, media)
 
 
 def _new_job(_agent: Any, _shared: Mapping[str, Any], _parent: Any, _warmup: str | None) -> Any:

@@ -87,11 +87,12 @@ class FutureResult(future.FutureResult):
         super().__init__(deps=None, state_num=state_num)
 
 
+STORED_ITEMS: Final[dict[str, Any]] = {}
+"""The stored items by id, once they were asked for."""
+
+
 class Queue:
     """The work queue as tools use it: stored items go in and out."""
-
-    def __init__(self) -> None:
-        self._stored: dict[str, Any] = {}
 
     @property
     def items(self) -> dict[str, Any]:
@@ -99,9 +100,9 @@ class Queue:
         return {name: self._item(name) for name in LIVE.queue.items}
 
     def _item(self, name: str) -> Any:
-        if name not in self._stored:
-            self._stored[name] = WorkItem(name)
-        return self._stored[name]
+        if name not in STORED_ITEMS:
+            STORED_ITEMS[name] = WorkItem(name)
+        return STORED_ITEMS[name]
 
     def add(self, item: queue.WorkItem) -> None:
         """Add an item."""
@@ -132,6 +133,17 @@ class Queue:
 def _live(item: Any) -> Any:
     """Return what a stored item stands for; anything else is left to fail as it fails in the queue itself."""
     return LIVE.queue.items[item.id] if isinstance(item, WorkItem) else item
+
+
+@dbzero.memo
+class WorkQueue(Queue):
+    """The one queue, as a value that jobs can keep."""
+
+    def __init__(self) -> None:
+        """Stand for the queue of the world."""
+
+    def __llm_repr__(self) -> str:
+        return LIVE.queue.__llm_repr__()
 
 
 class Events:

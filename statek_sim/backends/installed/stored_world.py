@@ -50,6 +50,11 @@ def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
     WORLD.ledger = Ledger(changed=changed)
 
 
+def registered_tools() -> list[Any]:
+    """Return every tool that STATEK knows."""
+    return list(statek.system._TOOL_REGISTRY)
+
+
 def items_now() -> dict[str, JSON]:
     """Return status, owner and error of every item."""
     return {

@@ -38,7 +38,7 @@ class Transport:
         self._time = time
         self._witness = witness
         self._current = current
-        self._turn: dict[str, int] = {}
+        self.turns: dict[str, int] = {}
         self._attempt: dict[str, int] = {}
         self.calls: dict[str, int] = {}
         self.last: dict[str, list[JSON]] = {}
@@ -67,8 +67,8 @@ class Transport:
         model = payload["model"] if read is None else read.model
         self._attempt[job] = attempt = self._attempt.get(job, 0) + 1
         if attempt == 1:
-            self._turn[job] = self._turn.get(job, 0) + 1
-        turn, kept = self._turn[job], _in_common(self.last.get(job, []), messages)
+            self.turns[job] = self.turns.get(job, 0) + 1
+        turn, kept = self.turns[job], _in_common(self.last.get(job, []), messages)
         self._witness.tell(events.LLMRequested, job, turn, attempt, model, size, kept, tuple(messages[kept:]))
         self.last[job] = messages
         answer = self._line.ask(
@@ -84,7 +84,7 @@ class Transport:
                 "job": job,
                 "role": role,
                 "style": style,
-                "turn": self._turn[job],
+                "turn": self.turns[job],
                 "attempt": attempt,
                 "at": self._time.now,
             }
@@ -101,7 +101,7 @@ class Transport:
 
     def turn_of(self, job: str) -> int:
         """Return how often a job has asked its model, further attempts not counted."""
-        return self._turn.get(job, 0)
+        return self.turns.get(job, 0)
 
     async def _deliver(self, answer: Message, request: httpx.Request) -> httpx.Response:
         abort: Any = answer.get("abort")

@@ -18,6 +18,7 @@ from statek.task import SubTaskHandler
 
 from statek_sim import trace as events
 from statek_sim.backends.installed.handler_log import shown
+from statek_sim.backends.installed.watchdog import Watchdog
 from statek_sim.trace import Event, as_dict
 from statek_sim.values import JSON
 
@@ -48,11 +49,13 @@ class Witness:
         name_of: Callable[[Any], str],
         answer_to: Callable[[str], tuple[int, int | None, int | None]],
         meet: Callable[[Any], object],
+        watchdog: Watchdog,
     ) -> None:
         self._now = now
         self._name_of = name_of
         self._answer_to = answer_to
         self._meet = meet
+        self._watchdog = watchdog
         self._events: list[JSON] = []
         self._newborn: list[Any] = []
         self._failed: dict[str, tuple[int, int, str]] = {}
@@ -79,6 +82,10 @@ class Witness:
         """Tell of a job's failed request, if there is one, and in how many seconds STATEK asks again (None: never)."""
         if name in self._failed:
             self.tell(events.RequestFailed, name, *self._failed.pop(name), seconds)
+
+    def remember(self, events_before: list[JSON]) -> None:
+        """Take over what the process before had not told yet."""
+        self._events[:0] = events_before
 
     def taken(self) -> list[JSON]:
         """Return the events since the last time."""
@@ -150,6 +157,7 @@ class Witness:
         @wraps(run)
         def ran(code_str: str, job: Any, *args: Any, **kwargs: Any) -> None:
             outcome = "contained"
+            self._watchdog.code_begins()
             try:
                 run(code_str, job, *args, **kwargs)
                 outcome = "done" if job.py_env.exit_status is None else "exited"
@@ -160,6 +168,7 @@ class Witness:
                 outcome = "raised"
                 raise
             finally:
+                self._watchdog.code_ends()
                 self.tell(events.CodeExecuted, job, "code", code_str, outcome)
 
         @wraps(leave)

@@ -1,0 +1,75 @@
+"""The agents of a scenario as STATEK's own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import dbzero
+from statek.agents import DialogAgent
+from statek.agents.agent import SupervisedAgent
+from statek.prompt_config import make_system_prompt
+
+from statek_sim.backends.installed import stored_world
+from statek_sim.scenario.schema import AgentText
+
+
+@dbzero.memo
+class Agent(SupervisedAgent):
+    """An agent that jobs can be created for; its class has the name that the reference runtime shows in errors."""
+
+
+def make_agent(role: str, text: AgentText) -> Any:
+    """Return an agent as a scenario describes it; its store must be open."""
+    metadata = {"MODEL": text.model}
+    metadata.update({key: str(value) for key, value in text.metadata.items()})
+    if text.chat_style is not None:
+        metadata["CHAT_STYLE"] = text.chat_style
+    if text.tools_scope is not None:
+        metadata["LLM_TOOLS_SCOPE"] = text.tools_scope
+    if text.temperature is not None:
+        metadata["TEMPERATURE"] = str(text.temperature)
+    own = [_tool(name) for name in text.tools]
+    prompt = make_system_prompt(text.prompt) if text.prompt else None
+    if text.dialog:
+        agent = DialogAgent(_send, tools=own, role=role, add_answer_tool=text.answer_tool, _metadata=metadata)
+        agent._system_prompt = prompt
+    else:
+        agent = Agent(role=role, _system_prompt=prompt, _tools=own, _metadata=metadata)
+    if text.reminder is not None:
+        agent.set_new_reminder(text.reminder.text, min_dialog_len=text.reminder.min_dialog_len)
+    if text.warmup is not None:
+        agent.update_warmup_def(text.warmup)
+    return agent
+
+
+def _tool(name: str) -> Callable[..., Any]:
+    """Return a tool by built-in name or `module:attribute`."""
+    if ":" not in name:
+        return stored_world.TOOLS[name]
+    module, _, path = name.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    if not hasattr(found, "tool_hidden") or found not in stored_world.registered_tools():
+        raise ValueError(
+            f"{name!r} is no tool of STATEK's; on the installed package tools say: from statek import tool"
+        )
+    return found  # type: ignore[no-any-return]  # checked just above
+
+
+class _Outbox:
+    """Where messages to users go."""
+
+    deliver: Callable[[str, Any], None] | None = None
+
+
+outbox = _Outbox()
+
+
+def _send(body: str, media: str | None = None) -> None:
+    """The user of every dialog agent: reads and stays silent. What was sent is in the trace."""
+    # Up to 1.2 that is the description of a tool, so it is the same as in the reference backend.
+    if outbox.deliver is not None:
+        outbox.deliver(body, media)

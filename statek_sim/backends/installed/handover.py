@@ -1,0 +1,125 @@
+"""What outlives a worker process besides STATEK's store: the world outside, the time, and what was seen so far.
+
+The process that is about to be killed commits its store, writes this down and dies of SIGKILL; the next one opens the
+store again and goes on from here. STATEK's own state goes through the store and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import dbzero
+
+from statek_sim.backends.installed import stored_objects as stored
+from statek_sim.backends.installed import stored_world
+from statek_sim.backends.installed.wire import Message
+from statek_sim.world.queue import ItemStatus, WorkItem
+
+if TYPE_CHECKING:
+    from statek_sim.backends.installed.stage import Stage
+
+FILE: Final = "handover.json"
+"""In the folder of the scenario's store."""
+
+_KEPT: Final = "statek-sim"
+"""A tag: the store forgets what nothing refers to."""
+
+
+def hand_over(stage: Stage, folder: str, *, restart: bool) -> NoReturn:
+    """Leave everything to the next process and die; with `restart` its worker begins to work at once."""
+    told = {"restart": restart, **_of_the_run(stage), **_of_the_world(), **_of_the_store(stage)}
+    Path(folder, FILE).write_text(json.dumps(told))
+    # As if the store's own commits, several a second, had just come round.
+    dbzero.commit()
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("this process is dead")
+
+
+def take_over(stage: Stage, told: Message) -> None:
+    """Go on where the process before stopped."""
+    _take_store(stage, told)
+    _take_world(told)
+    _take_run(stage, told)
+
+
+def _of_the_run(stage: Stage) -> dict[str, Any]:
+    transport = stage.transport
+    return {
+        "now": stage.time.now,
+        "events": stage.witness.taken(),
+        "done": sorted(stage.done),
+        "delivered": stage.delivered,
+        "tool_counts": [[*key, count] for key, count in stage.tool_counts.items()],
+        "calls": dict(transport.calls),
+        "turns": dict(transport.turns),
+        "last": dict(transport.last),
+        "loop": stage.loop.memory(),
+    }
+
+
+def _take_run(stage: Stage, told: Any) -> None:
+    stage.time.now = told["now"]
+    stage.witness.remember(told["events"])
+    stage.done.update(told["done"])
+    stage.delivered.update(told["delivered"])
+    stage.tool_counts.update({(tool, job): count for tool, job, count in told["tool_counts"]})
+    stage.transport.calls.update(told["calls"])
+    stage.transport.turns.update(told["turns"])
+    stage.transport.last.update(told["last"])
+    stage.loop.remember(told["loop"])
+
+
+def _of_the_world() -> dict[str, Any]:
+    return {
+        "items": [
+            [item.id, str(item.status), item.owner_id, item.error_message]
+            for item in stored.LIVE.queue.items.values()
+        ],
+        "futures": [
+            [event.name, event.resolved, event.value, event.broken] for event in stored.LIVE.events.all()
+        ],
+        "ledger": list(stored_world.WORLD.ledger.lines),
+    }
+
+
+def _take_world(told: Any) -> None:
+    for name, status, owner, error in told["items"]:
+        if name not in stored.LIVE.queue.items:
+            stored.LIVE.queue.add(WorkItem(name))
+        item = stored.LIVE.queue.items[name]
+        item.status, item.owner_id, item.error_message = ItemStatus(status), owner, error
+    for name, resolved, value, broken in told["futures"]:
+        event = stored.LIVE.events[name]
+        event.resolved, event.value, event.broken = resolved, value, broken
+    stored_world.WORLD.ledger.lines.extend(told["ledger"])
+
+
+def _of_the_store(stage: Stage) -> Message:
+    """Return where the objects are that the application holds in its hands."""
+    kept = {
+        "agents": stored_world.AGENTS,
+        "handles": stage.handles,
+        "items_stored": stored.STORED_ITEMS,
+        "owner": {"owner": stored_world.WORLD.owner},
+    }
+    for objects in kept.values():
+        for kept_object in objects.values():
+            dbzero.tags(kept_object).add(_KEPT)
+    return {
+        "names": {name: uuid for uuid, name in stage.names.items()},
+        **{kind: {name: dbzero.uuid(one) for name, one in objects.items()} for kind, objects in kept.items()},
+    }
+
+
+def _take_store(stage: Stage, told: Any) -> None:
+    for name, uuid in told["names"].items():
+        stage.names[uuid], stage.jobs[name] = name, dbzero.fetch(uuid)
+    for role, uuid in told["agents"].items():
+        stored_world.AGENTS[role] = dbzero.fetch(uuid)
+    stage.handles.update({name: dbzero.fetch(uuid) for name, uuid in told["handles"].items()})
+    stored.STORED_ITEMS.update({name: dbzero.fetch(uuid) for name, uuid in told["items_stored"].items()})
+    stored_world.WORLD.owner = dbzero.fetch(told["owner"]["owner"])

@@ -1,0 +1,92 @@
+"""Code that the reference runtime stops, and what becomes of it on the real package, which stops nothing.
+
+A rule per bound says which end there is the same thing. Until that moment both runs have to be the same, event by
+event; what the reference runtime does afterwards has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim import trace as events
+from statek_sim.backends.record import RunRecord
+from statek_sim.trace import Event
+
+CORRESPONDING: Final = (
+    ("loop iterations", "NeverEnds"),
+    ("bytes of data", "OutOfMemory"),
+    ("would run the same reply again", "Repeats"),
+)
+"""What the reference runtime says when it stops code, and how the same code ends on the real package."""
+
+_ENDINGS: Final = ("NeverEnds", "OutOfMemory")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Where the reference runtime stops code: the number of events before, and what is to happen there instead."""
+
+    position: int
+    expected: str
+
+
+def ending(reference: RunRecord) -> Ending | None:
+    """Return where the reference runtime first stopped code, None when it did not."""
+    trace = reference.events
+    for position, event in enumerate(trace):
+        if isinstance(event, events.JobStopped) and event.reason == "contained":
+            return Ending(_begin(trace, position), _expected(event.detail or ""))
+    return None
+
+
+def _begin(trace: Sequence[Event], stopped: int) -> int:
+    """Return how many events come before those that tell of the stop: code, console, status."""
+    job = trace[stopped].job
+    begin = stopped
+    while begin and trace[begin - 1].job == job and _tells_of_the_stop(trace[begin - 1]):
+        begin -= 1
+    return begin
+
+
+def _tells_of_the_stop(event: Event) -> bool:
+    match event:
+        case events.CodeExecuted():
+            return event.outcome == "contained"
+        case events.ConsoleLine():
+            return event.text.startswith(f"Job {event.job} was stopped: ")
+        case events.StatusChanged():
+            return event.new == "DONE"
+        case _:
+            return False
+
+
+def _expected(detail: str) -> str:
+    for said, end in CORRESPONDING:
+        if said in detail:
+            return end
+    return f"contained: {detail}"
+
+
+def real_ending(installed: RunRecord, position: int) -> str:
+    """Return how a run ended on the real package, or what it did instead from `position` on.
+
+    `Repeats`: an exception that STATEK's worker lets through ended the step, and the next step of the job began to
+    execute the same code, without a request in between. Whether that goes on for ever depends on the code.
+    """
+    if installed.error is not None and installed.error.type in _ENDINGS:
+        return installed.error.type
+    after = installed.events[position:]
+    if _repeats(after):
+        return "Repeats"
+    if after and isinstance(after[0], events.ConsoleLine):
+        return f"goes on: {after[0].text}"
+    return "goes on" if installed.error is None else f"{installed.error.type}: {installed.error.message}"
+
+
+def _repeats(after: Sequence[Event]) -> bool:
+    if not after or not isinstance(after[0], events.CodeExecuted) or after[0].outcome != "contained":
+        return False
+    of_the_job = (event for event in after[1:] if event.job == after[0].job)
+    return isinstance(next(of_the_job, None), events.StepStarted)
