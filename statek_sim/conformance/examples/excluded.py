@@ -8,7 +8,7 @@ EXCLUDED: Final[dict[str, str]] = {
     "kept containers": (
         "A list, tuple or dict that a variable keeps from one reply to the next is an object of dbzero there, with "
         "another class name, repr and error texts (`'Tuple' object has no attribute ...`). Variables are shown, "
-        "compared and passed on; methods and subscripts are used on values that were just made."
+        "compared and passed on; methods, subscripts and `get_any` are used on new values."
     ),
     "values the store cannot keep": (
         "Sets of texts, ranges, iterators, bytes, complex numbers, functions and exceptions are shown, never assigned."
@@ -30,6 +30,10 @@ EXCLUDED: Final[dict[str, str]] = {
     ),
     "model names that cannot be read": "The reference runtime has its own words for them; it is declared once.",
     "notifications before 1.4.0": "They do not exist, so examples for profile 1.2 go without those events.",
+    "measured usage": (
+        "Token counts of a tokenizer, because the store's ids in some prompts have as many bytes in every run, "
+        "but not as many tokens."
+    ),
     "the wall clock": "Code that reads it, and tools that do; scenarios for that exist.",
     "crashes of the worker": "Crash and restart events; scenarios for that exist.",
 }

@@ -195,7 +195,7 @@ def reply(subject: Subject, style: Style, *, crashes: bool) -> Callable[[Draw], 
 
 
 _REPORTS: Final[tuple[Written, ...]] = (
-    {"usage": "measured"},
+    {"usage": {"prompt": 7, "completion": 2, "cost": 0.001}},
     {"usage": {"prompt": 10, "completion": 3}},
     {"usage": {"prompt": 10, "completion": 3, "cached": 4, "cost": 0.5}},
     {"usage": {}},

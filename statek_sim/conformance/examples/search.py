@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 
 from statek_sim.conformance.examples.draw import Draw
 from statek_sim.conformance.examples.scenarios import scenario
@@ -41,7 +42,8 @@ class _Decisions:
         return options[self._draw(_index(len(options)))]
 
     def part(self, make: Callable[[Draw], T]) -> T:
-        return self._draw(_part(make))
+        made: T = self._draw(_part(make))
+        return made
 
     def some(self, make: Callable[[Draw], T], *, least: int = 0, most: int) -> list[T]:
         return self._draw(st.lists(_part(make), min_size=least, max_size=most))
@@ -52,12 +54,10 @@ def _index(count: int) -> st.SearchStrategy[int]:
     return st.integers(0, count - 1)
 
 
-def _part(make: Callable[[Draw], T]) -> st.SearchStrategy[T]:
-    @st.composite
-    def made(draw: st.DrawFn) -> T:
-        return make(_Decisions(draw))
-
-    return made()
+@st.composite
+def _part(draw: st.DrawFn, make: Callable[[Draw], Any]) -> Any:
+    # One for all parts: making a composite strategy takes longer than drawing from it.
+    return make(_Decisions(draw))
 
 
 def example_batch(number: int, batch: int) -> list[Written]:
@@ -102,6 +102,10 @@ def smallest(number: int, batch: int, wanted: Callable[[Written], bool]) -> Writ
         _each(check, number, batch, (Phase.generate, Phase.shrink), attempt)
     except (Found, Enough):
         pass
+    except Flaky:
+        # Broken off in the middle of an attempt, Hypothesis misses the rest of it.
+        if tries <= MOST_TRIES:
+            raise
     return last[0] if last else None
 
 
