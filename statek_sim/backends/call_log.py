@@ -76,7 +76,9 @@ class CallLog:
 def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
     """Return what the model wrote: its text, then name and arguments of each tool call, as they are measured."""
     reply = FORMATS[call.wire].read_reply(call.body)
-    calls = (part for one in reply.tool_calls for part in (one.name, json.dumps(one.arguments)))
+    calls = (
+        part for one in reply.tool_calls for part in (one.name, json.dumps(one.arguments, ensure_ascii=False))
+    )
     return (reply.text, *calls)
 
 

@@ -81,13 +81,16 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
     )
     limits = sorted(one.limit for one in found.scenarios if one.limit is not None)
     projected = sum(one.projected for one in found.scenarios)
-    yield from paragraph(
+    spread = (
         f"limits of the scenarios: smallest {count(limits[0])}, median {count(round(median(limits)))}, largest "
-        f"{count(limits[-1])}; {projected} of {plural(len(found.scenarios), 'scenario')} never reach the budget, for "
-        "those it is projected at their own rate",
-        width,
-        "dim",
+        f"{count(limits[-1])}"
     )
+    if projected:
+        spread += (
+            f"; {projected} of {plural(len(found.scenarios), 'scenario')} never reach the budget, for those it is "
+            "projected at their own rate"
+        )
+    yield from paragraph(spread, width, "dim")
     ranked = sorted(found.scenarios, key=lambda one: (-1 if one.limit is None else one.limit, one.scenario))
     shown = ranked if every else ranked[:ROWS]
     yield Text()
@@ -195,12 +198,8 @@ def _stopped(found: Calibration, width: int) -> Iterator[Text]:
         ]
         yield from _table(("scenario", "calls", found.basis.value, ""), rows[:ROWS], left=1, width=width)
         more = f", {len(rows) - ROWS} not shown" if len(rows) > ROWS else ""
-        yield from paragraph(
-            f"{plural(len(rows), 'job')}{more}; {len(needless)} would have stayed within the budget without it: the "
-            "price of a limit on an estimate",
-            width,
-            "dim",
-        )
+        price = f"; {len(needless)} would have stayed within the budget without it" if needless else ""
+        yield from paragraph(f"{plural(len(rows), 'job')}{more}{price}", width, "dim")
     if found.over:
         yield from paragraph(f"still over the budget: {', '.join(found.over)}", width, "bold red")
     if found.unknown:

@@ -193,7 +193,7 @@ def _check_reported(usage: ReportedUsage) -> None:
 def _wire_calls(reply: ParsedReply) -> list[JSON]:
     """Return the reply's tool calls in the shape that the tokenizer measures."""
     return [
-        {"function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
+        {"function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}}
         for call in reply.tool_calls
     ]
 

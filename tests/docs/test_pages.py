@@ -9,9 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from statek_sim.analysis.corpus.scenarios import corpus_scenarios
+from statek_sim.analysis.corpus.table import corpus_table
+from statek_sim.analysis.corpus.texts import KINDS
+from statek_sim.analysis.read import analyse
 from statek_sim.providers.script import text, tool_call
+from statek_sim.reporting.corpus_tables import corpus_markdown
 from statek_sim.server.exchange import Incoming
 from statek_sim.server.llm import FakeLLM
+from statek_sim.suite.run import run_one
 from tests.cassettes.provider import provider
 from tests.docs.page import DOCS, Command, File, follow, matches, steps
 
@@ -41,6 +47,18 @@ def test_the_page_on_the_server_shows_a_miss_as_it_is_told() -> None:
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How is Olso?"}]}
     llm.answer(Incoming("POST", "/v1/chat/completions", {}, json.dumps(body).encode()))
     assert llm.journal.problems[0] in (DOCS / "server.md").read_text("utf-8")
+
+
+def test_the_page_on_usage_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "usage.md", tmp_path, {"COLUMNS": "120"}) == 6
+
+
+def test_the_corpus_table_of_the_page_on_usage_is_the_corpus_of_today() -> None:
+    results = (run_one(scenario, "docs") for scenario in corpus_scenarios())
+    page = (DOCS / "usage.md").read_text(encoding="utf-8")
+    shown = page.partition("<!-- corpus -->\n")[2].partition("\n<!-- /corpus -->")[0]
+    assert shown in corpus_markdown(corpus_table(analyse(results)))
+    assert len(shown.splitlines()) == 2 + len(KINDS)
 
 
 def test_a_page_is_files_and_commands(tmp_path: Path) -> None:

@@ -68,6 +68,15 @@ def test_dialogues_have_one_call_a_turn_and_two_with_a_tool(table: CorpusTable) 
         assert [row.uses[cell].calls for cell in CELLS] == [1, 5, 20, 2, 10, 40]
 
 
+def test_tool_definitions_are_sent_with_every_call_of_the_cells_with_tools(table: CorpusTable) -> None:
+    for row in table.rows:
+        assert [row.uses[cell].parts.tools_tokens > 0 for cell in CELLS] == [cell.tools for cell in CELLS]
+        assert (
+            row.uses[Cell(5, tools=True)].parts.tools_bytes
+            == 10 * row.uses[Cell(1, tools=True)].parts.tools_bytes // 2
+        )
+
+
 def test_a_cell_is_the_ratio_of_the_bytes_and_the_tokens_that_were_sent(table: CorpusTable) -> None:
     # One turn without tools, put together by hand.
     text = text_of("chinese")

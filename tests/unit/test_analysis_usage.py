@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from statek_sim.analysis.read import analyse, scenario_use
+from statek_sim.metering.messages import TOKENS_PER_TOOL_CALL
 from statek_sim.metering.pricing import PriceList, load_prices
+from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.metering.usage import approx_tokens
 from statek_sim.values import JSON
 from tests.unit.usage_samples import dialog, played
@@ -118,3 +120,12 @@ def test_special_token_strings_are_text_like_any_other(text: str) -> None:
     use = scenario_use(played(dialog({"text": text}, message=text))).use
     assert use.measured_completion > 1
     assert use.waterfall.measured == use.measured_tokens
+
+
+def test_arguments_of_a_tool_call_are_measured_as_the_model_writes_them_not_as_escapes() -> None:
+    call: JSON = {"tools": [{"name": "say", "args": {"text": "请您核对一下"}}]}
+    result = played(dialog(call, {"text": "done"}, tools=["say"]))
+    count = tokenizer_for_model("gpt-4o").tokenizer.count
+    assert result.record.calls[0].usage.measured_completion == (
+        TOKENS_PER_TOOL_CALL + count("say") + count('{"text": "请您核对一下"}')
+    )

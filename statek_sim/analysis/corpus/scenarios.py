@@ -56,6 +56,7 @@ def _scenario(text: Text, cell: Cell, model: str) -> Scenario:
     }
     if cell.tools:
         agent["tools"] = [f"statek_sim.analysis.corpus.tools:{name}" for name in _TOOLS]
+        agent["tools_scope"] = "APPLICATION"
     asks = [_ask(text, number, cell) for number in range(cell.turns)]
     events: list[JSON] = [
         {"at": float(number), "push": "main", "message": ask} for number, ask in enumerate(asks) if number
