@@ -26,6 +26,14 @@ Select = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Only the scenario with this id, or those whose name has TEXT."),
 ]
+Tokenizers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tokenizer",
+        metavar="MODEL=SOURCE",
+        help="Measure models whose name starts with MODEL by a tokenizer.json, or by `tekken` (repeatable).",
+    ),
+]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
 ]
@@ -52,6 +60,7 @@ def stops(
     ] = None,
     profile: ProfileName = "docs",
     select: Select = None,
+    tokenizer: Tokenizers = None,
     json_file: JsonFile = None,
 ) -> None:
     """Show stops that counting tokens would change.
@@ -65,7 +74,7 @@ def stops(
 
     check_writable(json_file=json_file, folder=None)
     presets: list[str | None] = [*preset] if preset else [None]
-    replays = [replay for name in presets for replay in _replays(paths, profile, name, select)]
+    replays = [replay for name in presets for replay in _replays(paths, profile, name, select, tokenizer)]
     found = compare_stops(replays)
     _print(stops_lines(found, width=_width()))
     if json_file is not None:
@@ -92,6 +101,7 @@ def calibrate(
     ] = 1.0,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the bootstrap.")] = 0,
     every: Annotated[bool, typer.Option("--all", help="List every scenario.")] = False,
+    tokenizer: Tokenizers = None,
     json_file: JsonFile = None,
 ) -> None:
     """Find the token limit that keeps jobs within a budget."""
@@ -104,7 +114,7 @@ def calibrate(
     if not 0 <= keep <= 1:
         raise BadInput(f"--keep {keep:g}: expected a share from 0 to 1")
     check_writable(json_file=json_file, folder=None)
-    replays = _replays(scenarios, profile, preset, None)
+    replays = _replays(scenarios, profile, preset, None, tokenizer)
     found = find(replays, budget_tokens, basis=UsageBasis(basis), keep=keep, seed=seed)
     _print(calibration_lines(found, width=_width(), every=every))
     if json_file is not None:
@@ -136,9 +146,14 @@ def sensitivity(
 
 
 def _replays(
-    paths: Sequence[Path] | None, profile: str, preset: str | None, select: str | None
+    paths: Sequence[Path] | None,
+    profile: str,
+    preset: str | None,
+    select: str | None,
+    tokenizers: Sequence[str] | None = None,
 ) -> list[Replay]:
     from statek_sim.analysis.rerun import Replay
+    from statek_sim.metering.local_tokenizers import registry_of
     from statek_sim.suite.run import chosen, located_preset, nothing_chosen
 
     scenarios = loaded(paths)
@@ -146,7 +161,11 @@ def _replays(
     pairs = chosen(scenarios, profiles=[profile], select=select)
     if not pairs:
         raise BadInput(nothing_chosen(scenarios, select=select))
-    return [Replay(scenario=scenario, profile=name, preset=located) for scenario, name in pairs]
+    registry = registry_of(tokenizers or ())
+    return [
+        Replay(scenario=scenario, profile=name, preset=located, tokenizers=registry)
+        for scenario, name in pairs
+    ]
 
 
 def _width() -> int:

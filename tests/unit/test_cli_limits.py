@@ -91,6 +91,16 @@ def test_calibrate_says_the_variable_to_set(folder: Path, capsys: pytest.Capture
     assert out.splitlines()[0] == f"STATEK_MAX_TOKEN_USAGE={written['limit']}"
 
 
+def test_another_tokenizer_measures_other_tokens(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    usages = []
+    for more in ([], ["--tokenizer", "gpt-4o=tekken"]):
+        _run(capsys, *COMMANDS[1], *more, "--json", "out.json")
+        written = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+        usages.append([one["usage"] for one in written["scenarios"]])
+    own, tekken = usages
+    assert own != tekken
+
+
 def test_sensitivity_says_what_binds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = _run(capsys, "sensitivity", "traffic", "--preset", "default")
     rows = {line.split()[0]: line for line in out.splitlines() if line.startswith("traffic/")}
