@@ -55,7 +55,12 @@ class CallLog:
         `default_provider` is whom STATEK asks when neither model nor agent names a provider. An answer that STATEK
         could not read was never metered (behaviour 5) and is left out.
         """
-        return tuple(call for job in jobs for call in self._of_job(job, _provider_of(job, default_provider)))
+        return tuple(
+            call
+            for job in jobs
+            if job.usage.turns
+            for call in self._of_job(job, _provider_of(job, default_provider))
+        )
 
     def _of_job(self, job: Job, provider: str) -> Iterator[AnsweredCall]:
         seen = iter(self._seen[job.id])
