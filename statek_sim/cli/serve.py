@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say
+from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from statek_sim.server.served import LLMServer
+
+_PORTS: Final = 65535
+"""The highest port there is."""
 
 
 @app.command()
@@ -31,7 +35,7 @@ def serve(
         str | None, typer.Option(metavar="ID", help="The scenario to play, where the file has several.")
     ] = None,
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(metavar="N", help="Port up to 65535; 0 takes a free one.")] = 0,
     anywhere: Annotated[
         bool, typer.Option("--anywhere", help="Allow an address that other machines reach.")
     ] = False,
@@ -50,14 +54,17 @@ def serve(
         typer.Option("--check", help="Exit 1 when a request found no reply, or a reply or fault no request."),
     ] = False,
 ) -> None:
-    """Serve a fake LLM: OpenAI, Anthropic and Gemini formats over HTTP, from a script.
+    """Serve a fake LLM over HTTP, from a script.
 
-    Runs until it is interrupted (Ctrl-C) or terminated, then says what was left over.
+    It speaks the formats of OpenAI, Anthropic and Gemini. Runs until it is interrupted (Ctrl-C) or terminated, then
+    says what was left over.
     """
     from statek_sim.backends.serving import load_playable
     from statek_sim.reporting.numbers import plural
     from statek_sim.server.served import LLMServer
 
+    if not 0 <= port <= _PORTS:
+        raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")
     playable = load_playable(path, scenario)
     with LLMServer(
         host=host,
