@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from statek_sim.backends.serving import load_playable
+from statek_sim.cli import main
 from statek_sim.errors import BadInput, BadScenario
 from statek_sim.providers.condition import Condition, TextMatch
 from statek_sim.server.fault import FaultRule, HttpError, NullUsage, Reset, SlowTokens
@@ -180,3 +181,11 @@ def test_other_machines_are_kept_out_unless_let_in(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("'0.0.0.0' is not this machine's loopback; ")
+
+
+def test_a_port_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "script: [{text: Hello.}]\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", str(path), "--port", "70000"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "--port 70000: expected a number from 0 to 65535\n"
