@@ -26,7 +26,9 @@ _CHAIN: Final = re.compile(
 # A future shows its private fields. No agent ever sees this text: printing a future waits for it.
 _FUTURE: Final = re.compile(r"^(\w+)\(deps=.*\)$", re.DOTALL)
 # An agent shows its private fields too; a prompt may have one level of parentheses.
-_AGENT: Final = re.compile(r'\bAgent\((role="[^"]*"),(?:[^()]|\([^()]*\))*\)')
+_AGENT: Final = re.compile(
+    r'\b((?:Dialog)?Agent)\((?:send_message=[^,]*,reminder=[^,]*,)?(role="[^"]*"),(?:[^()]|\([^()]*\))*\)'
+)
 # A job shows its private fields and when it was created.
 _JOB: Final = re.compile(r"^Job\(created_at=.*\)$", re.DOTALL)
 
@@ -50,7 +52,7 @@ def normal_local(value: JSON) -> JSON:
         return {key: normal_local(item) for key, item in value.items()}
     if not isinstance(value, str):
         return value
-    return _AGENT.sub(r"Agent(\1)", _JOB.sub("<Object>", _FUTURE.sub(r"\1(a future)", value)))
+    return _AGENT.sub(r"\1(\2)", _JOB.sub("<Object>", _FUTURE.sub(r"\1(a future)", value)))
 
 
 def normal(value: JSON) -> JSON:

@@ -27,6 +27,16 @@ from statek_sim.server.served import LLMServer
 VERSION = "1.43.0"
 NPM = shutil.which("npm")
 NODE = shutil.which("node")
+UNREACHABLE = (
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ECONNREFUSED",
+    "ETIMEDOUT",
+    "ECONNRESET",
+    "ERR_SOCKET_TIMEOUT",
+    "ENETUNREACH",
+)
+"""npm's codes for a registry that does not answer."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -40,18 +50,28 @@ LOOK: Any = [{"role": "user", "content": "Look."}]
 
 @pytest.fixture(scope="module")
 def aimock(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install aimock into a folder of its own and return its command line's script."""
+    """Install aimock into a folder of its own and return its command line's script.
+
+    Where npm's registry cannot be reached, which is not ours to mend, the tests are skipped and say so.
+    """
     folder = tmp_path_factory.mktemp("npm")
     command = [
         str(NPM),
         "install",
         "--no-audit",
         "--no-fund",
+        "--fetch-retries=0",
+        "--fetch-timeout=20000",
         "--prefix",
         str(folder),
         f"@copilotkit/aimock@{VERSION}",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip("npm did not answer within a minute: aimock is not here to test against")
+    if any(unreachable in done.stderr for unreachable in UNREACHABLE):
+        pytest.skip(f"npm's registry cannot be reached: {done.stderr.splitlines()[0]}")
     assert done.returncode == 0, done.stderr
     return folder / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
 

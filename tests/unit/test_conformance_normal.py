@@ -51,3 +51,17 @@ def test_every_text_in_a_value_is_made_normal() -> None:
 )
 def test_private_fields_of_futures_and_jobs_are_not_compared(value: str | int, same: str | int) -> None:
     assert normal_local(value) == same
+
+
+@pytest.mark.parametrize(
+    ("shown", "normal"),
+    [
+        ('Agent(role="clerk",prompt="Read (all).",warmup=None)', 'Agent(role="clerk")'),
+        (
+            'DialogAgent(send_message=<Object>,reminder=None,role="clerk",prompt="")',
+            'DialogAgent(role="clerk")',
+        ),
+    ],
+)
+def test_an_agent_is_its_kind_and_its_role(shown: str, normal: str) -> None:
+    assert normal_local(f"{shown}, parent_job=<Object>") == f"{normal}, parent_job=<Object>"

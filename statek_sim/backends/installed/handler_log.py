@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 import statek
-from statek.agents import Agent
+from statek.agents import Agent, DialogAgent
 from statek.executors.job import Job
 from statek.future import FutureResult
 
@@ -22,7 +22,8 @@ def shown(value: Any) -> str:
     if isinstance(value, FutureResult):
         return f"{type(value).__name__}(a future)"
     if isinstance(value, Agent):
-        return f'Agent(role="{value.role}")'
+        kind = "DialogAgent" if isinstance(value, DialogAgent) else "Agent"
+        return f'{kind}(role="{value.role}")'
     try:
         # Agent code may not look into everything, and STATEK may be in the middle of some.
         with statek.as_unrestricted():
