@@ -181,10 +181,10 @@ def test_a_large_file_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "file.yaml"
     with path.open("wb") as file:
         file.truncate(50_000_000)
-    start = time.perf_counter()
+    start = time.process_time()
     [problem] = load_paths([path]).problems
     assert str(problem) == f"{path}: 50000000 bytes, expected at most 5000000"
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 0.1
 
 
 def test_text_that_is_not_utf_8_is_refused_at_its_line(tmp_path: Path) -> None:
@@ -240,20 +240,20 @@ def test_tags_are_refused(tmp_path: Path, tag: str) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 100_000])
 def test_deep_nesting_is_refused_quickly(tmp_path: Path, text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert problems_of(tmp_path, text) == ["1: nested deeper than 50 levels"]
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_of_very_many_problems_the_first_hundred_are_reported(tmp_path: Path) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     found = problems_of(
         tmp_path, PLAIN + "    settings:\n" + "".join(f"      a{n}: 1\n" for n in range(50_000))
     )
     assert (len(found), found[0]) == (101, "6: scenario 'one': settings: unknown setting 'a0'")
     assert found[-1].endswith("these were the first 100 problems")
     # 1 s here; quadratic work would take minutes.
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_a_missing_path_is_reported(tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_a_hundred_scenarios_load_in_well_under_half_a_second(tmp_path: Path) ->
     scenarios = "".join(body[2].replace("id: everything", f"id: everything-{n}") for n in range(60))
     path = tmp_path / "many.yaml"
     path.write_text(body[0] + body[1] + scenarios)
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(load_or_fail([path])) == 60
     # 0.25 s here for 6,700 lines; the margin is for slower machines.
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
