@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tools.interpreters import NEWER, interpreter
+from tools.interpreters import NEWER, interpreter, this_python
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
@@ -45,22 +45,27 @@ def here() -> Iterator[Part]:
 
 
 def elsewhere() -> Iterator[Part]:
-    """Yield the checks that repeat on another Python; one that is not installed has no commands."""
-    for version in NEWER:
+    """Yield the checks that repeat on another Python; one that is not installed has no commands.
+
+    The newest runs the tests and the scenarios, those between it and this one the scenarios.
+    """
+    found = {version: interpreter(version) for version in NEWER}
+    newest = next((version for version in reversed(NEWER) if found[version]), None)
+    for version, python in found.items():
         name = f"python{version}"
-        python = interpreter(version)
         if python is None:
             yield Part(name, ())
-        elif sys.version_info[:2] != tuple(map(int, version.split("."))):
-            venv = f".venv-{version}"
-            yield Part(
-                name,
-                (
-                    ("make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/.ready"),
-                    (f"{venv}/bin/pytest", *SHARED, "-m", "not slow"),
-                    (f"{venv}/bin/statek-sim", "run", "--quiet"),
-                ),
-            )
+        elif version != this_python():
+            yield Part(name, tuple(repeated(version, python, tests=version == newest)))
+
+
+def repeated(version: str, python: str, *, tests: bool) -> Iterator[tuple[str, ...]]:
+    """Yield the commands that repeat checks on another Python, in an environment of its own."""
+    venv = f".venv-{version}"
+    yield ("make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/.ready")
+    if tests:
+        yield (f"{venv}/bin/pytest", *SHARED, "-m", "not slow")
+    yield (f"{venv}/bin/statek-sim", "run", "--quiet")
 
 
 def module(name: str, *arguments: str) -> tuple[str, ...]:
