@@ -37,6 +37,16 @@ PresetOption = Annotated[
         "so scenarios may fail under another one.",
     ),
 ]
+SelectOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="Only the scenario with this id, or else those whose suite/id[profile] has TEXT."
+    ),
+]
+TagOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="T", help="Only scenarios with this tag (repeatable: any of them)."),
+]
 SeedOption = Annotated[
     int | None, typer.Option(metavar="N", help="Seed of everything random, instead of the scenarios' own.")
 ]

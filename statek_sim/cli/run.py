@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from statek_sim.cli.app import Backend, BackendOption, Paths, PresetOption, ProfileOption, SeedOption, app
+from statek_sim.cli.app import (
+    Backend,
+    BackendOption,
+    Paths,
+    PresetOption,
+    ProfileOption,
+    SeedOption,
+    SelectOption,
+    TagOption,
+    app,
+)
 from statek_sim.cli.inputs import check_writable, loaded, proven
 from statek_sim.errors import BadInput
 
@@ -40,17 +50,8 @@ def run(
     profile: ProfileOption = None,
     preset: PresetOption = None,
     seed: SeedOption = None,
-    select: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Only the scenario with this id, or else those whose suite/id[profile] has TEXT.",
-        ),
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(metavar="T", help="Only scenarios with this tag (repeatable: any of them)."),
-    ] = None,
+    select: SelectOption = None,
+    tag: TagOption = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to this file.")
     ] = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import Paths, PresetOption, app
+from statek_sim.cli.app import Paths, PresetOption, SelectOption, TagOption, app
 from statek_sim.cli.inputs import check_writable, loaded
 from statek_sim.errors import BadInput
 
@@ -39,17 +39,8 @@ def usage(
         typer.Option(metavar="P", help="Behaviour profile; scenarios that do not hold for it are left out."),
     ] = "docs",
     preset: PresetOption = None,
-    select: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Only the scenario with this id, or else those whose suite/id[profile] has TEXT.",
-        ),
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(metavar="T", help="Only scenarios with this tag (repeatable: any of them)."),
-    ] = None,
+    select: SelectOption = None,
+    tag: TagOption = None,
     turns: Annotated[bool, typer.Option("--turns", help="Show the chosen scenarios turn by turn.")] = False,
     every: Annotated[bool, typer.Option("--all", help="List every scenario, not the worst ones.")] = False,
     prices: Annotated[

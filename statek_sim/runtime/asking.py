@@ -23,7 +23,7 @@ from statek_sim.runtime.chat_style import ChatStyle
 from statek_sim.runtime.dialog import deliver
 from statek_sim.runtime.markup import extract_dialog, is_empty_code, strip_markup
 from statek_sim.runtime.pyenv import ErrorKind
-from statek_sim.values import JSON, Message
+from statek_sim.values import JSON, Message, in_common
 
 if TYPE_CHECKING:
     from statek_sim.runtime.job import Job
@@ -62,7 +62,7 @@ def _send(
     messages, size = _as_sent(job.history.current, envelope, services.client_options)
     if envelope.wire != "openai" or kept == 0:
         # No count was kept: another format than OpenAI's, or a past that was projected anew.
-        kept = _in_common(job.sent, messages)
+        kept = in_common(job.sent, messages)
     job.sent = messages
     attempt = 1
     while True:
@@ -125,12 +125,6 @@ def _as_sent(
     )
     url = wire.request_url(FAKE_URLS[envelope.wire], envelope.model)
     return wire.read_request(body, url).messages, len(json.dumps(body))
-
-
-def _in_common(before: Sequence[Message], now: Sequence[Message]) -> int:
-    """Return how many messages two requests have in common, counted from the first."""
-    same = (number for number, (one, other) in enumerate(zip(before, now, strict=False)) if one != other)
-    return next(same, min(len(before), len(now)))
 
 
 def _meter(

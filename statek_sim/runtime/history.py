@@ -33,7 +33,7 @@ from statek_sim.runtime.messages import (
     user_message,
 )
 from statek_sim.sandbox.llm_repr import llm_repr
-from statek_sim.values import JSON, Message
+from statek_sim.values import JSON, Message, in_common
 
 if TYPE_CHECKING:
     from statek_sim.runtime.job import Job
@@ -95,7 +95,7 @@ class HistoryProjection:
         kept, self._kept = self._kept, len(self._conversation)
         if self._sent is not None:
             # Projected again; most of it usually came out as it was.
-            kept += _in_common(self._sent[kept:], self._conversation.view()[kept:])
+            kept += in_common(self._sent[kept:], self._conversation.view()[kept:])
             self._sent = None
         return kept
 
@@ -146,12 +146,6 @@ class HistoryProjection:
         self._kept = min(self._kept, messages)
         self._projected = item
         self._tail, self._tail_end, self._tail_start = -1, -1, 0
-
-
-def _in_common(before: Sequence[Message], now: Sequence[Message]) -> int:
-    """Return how many messages two lists have in common, counted from the first."""
-    pairs = enumerate(zip(before, now, strict=False))
-    return next((n for n, (ours, theirs) in pairs if ours != theirs), min(len(before), len(now)))
 
 
 def _end_position(job: Job, index: int) -> int:

@@ -16,7 +16,7 @@ from statek_sim.backends.installed.wire import Line, Message
 from statek_sim.backends.installed.witness import Witness
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import format_of_url
-from statek_sim.values import JSON
+from statek_sim.values import JSON, in_common
 
 CLIENT_TIMEOUT: Final = 60.0
 """Virtual seconds that STATEK's client waits for an answer."""
@@ -68,7 +68,7 @@ class Transport:
         self._attempt[job] = attempt = self._attempt.get(job, 0) + 1
         if attempt == 1:
             self.turns[job] = self.turns.get(job, 0) + 1
-        turn, kept = self.turns[job], _in_common(self.last.get(job, []), messages)
+        turn, kept = self.turns[job], in_common(self.last.get(job, []), messages)
         self._witness.tell(events.LLMRequested, job, turn, attempt, model, size, kept, tuple(messages[kept:]))
         self.last[job] = messages
         answer = self._line.ask(
@@ -137,13 +137,3 @@ def _problem(response: httpx.Response) -> str | None:
     except httpx.HTTPStatusError as failure:
         return str(failure)
     return None
-
-
-def _in_common(before: list[JSON], now: list[JSON]) -> int:
-    """Return how many messages two requests have in common, counted from the first."""
-    same = 0
-    for ours, theirs in zip(before, now, strict=False):
-        if ours != theirs:
-            break
-        same += 1
-    return same
