@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 _PORTS: Final = 65535
 """The highest port there is."""
+_ATTENTION: Final = 0.1
+"""Seconds until a signal is noticed, at most."""
 
 
 @app.command()
@@ -88,18 +89,34 @@ def serve(
 
 def _serve(server: LLMServer, path: Path) -> None:
     """Say where the server is, and return when this process is told to end."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        # Whoever reads the line may end the process at once.
-        with suppress(KeyboardInterrupt):
-            say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
-            server.join()
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with _Told() as told:
+        say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
+        while not told.to_end and not server.join(_ATTENTION):
+            pass
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+class _Told:
+    """Whether SIGINT or SIGTERM has come, from entering the block on.
+
+    A handler that raises may do so inside a finalizer, where Python drops the exception, and a signal that another
+    thread receives does not wake the main thread. So the handler leaves a note, and the main thread looks at it.
+    """
+
+    def __init__(self) -> None:
+        self.to_end = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.to_end = True
 
 
 def _problems(server: LLMServer) -> Iterator[str]:

@@ -93,9 +93,9 @@ class LLMServer:
         """Close every connection and the port."""
         self._running.stop()
 
-    def join(self) -> None:
-        """Wait until the server is stopped."""
-        self._running.join()
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait until the server is stopped, or that long; return whether it has stopped."""
+        return self._running.join(seconds)
 
     def __enter__(self) -> Self:
         self.start()
