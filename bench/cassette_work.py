@@ -71,7 +71,7 @@ def vcrpy_text(size: int) -> str:
 
 
 def cassetter_text(size: int) -> str:
-    """Return a cassette as cassetter writes it: bodies as structured YAML."""
+    """Return a cassette for cassetter: requests as structured YAML, 5,000 turns within what it loads."""
     return f"version: 1\ninteractions:\n{''.join(map(_cassetter_entry, range(size)))}"
 
 
@@ -101,24 +101,22 @@ def _vcrpy_entry(number: int) -> str:
 
 
 def _cassetter_entry(number: int) -> str:
+    # It refuses files of more than 250,000 YAML nodes, so: no headers in the response, and its body as one text.
     return f"""\
   - request:
       method: POST
       uri: {URL}
       headers:
-        accept: [application/json]
         content-type: [application/json]
       body:
         type: json
         content: {json.dumps(request_body(number))}
     response:
       status: 200
-      headers:
-        content-type: [application/json]
-        openai-version: ['2020-10-01']
+      headers: {{}}
       body:
-        type: json
-        content: {json.dumps(reply_body(number))}
+        type: text
+        content: {json.dumps(compact(reply_body(number)))}
     recorded_at: '2026-01-01T00:00:00Z'
 """
 
