@@ -21,7 +21,7 @@ class Answers(Protocol):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """STATEK's variables of the providers."""
+        """STATEK's variables of the providers; those it does not say are nowhere."""
 
     def answer(self, message: Message) -> Message:
         """Answer one request: a status and a body, or a timeout, a broken connection, the end of the run."""
@@ -38,8 +38,8 @@ class Scripted:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Every provider has an address and a key: STATEK asks for both."""
-        return ANYWHERE
+        """No provider is anywhere."""
+        return {}
 
     def answer(self, message: Message) -> Message:
         """Answer one request with the reply that the script has for it."""
@@ -58,8 +58,8 @@ class Exchanged:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The addresses and keys that belong to the exchanges; all other providers are nowhere."""
-        return {**ANYWHERE, **self._exchanges.environment}
+        """The addresses and keys that belong to the exchanges."""
+        return self._exchanges.environment
 
     def answer(self, message: Message) -> Message:
         """Answer one request with what came back for it."""
@@ -71,15 +71,22 @@ class Exchanged:
         self._exchanges.check_finished()
 
 
-ANYWHERE: Final[Mapping[str, str]] = {
-    variable: value
-    for provider in PROVIDERS
-    for variable, value in (
-        (f"{provider}_API_URL", FAKE_URLS[format_of(provider).NAME]),
-        (f"{provider}_API_KEY", "none"),
-    )
-}
-"""Addresses that do not exist, for every provider that STATEK knows."""
+def nowhere(text: str) -> dict[str, str]:
+    """Return addresses that do not exist, and keys, for the providers that a text names in any letter case.
+
+    Not for all seventy: STATEK makes a settings object for each that has an address, several times in a run, and
+    that took longer than anything else.
+    """
+    named = text.upper()
+    return {
+        variable: value
+        for provider in PROVIDERS
+        if provider in named
+        for variable, value in (
+            (f"{provider}_API_URL", FAKE_URLS[format_of(provider).NAME]),
+            (f"{provider}_API_KEY", "none"),
+        )
+    }
 
 
 _PASSED_ON: Final = ("content-type", "location")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Self, cast
 
 from statek_sim.backends.exchanges import Exchanges
-from statek_sim.backends.installed.answers import ANYWHERE, Answers, Exchanged, Scripted
+from statek_sim.backends.installed.answers import Answers, Exchanged, Scripted, nowhere
 from statek_sim.backends.installed.wire import Line, Message
 from statek_sim.backends.reference import measured
 from statek_sim.backends.releases import profile_of, releases
@@ -157,7 +158,7 @@ class Peer:
             llm = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
             return self._try(order, Scripted(llm), _Deadline(self._deadline))
 
-        order = _order(scenario, profile, preset, seed, ANYWHERE)
+        order = _order(scenario, profile, preset, seed, {})
         outcome = once()
         # What was measured would be measured again.
         return outcome if isinstance(outcome, Ran) or outcome.kind != "Lost" else once()
@@ -238,13 +239,15 @@ def _order(
     jobs: Message = {
         name: job.model_dump(mode="json", exclude_unset=True) for name, job in scenario.jobs.items()
     }
+    told: Message = {
+        **scenario.model_dump(mode="json", exclude_unset=True, exclude=placed),
+        "jobs": jobs,
+        "seed": scenario.seed if seed is None else seed,
+    }
     return {
-        "scenario": {
-            **scenario.model_dump(mode="json", exclude_unset=True, exclude=placed),
-            "jobs": jobs,
-            "seed": scenario.seed if seed is None else seed,
-        },
-        "environment": dict(environment),
+        "scenario": told,
+        # STATEK asks for an address and a key, and finds providers by what models are called.
+        "environment": {**nowhere(settings.default_llm_api_provider + json.dumps(told)), **environment},
         "dormant": behaviour.waiting_job_is_dormant,
         "settings": settings.model_dump(mode="json", exclude_unset=True),
         "limits": {
