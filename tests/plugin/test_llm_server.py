@@ -12,7 +12,7 @@ from statek_sim.server.fault import FaultRule, HttpError
 def ask(server, message):
     body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": message}]})
     request = urllib.request.Request(server.openai_url + "/chat/completions", body.encode(), method="POST")
-    with urllib.request.urlopen(request, timeout=5) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)["choices"][0]["message"]["content"]
 """
 

@@ -25,7 +25,7 @@ TOOLS: Any = [{"name": "look", "description": "Look.", "input_schema": {"type": 
 @pytest.fixture
 def client(statek_llm_server: LLMServer) -> Iterator[Anthropic]:
     with anthropic.Anthropic(
-        base_url=statek_llm_server.url, api_key="none", max_retries=0, timeout=5
+        base_url=statek_llm_server.url, api_key="none", max_retries=0, timeout=60
     ) as made:
         yield made
 

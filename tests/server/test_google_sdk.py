@@ -18,7 +18,7 @@ MODEL = "gemini-2.5-pro"
 
 @pytest.fixture
 def client(statek_llm_server: LLMServer) -> Iterator[Any]:
-    options = genai.types.HttpOptions(base_url=statek_llm_server.url, timeout=5000)
+    options = genai.types.HttpOptions(base_url=statek_llm_server.url, timeout=60_000)
     with genai.Client(api_key="none", http_options=options) as made:
         yield made
 

@@ -43,7 +43,7 @@ TOOLS: Any = [
 @pytest.fixture
 def client(statek_llm_server: LLMServer) -> Iterator[OpenAI]:
     with openai.OpenAI(
-        base_url=statek_llm_server.openai_url, api_key="sk-none", max_retries=0, timeout=5
+        base_url=statek_llm_server.openai_url, api_key="sk-none", max_retries=0, timeout=60
     ) as made:
         yield made
 
@@ -171,9 +171,9 @@ def test_slow_tokens_run_into_the_clients_own_time_limit(
     statek_llm_server: LLMServer, client: OpenAI
 ) -> None:
     statek_llm_server.script(
-        [text("Hello there, friend.")], faults=[FaultRule(fault=SlowTokens(5.0), times=1)]
+        [text("Hello there, friend.")], faults=[FaultRule(fault=SlowTokens(60.0), times=1)]
     )
-    stream = client.with_options(timeout=1.0).chat.completions.create(
+    stream = client.with_options(timeout=3.0).chat.completions.create(
         model="gpt-4o", messages=HELLO, stream=True
     )
     with pytest.raises(Exception, match=r"(?i)timed out|timeout") as slow:

@@ -33,7 +33,7 @@ def server() -> Iterator[LLMServer]:
 
 def exchange(server: LLMServer, sent: bytes, *, finish: bool = False) -> bytes:
     """Send bytes and return what comes back until the server closes, or 5 seconds pass."""
-    with socket.create_connection(server_address(server), timeout=5) as connection:
+    with socket.create_connection(server_address(server), timeout=60) as connection:
         connection.sendall(sent)
         if finish:
             connection.shutdown(socket.SHUT_WR)
@@ -49,7 +49,7 @@ def server_address(server: LLMServer) -> tuple[str, int]:
 
 
 def client(server: LLMServer) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(*server_address(server), timeout=5)
+    return http.client.HTTPConnection(*server_address(server), timeout=60)
 
 
 def left(connection: socket.socket) -> bool:
@@ -94,7 +94,7 @@ def test_a_body_may_come_in_chunks_and_in_single_bytes(server: LLMServer) -> Non
 
 def test_a_client_that_waits_to_be_told_to_go_on_is_told(server: LLMServer) -> None:
     head = REQUEST.partition(b"\r\n\r\n")[0] + b"\r\nConnection: close\r\nExpect: 100-continue\r\n\r\n"
-    with socket.create_connection(server_address(server), timeout=5) as connection:
+    with socket.create_connection(server_address(server), timeout=60) as connection:
         connection.sendall(head)
         assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(BODY)
@@ -154,7 +154,7 @@ def test_what_is_no_request_is_refused_and_closed(
 
 
 def test_a_refused_client_can_read_why_while_it_still_sends(server: LLMServer) -> None:
-    with socket.create_connection(server_address(server), timeout=5) as connection:
+    with socket.create_connection(server_address(server), timeout=60) as connection:
         connection.sendall(b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n")
         for _ in range(50):
             connection.sendall(b"a" * 1000)
@@ -174,7 +174,7 @@ def test_the_server_outlives_whatever_comes(server: LLMServer) -> None:
                     del noise[at : at + chance.randint(1, 20)]
                 case _:
                     noise[at:at] = bytes(chance.randrange(256) for _ in range(chance.randint(1, 40)))
-        with socket.create_connection(server_address(server), timeout=5) as connection:
+        with socket.create_connection(server_address(server), timeout=60) as connection:
             connection.sendall(noise[: chance.randint(1, len(noise) + 1)])
     assert exchange(server, closing(REQUEST)).startswith(b"HTTP/1.1 200 OK")
 
@@ -186,7 +186,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_stream_leaves_nothing_behind() 
         )
         stream = json.dumps(openai(stream=True)).encode()
         for _ in range(10):
-            with socket.create_connection(server_address(server), timeout=5) as connection:
+            with socket.create_connection(server_address(server), timeout=60) as connection:
                 connection.sendall(
                     REQUEST.replace(b": %d" % len(BODY), b": %d" % len(stream)).replace(BODY, stream)
                 )
@@ -239,9 +239,9 @@ def test_stopping_frees_the_port_and_the_thread_also_while_a_client_waits() -> N
     server.start()
     server.script([timeout()])
     address = server_address(server)
-    waiting = socket.create_connection(address, timeout=5)
+    waiting = socket.create_connection(address, timeout=60)
     waiting.sendall(REQUEST)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not server.requests and time.monotonic() < deadline:
         time.sleep(0.01)
     server.stop()
@@ -257,7 +257,7 @@ def test_a_server_that_was_never_started_can_be_stopped() -> None:
     address = server_address(server)
     server.stop()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(address, timeout=5)
+        socket.create_connection(address, timeout=60)
 
 
 def test_two_servers_have_ports_and_scripts_of_their_own() -> None:
@@ -293,7 +293,7 @@ def test_a_handler_that_breaks_is_the_servers_fault_and_not_the_requests() -> No
         raise KeyError(request.target)
 
     with running(broken) as server:
-        connection = http.client.HTTPConnection(server.host, server.port, timeout=5)
+        connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
         connection.request("GET", "/v1/models")
         response = connection.getresponse()
         assert (response.status, json.load(response)["error"]["message"]) == (

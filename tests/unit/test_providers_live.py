@@ -25,7 +25,7 @@ class Echo(BaseHTTPRequestHandler):
     def do_POST(self) -> None:  # the library's name
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path == "/slow":
-            self.server.released.wait(5)  # type: ignore[attr-defined]  # see `served`
+            self.server.released.wait(60)  # type: ignore[attr-defined]  # see `served`
         compressed = gzip.compress(body)
         self.send_response(429 if self.path == "/refused" else 200)
         self.send_header("Content-Encoding", "gzip")
