@@ -22,21 +22,25 @@ def resolve(value: object) -> object:
 def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call `function`, waiting for future arguments that it does not want as futures.
 
-    STATEK guards the whole call against ValueError and TypeError and then calls again: a function that raises one
-    of them runs twice. Side effects that agents see depend on it, so it is reproduced.
+    STATEK reads the signature, binds the arguments and calls, all of it guarded against ValueError and TypeError,
+    and then calls once more: a function that raises one of them runs twice, unless its arguments did not bind or it
+    has no signature that Python can read. Side effects that agents see depend on it, so it is reproduced.
     """
     if "id" in kwargs and _takes_id_by_position(function):
         # The guarded call hands a subtask's `id` over by position, which no function takes: only the second one runs.
         return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
+    has_future = _has_future(args, kwargs)
     try:
-        if _has_future(args, kwargs):
+        if has_future:
             bound = _signature(function).bind(*args, **kwargs)
             _resolve_bound(bound)
             return function(*bound.args, **bound.kwargs)
         return function(*args, **kwargs)
     except (ValueError, TypeError):
+        # Bound only now, because few calls fail: what does not bind was called just once, by the line at the end.
+        if not has_future and not _binds(function, args, kwargs):
+            raise
         # The second call stays outside: inside, each level of a recursion would lengthen the chain of contexts.
-        pass
     return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
 
 
@@ -45,6 +49,15 @@ def _takes_id_by_position(function: Callable[..., Any]) -> bool:
         return False
     parameter = _signature(function).parameters["id"]
     return parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+def _binds(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether the arguments fit a signature that can be read; some built-in functions have none."""
+    try:
+        _signature(function).bind(*args, **kwargs)
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def _has_future(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -202,7 +202,9 @@ def _paid_builtins(budget: ExecutionBudget) -> dict[str, object]:
         "min": _paying_to_walk(budget, min),
         "sorted": _paying_to_walk(budget, sorted, copies=True),
     }
-    paid: dict[str, object] = {name: PaidFunction(name, function) for name, function in functions.items()}
+    paid: dict[str, object] = {
+        name: PaidFunction(name, function, getattr(builtins, name)) for name, function in functions.items()
+    }
     return {**paid, **lazy, "set": OrderedSet, "frozenset": OrderedFrozenSet}
 
 

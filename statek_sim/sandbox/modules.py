@@ -112,13 +112,13 @@ def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, 
             "datetime": virtual_time.virtual_datetime(clock),
             "date": virtual_time.virtual_date(clock),
         },
-        "time": _as_builtin({"strftime": virtual_time.virtual_strftime(clock)}),
+        "time": _as_builtin("time", {"strftime": virtual_time.virtual_strftime(clock)}),
         "re": _as_written_in_python(regex.paid_functions(budget)),
-        "math": _as_builtin(numbers.paid_math(budget)),
+        "math": _as_builtin("math", numbers.paid_math(budget)),
         "statistics": _as_written_in_python(_statistics(budget)),
         "itertools": LazyTypes(budget, guard.guarded).itertools(),
-        "functools": _as_builtin({"reduce": _reduce(budget, guard)}),
-        "operator": _as_builtin(_operators(budget)),
+        "functools": _as_builtin("functools", {"reduce": _reduce(budget, guard)}),
+        "operator": _as_builtin("operator", _operators(budget)),
         "json": _as_written_in_python({"loads": paid_loads(budget), "dumps": paid_dumps(budget)}),
     }
     for exports in replaced.values():
@@ -126,8 +126,9 @@ def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, 
     return replaced
 
 
-def _as_builtin(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Export]:
-    return {name: PaidFunction(name, function) for name, function in functions.items()}
+def _as_builtin(module: str, functions: Mapping[str, Callable[..., Any]]) -> dict[str, Export]:
+    real = _REAL[module]
+    return {name: PaidFunction(name, function, getattr(real, name)) for name, function in functions.items()}
 
 
 def _as_written_in_python(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Export]:

@@ -8,13 +8,17 @@ from typing import Any, final
 
 @final
 class PaidFunction:
-    """Stands for the built-in function `name`: same calls, but they are paid for. Prints like the original."""
+    """Stands for a built-in function: same calls, but they are paid for. Prints like the original.
 
-    __slots__ = ("__weakref__", "_function", "_name")
+    `inspect.signature` finds the original's signature, or that it has none: see `runtime.future_calls.smart_call`.
+    """
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+    __slots__ = ("__weakref__", "__wrapped__", "_function", "_name")
+
+    def __init__(self, name: str, function: Callable[..., Any], original: Callable[..., Any]) -> None:
         self._name = name
         self._function = function
+        self.__wrapped__ = original
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Pay, then do what the original does."""

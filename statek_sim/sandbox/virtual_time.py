@@ -71,6 +71,6 @@ def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
     def make(_: type, *args: Any, **kwargs: Any) -> Any:
         return plain(*args, **kwargs)
 
-    replaced = {name: PaidFunction(name, method) for name, method in methods.items()}
+    replaced = {name: PaidFunction(name, method, getattr(plain, name)) for name, method in methods.items()}
     body = {"__new__": make, "__module__": "datetime", "_plain": plain, **replaced}
     return _StandsFor(plain.__name__, (plain,), body)

@@ -34,10 +34,6 @@ EXCLUDED: Final[dict[str, str]] = {
         "Token counts of a tokenizer, because the store's ids in some prompts have as many bytes in every run, "
         "but not as many tokens."
     ),
-    "wrong arguments in code": (
-        "Code that calls a tool with wrong arguments: the reference runtime traces both attempts, the installed "
-        "backend one."
-    ),
     "the wall clock": "Code that reads it, and tools that do; scenarios for that exist.",
     "crashes of the worker": "Crash and restart events; scenarios for that exist.",
 }

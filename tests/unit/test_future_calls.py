@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import builtins
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from statek_sim.runtime.future_calls import smart_call
+from statek_sim.sandbox.paid_function import PaidFunction
+
+
+class Refusing:
+    """A function that notes each call and then raises `error`."""
+
+    def __init__(self, error: Exception) -> None:
+        self.calls: list[Any] = []
+        self._error = error
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        self.calls.append((args, kwargs))
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [ValueError("refused"), TypeError("refused")])
+def test_a_call_that_fits_and_then_refuses_is_made_again(error: Exception) -> None:
+    function = Refusing(error)
+    with pytest.raises(type(error), match=r"^refused$"):
+        smart_call(function, (1,), {"x": 2})
+    assert function.calls == [((1,), {"x": 2})] * 2
+
+
+def test_any_other_error_is_final() -> None:
+    function = Refusing(RuntimeError("no"))
+    with pytest.raises(RuntimeError, match=r"^no$"):
+        smart_call(function, (), {})
+    assert len(function.calls) == 1
+
+
+def test_a_call_whose_arguments_do_not_fit_is_made_once() -> None:
+    function: Any = Refusing(TypeError("refused"))
+    function.__signature__ = inspect.signature(lambda text: None)
+    with pytest.raises(TypeError, match=r"^refused$"):
+        smart_call(function, ("one", "two"), {})
+    assert function.calls == [(("one", "two"), {})]
+
+
+def test_a_function_without_a_readable_signature_is_called_once() -> None:
+    with pytest.raises(ValueError, match=r"^no signature"):
+        inspect.signature(dict)
+    function: Any = Refusing(ValueError("refused"))
+    standing_for_dict = PaidFunction("dict", function, dict)
+    with pytest.raises(ValueError, match=r"^refused$"):
+        smart_call(standing_for_dict, ([],), {})
+    assert len(function.calls) == 1
+
+
+@pytest.mark.parametrize("name", ["sum", "sorted"])
+def test_what_stands_for_a_builtin_function_has_its_signature(name: str) -> None:
+    original: Callable[..., Any] = getattr(builtins, name)
+    standing_for_it = PaidFunction(name, lambda *args: args, original)
+    assert inspect.signature(standing_for_it) == inspect.signature(original)
+
+
+def test_a_second_call_finds_the_generator_where_the_first_left_it() -> None:
+    def numbers() -> Iterator[int]:
+        yield 1
+        raise ValueError("refused")
+
+    assert smart_call(sum, (numbers(),), {}) == 0
