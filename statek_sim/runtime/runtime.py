@@ -105,6 +105,7 @@ class Runtime:
         self.default_difficulty = str(self.settings.statek_default_difficulty)
         self._ids = IdSource()
         self._jobs: dict[str, Job] = {}
+        self._loop_definitions: list[JobDef] = []
         self._tool_hooks: dict[ToolCallNumber, Callable[[], object]] = {}
         self._tool_counts: dict[tuple[str, str | None], int] = {}
         self._definitions = JobDefs()
@@ -243,6 +244,7 @@ class Runtime:
         """
         definition = self._define(agent, warmup_code, None, None, {})
         definition.clear_errors()
+        self._loop_definitions.append(definition)
         self._services.register(agent)
 
         started: dict[float, int] = {}
@@ -296,9 +298,9 @@ class Runtime:
         self._tool_hooks[name, call, job] = lambda: self.at(self.clock.now(), action)
 
     def restart_worker(self) -> None:
-        """Start a new worker process on the same state."""
-        for job in self._jobs.values():
-            job.job_def.clear_errors()
+        """Start a new worker process on the same state; only a loop that begins anew clears its definition's errors."""
+        for definition in self._loop_definitions:
+            definition.clear_errors()
         self._scheduler.restart(self.jobs)
 
     # -- what jobs need (runtime.host.Host) --------------------------------------------------------------------

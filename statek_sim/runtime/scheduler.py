@@ -85,6 +85,7 @@ class Scheduler:
         self._round = 0
         self._idle_polls = 0
         self._escapes: dict[str, int] = {}
+        self._process = 0
         self.alive = True
         self.on_pass: list[Callable[[int], None]] = []
         """Called at the start of each pass with the free capacity: agent loops create jobs here."""
@@ -243,29 +244,49 @@ class Scheduler:
         del self._in_flight[job.id]
         if job in self._services.waiting and job.status is JobStatus.WARMING_UP:
             if not self._services.profile.waiting_job_is_dormant:
-                self._push(self._services.clock.now() + PASS_SECONDS, _STEP, lambda: self.offer(job))
+                self._look_again(job)
             return
         self.offer(job)
+
+    def _look_again(self, job: Job) -> None:
+        """Offer `job` at the next pass of this worker process."""
+        process = self._process
+
+        def again() -> None:
+            if self._process == process:
+                self.offer(job)
+
+        self._push(self._services.clock.now() + PASS_SECONDS, _STEP, again)
 
     # -- the worker process ------------------------------------------------------------------------------------
 
     def die(self, reason: str) -> None:
         """The worker process dies: steps in flight are lost, nothing runs until `restart`."""
         self.alive = False
-        lost, self._in_flight = self._in_flight, {}
-        for _, step in lost.values():
-            step.close()
-        self._ready.clear()
-        self._queued.clear()
+        self._forget()
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", reason))
 
     def restart(self, jobs: list[Job]) -> None:
-        """A new worker process opens the same state: every runnable job starts its pending work again."""
+        """A new worker process opens the same state: every runnable job starts its pending work again.
+
+        A process that is still alive ends first, and its steps in flight are lost with it.
+        """
+        self._forget()
         self.alive = True
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", "restarted"))
         self._services.waiting.stir_all()
         for job in jobs:
             self.offer(job)
+
+    def _forget(self) -> None:
+        """Lose what only the process knew."""
+        self._process += 1
+        lost, self._in_flight = self._in_flight, {}
+        for _, step in lost.values():
+            step.close()
+        self._ready.clear()
+        self._queued.clear()
+        self._escapes.clear()
 
 
 def _nothing() -> None:

@@ -59,11 +59,13 @@ def test_a_failed_warmup_shows_at_every_job_of_the_definition(runtime: Runtime) 
     assert second.job_def.has_errors()
 
 
-def test_a_restarted_worker_forgets_failed_warmups(runtime: Runtime) -> None:
-    job = runtime.create_job(AGENT, warmup_code="1/0")
+def test_a_restarted_worker_forgets_failed_warmups_of_its_loops_alone(runtime: Runtime) -> None:
+    clerk = Agent("clerk")
+    runtime.add_loop(clerk, lambda: 0, warmup_code="1/0")
+    looped, single = (runtime.create_job(agent, warmup_code="1/0") for agent in (clerk, AGENT))
     runtime.run()
     runtime.restart_worker()
-    assert not job.job_def.has_errors()
+    assert (looped.job_def.has_errors(), single.job_def.has_errors()) == (False, True)
 
 
 def test_errors_are_handed_out_as_a_copy() -> None:

@@ -145,6 +145,18 @@ def test_a_crash_loses_steps_in_flight_and_a_restart_repeats_the_pending_work() 
     assert job.num_turns == 2
 
 
+def test_a_restart_ends_a_worker_that_is_alive_with_its_steps_in_flight() -> None:
+    done: list[str] = []
+    agent = Agent("worker", context={"note": done.append})
+    script = [code("note('one')"), code("note('lost')").after(10), code("note('two')\nexit(1)")]
+    runtime = Runtime(ScriptedLLM(script), harness=UNLIMITED)
+    job = runtime.create_job(agent)
+    runtime.at(5, runtime.restart_worker)
+    assert runtime.run().worker_alive
+    assert done == ["one", "one", "two"]
+    assert job.num_turns == 2
+
+
 def test_nothing_runs_while_the_worker_is_dead_but_events_happen() -> None:
     runtime = idle_runtime(script=[code("exit(1)").forever()])
     runtime.crash_worker("power cut")
