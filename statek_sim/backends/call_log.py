@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from statek_sim.errors import StatekSimError
+from statek_sim.metering.messages import model_text
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.wire.format import FormatName
@@ -82,7 +83,10 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
     """Return what the model wrote: its text, then name and arguments of each tool call, as they are measured."""
     reply = FORMATS[call.wire].read_reply(call.body)
     calls = (
-        part for one in reply.tool_calls for part in (one.name, json.dumps(one.arguments, ensure_ascii=False))
+        # A provider may leave the name out, or send something else in its place.
+        part
+        for one in reply.tool_calls
+        for part in (model_text(one.name), json.dumps(one.arguments, ensure_ascii=False))
     )
     return (reply.text, *calls)
 

@@ -57,9 +57,9 @@ def message_texts(message: Message) -> Iterator[str]:
     """Yield the texts of a message that `message_tokens` counts, all but its role."""
     content = message.get("content")
     if isinstance(content, list):
-        yield from (_text(_part_text(part)) for part in content)
+        yield from (model_text(_part_text(part)) for part in content)
     elif content is not None:
-        yield _text(content)
+        yield model_text(content)
     name = message.get("name")
     if isinstance(name, str):
         yield name
@@ -118,7 +118,7 @@ def tools_tokens(specs: Sequence[ToolSpec], tokenizer: Tokenizer) -> int:
 def _function_tokens(spec: ToolSpec, tokenizer: Tokenizer) -> int:
     """Return the tokens of one tool without its share of the list's own."""
     function = _mapping(spec.get("function"))
-    line = f"{_text(function.get('name'))}:{_sentence(function.get('description'))}"
+    line = f"{model_text(function.get('name'))}:{_sentence(function.get('description'))}"
     total = TOKENS_PER_FUNCTION + tokenizer.count(line)
     properties = _mapping(_mapping(function.get("parameters")).get("properties"))
     if properties:
@@ -130,7 +130,7 @@ def _function_tokens(spec: ToolSpec, tokenizer: Tokenizer) -> int:
 
 def _property_tokens(name: str, schema: Mapping[str, JSON], tokenizer: Tokenizer) -> int:
     """Return the tokens of one parameter of a tool."""
-    line = f"{name}:{_text(schema.get('type'))}:{_sentence(schema.get('description'))}"
+    line = f"{name}:{model_text(schema.get('type'))}:{_sentence(schema.get('description'))}"
     total = TOKENS_PER_PROPERTY + tokenizer.count(line)
     items = schema.get("enum")
     if isinstance(items, list):
@@ -162,15 +162,15 @@ def _call_texts(call: JSON) -> Iterator[str]:
     if not isinstance(function, dict):
         yield json.dumps(call, ensure_ascii=False)
     else:
-        yield from (_text(function.get("name")), _text(function.get("arguments")))
+        yield from (model_text(function.get("name")), model_text(function.get("arguments")))
 
 
 def _text_tokens(value: JSON, tokenizer: Tokenizer) -> int:
     """Return the tokens of a value as the model would read it; None is nothing."""
-    return 0 if value is None else tokenizer.count(_text(value))
+    return 0 if value is None else tokenizer.count(model_text(value))
 
 
-def _text(value: JSON) -> str:
+def model_text(value: JSON) -> str:
     """Return a string as it is, None as nothing, anything else as JSON."""
     if isinstance(value, str):
         return value
@@ -179,7 +179,7 @@ def _text(value: JSON) -> str:
 
 def _sentence(value: JSON) -> str:
     """Return a description without its final full stop."""
-    return _text(value).removesuffix(".")
+    return model_text(value).removesuffix(".")
 
 
 def _mapping(value: JSON) -> Mapping[str, JSON]:

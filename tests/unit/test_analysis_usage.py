@@ -12,6 +12,8 @@ from statek_sim.metering.messages import TOKENS_PER_TOOL_CALL
 from statek_sim.metering.pricing import PriceList, load_prices
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.metering.usage import approx_tokens
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.run import builtin_suites, run_suite
 from statek_sim.values import JSON
 from tests.unit.usage_samples import dialog, played
 
@@ -51,6 +53,14 @@ def test_escapes_and_reply_texts_are_counted_in_bytes() -> None:
     assert use.parts.text_bytes == len("好😀".encode())
     assert use.parts.reply_bytes == len("ż".encode())
     assert use.characters == len("好😀") + len("ż")
+
+
+def test_a_tool_call_that_the_provider_left_without_a_name_has_its_arguments_alone() -> None:
+    scenarios = load_or_fail([builtin_suites() / "wire-formats"])
+    (result,) = run_suite(scenarios, profiles=["docs"], select="gemini-nameless-call")
+    first = scenario_use(result).jobs[0].turns[0].use
+    assert first.parts.reply_bytes == len("{}")
+    assert first.measured_completion == TOKENS_PER_TOOL_CALL + 1
 
 
 def test_calls_that_failed_are_not_there() -> None:
