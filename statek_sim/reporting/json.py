@@ -66,7 +66,7 @@ def _job(job: JobRecord) -> JSON:
         "agent": job.agent,
         "status": job.status,
         "stop": job.stop,
-        "exit": _writable(job.exit),
+        "exit": writable(job.exit),
         "error": job.error,
         "llm_calls": job.llm_calls,
         "turns": job.turns,
@@ -86,13 +86,13 @@ def _usage(usage: Usage) -> JSON:
     }
 
 
-def _writable(value: JSON) -> JSON:
-    """Return an exit value as JSON can write it: an agent may exit with `nan` or an endless integer."""
+def writable(value: JSON) -> JSON:
+    """Return a value of agents as JSON can write it: one may exit with `nan` or an endless integer."""
     match value:
         case dict():
-            return {key: _writable(item) for key, item in value.items()}
+            return {key: writable(item) for key, item in value.items()}
         case list():
-            return [_writable(item) for item in value]
+            return [writable(item) for item in value]
         case float() if not math.isfinite(value):
             return repr(value)
         case int() if value.bit_length() > _LONGEST_INTEGER:

@@ -173,7 +173,7 @@ def build_report(
 
     `preset` and `seed` are what replaced the scenarios' own, None where nothing did.
     """
-    ordered = sorted(results, key=_place)
+    ordered = in_order(results)
     rows = tuple(_row(result) for result in ordered)
     return Report(
         profiles=tuple(sorted({row.profile for row in rows}, key=_profile_place)),
@@ -192,6 +192,11 @@ def build_report(
         ),
         statements=statements,
     )
+
+
+def in_order(results: Iterable[ScenarioResult]) -> list[ScenarioResult]:
+    """Return results in the order of a report's rows: by suite, scenario and profile."""
+    return sorted(results, key=_place)
 
 
 def worst_rows(rows: Iterable[Row]) -> tuple[Row, ...]:

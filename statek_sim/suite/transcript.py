@@ -29,12 +29,15 @@ class Line:
 
 def transcript(trace: Iterable[Event], *, job: str | None = None) -> Iterator[Line]:
     """Yield what happened in a run; with `job` only what concerns this job and what concerns none."""
+    return (line for _, line in numbered(trace) if job is None or line.job in ("", job))
+
+
+def numbered(trace: Iterable[Event]) -> Iterator[tuple[int, Line]]:
+    """Yield what happened in a run, each line with the place in the trace of the event it tells."""
     seen: dict[str, _Seen] = {}
-    for event in trace:
-        if job is not None and event.job not in ("", job):
-            continue
+    for seq, event in enumerate(trace):
         for who, text in _lines(event, seen.setdefault(event.job, _Seen())):
-            yield Line(event.at, event.job, who, text)
+            yield seq, Line(event.at, event.job, who, text)
 
 
 def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:

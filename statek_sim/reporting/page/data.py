@@ -1,0 +1,90 @@
+"""All data of a page: the index, and the details of as many runs as a page can hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Final
+
+from statek_sim.analysis.corpus.table import CorpusTable
+from statek_sim.analysis.read import scenario_use
+from statek_sim.analysis.usage import Use
+from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.reporting.model import Report, in_order
+from statek_sim.reporting.page.details import details_of
+from statek_sim.reporting.page.embed import embedded
+from statek_sim.reporting.page.index import index_of
+from statek_sim.suite.result import Outcome, ScenarioResult
+from statek_sim.values import JSON
+
+ROOM: Final = 32_000_000
+"""Characters of details on one page. Past it the details of passed runs are left out, and the page says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageData:
+    """What a page shows, as text for the inside of `script` elements: the index, and details by number of run."""
+
+    title: str
+    index: str
+    details: Mapping[int, str]
+
+
+def page_data(
+    results: Sequence[ScenarioResult],
+    report: Report,
+    *,
+    corpus: CorpusTable | None = None,
+    gate: Mapping[str, JSON] | None = None,
+    sweep: Mapping[str, JSON] | None = None,
+    tokenizers: TokenizerRegistry | None = None,
+    room: int = ROOM,
+) -> PageData:
+    """Return the page of a report and its results, given in any order; equal ones give an equal page.
+
+    `gate` and `sweep` are the JSON objects of `statek-sim gate`; `tokenizers` those that measured the runs. Failed
+    runs always have their details, passed ones as long as there is `room`.
+    """
+    ordered = in_order(results)
+    details = dict(sorted(_details(ordered, report, tokenizers, room)))
+    index = index_of(
+        report,
+        ordered,
+        _use(ordered, tokenizers),
+        corpus=corpus,
+        gate=gate,
+        sweep=sweep,
+        shown=frozenset(details),
+    )
+    return PageData(title=str(index["title"]), index=embedded(index), details=details)
+
+
+def page_schema() -> dict[str, JSON]:
+    """Return the JSON Schema (draft 2020-12) of a page's data: `index` and `details` under `$defs`."""
+    text = (resources.files("statek_sim.reporting.page") / "page_schema.json").read_text("utf-8")
+    schema: dict[str, JSON] = json.loads(text)
+    return schema
+
+
+def _use(results: Sequence[ScenarioResult], tokenizers: TokenizerRegistry | None) -> Use | None:
+    """Return the usage of all runs together."""
+    uses = [scenario_use(result, tokenizers=tokenizers).use for result in results if result.record.calls]
+    return Use.total(uses) if uses else None
+
+
+def _details(
+    results: Sequence[ScenarioResult], report: Report, tokenizers: TokenizerRegistry | None, room: int
+) -> Iterator[tuple[int, str]]:
+    """Yield the details of the failed runs, then of the passed ones that there is room for."""
+    failures = {failure.name: failure.text for failure in report.failures}
+    for n in sorted(range(len(results)), key=lambda n: (results[n].outcome is Outcome.PASSED, n)):
+        result = results[n]
+        passed = result.outcome is Outcome.PASSED
+        if passed and room <= 0:
+            return
+        text = embedded(details_of(result, failure=failures.get(result.id), tokenizers=tokenizers))
+        room -= len(text)
+        if not passed or room >= 0:
+            yield n, text

@@ -1,0 +1,169 @@
+"""One run as the page shows it when it is opened: jobs with their usage, a timeline, and what was said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from statek_sim import trace as events
+from statek_sim.analysis.read import scenario_use
+from statek_sim.analysis.usage import JobUse
+from statek_sim.backends.record import JobRecord, RunRecord
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.harness.limits import LimitName
+from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.reporting.json import writable
+from statek_sim.reporting.page.calls import Curve, curves, harness_of
+from statek_sim.reporting.page.excerpt import Excerpts, excerpt
+from statek_sim.reporting.page.marks import marks
+from statek_sim.reporting.page.spans import spans
+from statek_sim.reporting.page.steps import waterfall_json
+from statek_sim.suite.result import ScenarioResult
+from statek_sim.suite.transcript import Line, numbered
+from statek_sim.trace import Event
+from statek_sim.values import JSON, Message
+
+
+def details_of(
+    result: ScenarioResult, *, failure: str | None = None, tokenizers: TokenizerRegistry | None = None
+) -> dict[str, JSON]:
+    """Return the details in the schema's `details`; `failure` is what the report says of a failed run.
+
+    `tokenizers` are those that measured it. Texts are cut where they are very long, and say so.
+    """
+    scenario, record = result.scenario, result.record
+    texts = Excerpts()
+    # The transcript first: of texts that are too many, those that people read are the last to be cut.
+    told = [_entry(seq, line, record.events, texts) for seq, line in numbered(record.events)]
+    queue = scenario.world.queue
+    return {
+        "source": scenario.source,
+        "proves": list(scenario.proves),
+        "preset": result.preset or scenario.preset,
+        "seed": record.seed,
+        "digest": record.digest,
+        "failure": None if failure is None else excerpt(failure),
+        "error": None if record.error is None else texts.take(f"{record.error.type}: {record.error.message}"),
+        "items": [{"id": name, **_item(item)} for name, item in record.items.items()],
+        "leaked_claims": list(record.leaked_claims),
+        "jobs": list(_jobs(result, texts, tokenizers)),
+        "lanes": list(_lanes(record)),
+        "marks": list(marks(record.events)),
+        "spans": [span.as_json() for span in spans(record.events, () if queue is None else queue.items)],
+        "transcript": [*told],
+    }
+
+
+def _item(item: Mapping[str, JSON]) -> dict[str, JSON]:
+    return {key: writable(value) for key, value in item.items()}
+
+
+def _jobs(
+    result: ScenarioResult, texts: Excerpts, tokenizers: TokenizerRegistry | None
+) -> Iterator[dict[str, JSON]]:
+    record, harness = result.record, harness_of(result)
+    known = curves(result, harness)
+    uses = {use.name: use for use in scenario_use(result, tokenizers=tokenizers).jobs}
+    created = {event.job: event for event in record.events if isinstance(event, events.JobCreated)}
+    for name, job in record.jobs.items():
+        yield {
+            **_job(job, created.get(name), texts),
+            "limits": _limits(harness),
+            **_usage(known.get(name, Curve()), uses.get(name)),
+            "history": [_message(message, texts) for message in job.history],
+        }
+
+
+def _job(job: JobRecord, created: events.JobCreated | None, texts: Excerpts) -> dict[str, JSON]:
+    return {
+        "name": job.name,
+        "agent": job.agent,
+        "model": None if created is None else created.model,
+        "parent": None if created is None else created.parent,
+        "status": job.status,
+        "stop": job.stop,
+        "exit": None if job.exit is None else texts.take(_json_text(job.exit)),
+        "error": None if job.error is None else texts.take(job.error),
+        "turns": job.turns,
+        "exceptions": job.exceptions,
+        "streak": job.streak,
+        "completions": job.completions,
+    }
+
+
+def _limits(harness: LLM_Harness) -> dict[str, JSON]:
+    """Return the limits before any extension, and by how much a completion extends them."""
+    told: dict[str, JSON] = {limit.value: getattr(harness.limits, limit.value) for limit in LimitName}
+    return {**told, "limit_extension_per_completion": harness.limits.limit_extension_per_completion}
+
+
+def _usage(curve: Curve, use: JobUse | None) -> dict[str, JSON]:
+    return {
+        "calls": [*curve.calls],
+        "limit_line": [*curve.limit_line],
+        "tokenizer": None if use is None else use.use.tokenizer,
+        "waterfall": None if use is None else waterfall_json(use.use.waterfall),
+    }
+
+
+def _message(message: Message, texts: Excerpts) -> JSON:
+    """Return one message of a request: its role, its text, and what it holds besides."""
+    content = message.get("content")
+    other = {key: value for key, value in message.items() if key not in ("role", "content")}
+    return {
+        "role": str(message.get("role")),
+        "text": texts.take(
+            content if isinstance(content, str) else "" if content is None else _json_text(content)
+        ),
+        "more": texts.take(_json_text(other)) if other else None,
+    }
+
+
+def _json_text(value: JSON) -> str:
+    return json.dumps(writable(value), ensure_ascii=False)
+
+
+def _lanes(record: RunRecord) -> Iterator[dict[str, JSON]]:
+    """Yield when each job was there: from its creation until it stopped for the last time, or the run ended."""
+    last = len(record.events) - 1
+    reach: dict[str, list[int]] = {}
+    for seq, event in enumerate(record.events):
+        if event.job:
+            place = reach.setdefault(event.job, [seq, last])
+            if isinstance(event, events.JobStopped):
+                place[1] = seq
+            elif isinstance(event, events.Reactivated):
+                place[1] = last
+    for name, (start, end) in reach.items():
+        yield {
+            "job": name,
+            "from": record.events[start].at,
+            "to": record.events[end].at,
+            "from_seq": start,
+            "to_seq": end,
+        }
+
+
+def _entry(seq: int, line: Line, trace: Sequence[Event], texts: Excerpts) -> dict[str, JSON]:
+    return {
+        "seq": seq,
+        "at": line.at,
+        "job": line.job,
+        "kind": line.who,
+        "text": texts.take(line.text),
+        "error": _went_wrong(trace[seq]),
+    }
+
+
+def _went_wrong(event: Event) -> bool:
+    match event:
+        case events.ConsoleLine() | events.ToolReturned() | events.SubtaskCompleted():
+            return event.error is not None
+        case events.RequestFailed():
+            return True
+        case events.HandlerRan():
+            return event.failed is not None
+        case events.JobStopped():
+            return event.reason not in ("exit", "final")
+        case _:
+            return False

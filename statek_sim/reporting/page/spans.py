@@ -1,0 +1,117 @@
+"""What takes time on a timeline: waits, tool calls, claims held. Each from one event of the trace to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from statek_sim import trace as events
+from statek_sim.reporting.page.excerpt import label
+from statek_sim.scenario.schema import QueueItem
+from statek_sim.trace import Event
+from statek_sim.values import JSON
+from statek_sim.world.queue import ItemStatus
+
+
+@dataclass(slots=True, kw_only=True)
+class Span:
+    """One span of a job. Times are virtual seconds, `seq` places in the trace; it is open where `to_seq` is None."""
+
+    job: str
+    kind: str
+    label: str
+    from_seq: int
+    start: float
+    to_seq: int | None = None
+    end: float | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return the span as the page has it."""
+        return {
+            "job": self.job,
+            "kind": self.kind,
+            "from_seq": self.from_seq,
+            "to_seq": self.to_seq,
+            "from": self.start,
+            "to": self.end,
+            "label": self.label,
+        }
+
+
+def spans(trace: Sequence[Event], items: Iterable[QueueItem] = ()) -> list[Span]:
+    """Return all spans in the order in which they begin; `items` are the queue's at the start, maybe claimed then.
+
+    A wait ends when its future is ready, a tool call when the tool returns, a claim when the item changes hands or
+    status. A job that stops ends its waits and tool calls, not its claims: what stays open then is a leak.
+    """
+    open_spans = _Open()
+    for item in items:
+        if item.status == ItemStatus.CLAIMED:
+            open_spans.claim(item.id, f"{item.status} by {item.owner}", 0, 0.0, job="")
+    for seq, event in enumerate(trace):
+        open_spans.follow(seq, event)
+    return open_spans.all
+
+
+def held_item(change: str) -> bool | None:
+    """Return whether a change of the world leaves a work item claimed; None when it is not about a work item."""
+    status = change.partition(" ")[0]
+    return status == ItemStatus.CLAIMED if status in ItemStatus.__members__ else None
+
+
+class _Open:
+    """The spans so far, and those of them that have no end yet."""
+
+    def __init__(self) -> None:
+        self.all: list[Span] = []
+        self._waits: dict[str, Span] = {}
+        self._claims: dict[str, Span] = {}
+        self._tools: dict[str, list[Span]] = {}
+
+    def follow(self, seq: int, event: Event) -> None:
+        """Open or close what one event opens or closes."""
+        match event:
+            case events.Waiting():
+                self._close(self._waits.pop(event.job, None), seq, event.at)
+                self._waits[event.job] = self._begin("wait", f"instruction {event.instruction}", seq, event)
+            case events.Released():
+                self._close(self._waits.pop(event.job, None), seq, event.at)
+            case events.ToolCalled():
+                span = self._begin("tool", str(event.name), seq, event)
+                self._tools.setdefault(event.job, []).append(span)
+            case events.ToolReturned():
+                self._close(self._called(event), seq, event.at)
+            case events.JobStopped():
+                for span in (self._waits.pop(event.job, None), *self._tools.pop(event.job, ())):
+                    self._close(span, seq, event.at)
+            case events.WorldChanged() if held_item(event.change) is not None:
+                self._close(self._claims.pop(event.subject, None), seq, event.at)
+                if held_item(event.change):
+                    self.claim(event.subject, event.change, seq, event.at, job=event.job)
+            case _:
+                pass
+
+    def claim(self, item: str, change: str, seq: int, at: float, *, job: str) -> None:
+        """Begin a claim on an item: `change` is `CLAIMED by OWNER`."""
+        _, _, owner = change.partition(" by ")
+        told = label(f"{item} by {owner}")
+        span = Span(job=job, kind="claim", label=told, from_seq=seq, start=at)
+        self._claims[item] = span
+        self.all.append(span)
+
+    def _begin(self, kind: str, name: str, seq: int, event: Event) -> Span:
+        span = Span(job=event.job, kind=kind, label=label(name), from_seq=seq, start=event.at)
+        self.all.append(span)
+        return span
+
+    def _called(self, event: events.ToolReturned) -> Span | None:
+        """Return the youngest open call of the tool that returned: tools that call tools return first."""
+        calls = self._tools.get(event.job, [])
+        name = label(str(event.name))
+        place = next((at for at in reversed(range(len(calls))) if calls[at].label == name), None)
+        return None if place is None else calls.pop(place)
+
+    @staticmethod
+    def _close(span: Span | None, seq: int, at: float) -> None:
+        if span is not None:
+            span.to_seq, span.end = seq, at

@@ -1,0 +1,100 @@
+"""The page's file: the template beside this module with data and scripts put in, so that it needs no other file.
+
+Places in `page.html`, each filled once:
+
+- `{{title}}`: the page's title, as text.
+- `{{index}}`: the index, as JSON for the inside of a `script` element.
+- `{{details}}`: one `script` element for each run that has details.
+- `{{style:NAME}}`: a `style` element that holds the file NAME of this folder.
+- `{{script:NAME}}`: a `script` element that holds the file NAME; NAME may end in `.xz`, for a file that is packed.
+- `{{modules:NAME}}`: a `script` element that holds the module NAME and all that it imports.
+- `{{script-sources}}`: the hashes of those scripts, for a Content-Security-Policy that lets no other run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import lzma
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from statek_sim.reporting.artifact import write_artifact
+from statek_sim.reporting.page.data import PageData
+from statek_sim.reporting.page.modules import joined_modules
+
+_PLACE: Final = re.compile(r"\{\{([\w-]+(?::[\w./-]+)?)\}\}")
+_ENDS_ELEMENT: Final = re.compile(r"</(?:script|style)|<!--", re.IGNORECASE)
+
+
+def render(page: PageData) -> str:
+    """Return the whole page as one file that needs no other. Equal data gives equal text."""
+    template = page_file("page.html")
+    data = {
+        "title": html.escape(_readable(page.title)),
+        "index": page.index,
+        "details": "\n".join(map(_details, page.details, page.details.values())),
+    }
+    fill = {**_elements(template), **data}
+    return _PLACE.sub(lambda place: fill[place[1]], template)
+
+
+def write_page(page: PageData, path: Path) -> None:
+    """Write `report.html` to `path`, whole or not at all; `BadInput` when it cannot be written."""
+    write_artifact(path, render(page))
+
+
+@cache
+def page_file(name: str) -> str:
+    """Return a file of this folder as text, unpacked when it is packed."""
+    content = (resources.files("statek_sim.reporting.page") / name).read_bytes()
+    return (lzma.decompress(content) if name.endswith(".xz") else content).decode("utf-8")
+
+
+def _elements(template: str) -> Mapping[str, str]:
+    """Return what the template's own places are filled with: they do not depend on the data."""
+    styles = {place: _inside(place, page_file(name)) for place, name in _named(template, "style")}
+    scripts = {place: _inside(place, page_file(name)) for place, name in _named(template, "script")}
+    scripts |= {
+        place: _inside(place, joined_modules(name, page_file)) for place, name in _named(template, "modules")
+    }
+    return {
+        "script-sources": " ".join(map(_source, scripts.values())),
+        **{place: f"<style>{text}</style>" for place, text in styles.items()},
+        **{place: f"<script>{text}</script>" for place, text in scripts.items()},
+    }
+
+
+def _named(template: str, kind: str) -> list[tuple[str, str]]:
+    """Return the places `kind:NAME` of a template, each with its NAME."""
+    places = [place.partition(":") for place in _PLACE.findall(template)]
+    return [(f"{before}:{name}", name) for before, _, name in places if before == kind]
+
+
+def _inside(place: str, text: str) -> str:
+    if found := _ENDS_ELEMENT.search(text):
+        raise ValueError(
+            f"{place}: {found[0]!r} would end the element that holds it, or begin a comment in it"
+        )
+    return text
+
+
+def _source(script: str) -> str:
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _details(n: int, text: str) -> str:
+    return (
+        f'<script type="application/json" class="details" data-run="{n}" data-encoding="json">{text}</script>'
+    )
+
+
+def _readable(text: str) -> str:
+    """Return `text` without lone surrogates, which no file can hold."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
