@@ -203,6 +203,12 @@ def _mentions(scenario: ScenarioText, name: str) -> bool:
     )
 
 
+def _goes_bad(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    jobs = jobs_of(scenario)
+    for name in scenario.goes_bad:
+        yield from _known(("goes_bad", name), name, jobs, "job", made=_MADE_JOB)
+
+
 def _expect(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     yield from _expectations(("expect",), scenario.expect, scenario)
     for profile, expect in scenario.expect_in.items():
@@ -255,5 +261,6 @@ _CHECKS: Final[tuple[Check, ...]] = (
     _world,
     _script,
     _events,
+    _goes_bad,
     _expect,
 )

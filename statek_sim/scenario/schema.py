@@ -200,6 +200,11 @@ class Shared(Part):
         default_factory=dict, description="Scripted replies per agent role, or per job as `job:NAME`."
     )
     events: Items[Event] = Field(default=(), description="External events.")
+    goes_bad: dict[Name, Positive] = Field(
+        default_factory=dict,
+        description="Jobs that run away: the job's name, and the LLM turn from which it does more harm than good "
+        "(1: from its start). The gate counts from there; a run is the same without it.",
+    )
     expect: Expect = Field(default_factory=Expect, description="Expectations; only what is said is checked.")
     expect_in: dict[Profile, Expect] = Field(
         default_factory=dict, description="Expectations of one profile, merged over `expect`."

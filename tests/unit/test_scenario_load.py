@@ -298,6 +298,8 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
         ("events: [{at: 1, push: b, message: c}]", "events[0].push: 'b' is no job. Known: main"),
         ("events: [{at: 1, resolve: a}]", "events[0].resolve: 'a' is no future of the world. There is none"),
         ("events: [{at: 1, complete: a}]", "events[0].complete: 'a' is no subtask. There is none"),
+        ("goes_bad: {mian: 2}", "goes_bad.mian: 'mian' is no job. Did you mean 'main'?"),
+        ("goes_bad: {main: 0}", "goes_bad.main: expected a number of more than 0, got 0"),
         ("expect: {jobs: {mian: {}}}", "expect.jobs.mian: 'mian' is no job. Did you mean 'main'?"),
         (
             "expect: {world: {items: {a: {}}}}",
