@@ -31,12 +31,13 @@ MAX_BYTES: Final = 1_000_000
 class Preset:
     """A preset: the variables its file sets, checked one by one.
 
-    `StatekSettings.from_env(preset.values)` are its settings.
+    `StatekSettings.from_env(preset.values)` are its settings. `lines` is where each variable is set, from 1.
     """
 
     name: str
     path: Path
     values: Mapping[str, str]
+    lines: Mapping[str, int]
 
 
 def load_preset(name_or_path: str | Path) -> Preset:
@@ -57,7 +58,7 @@ def load_preset(name_or_path: str | Path) -> Preset:
             first_line[binding.key] = line
     if problems:
         raise BadSetting("\n".join(problems))
-    return Preset(path.stem, path, MappingProxyType(values))
+    return Preset(path.stem, path, MappingProxyType(values), MappingProxyType(first_line))
 
 
 def _locate(name_or_path: str | Path) -> Path:

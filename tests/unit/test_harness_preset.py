@@ -64,6 +64,7 @@ def test_a_file_of_ones_own_is_read_like_a_dotenv_file(tmp_path: Path) -> None:
     preset = load_preset(str(path))
     assert preset.values == {"STATEK_MAX_TURNS": "9", "STATEK_LOG_LEVEL": "info"}
     assert (preset.name, preset.path) == ("own", path)
+    assert preset.lines == {"STATEK_MAX_TURNS": 2, "STATEK_LOG_LEVEL": 3}
 
 
 def test_what_a_preset_leaves_out_keeps_its_default(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Whether a preset is good enough: what a team demands of it, judged on scenarios."""
