@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from statek_sim.backends.installed.peer import Peer, profile_of_peer
+from statek_sim.backends.installed.peer import Peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import run_scenario
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.examples.search import BATCH, Written, example_batch, smallest
 from statek_sim.conformance.matrix import compared
+from statek_sim.conformance.side import Side
 from statek_sim.errors import StatekSimError
 from statek_sim.scenario.check import check, jobs_of
 from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
@@ -23,6 +27,9 @@ from statek_sim.semantics import profile_named
 
 MOST_SHOWN: Final = 3
 """Differences of one version that are made small: each takes some hundred runs."""
+
+HANDFUL: Final = 25
+"""Examples that a side is given at a time."""
 
 Reference = RunRecord | str
 """What the reference runtime did with an example, or why that cannot be compared."""
@@ -66,30 +73,36 @@ def run_random(pythons: Sequence[str], count: int, number: int) -> tuple[RandomR
 
     Raises BadInput for an interpreter without STATEK, or with a version that no behaviour profile describes.
     """
-    peers = [Peer(python) for python in pythons]
-    try:
-        profiles = [profile_of_peer(peer) for peer in peers]
-        examples = tuple(random_examples(count, number))
-        # First, and one at a time: a run of the reference runtime has its process to itself.
-        ours = {profile: [_on_reference(one, profile) for one in examples] for profile in set(profiles)}
-        with ThreadPoolExecutor(max_workers=max(1, len(peers))) as pool:
-            running = [
-                pool.submit(_differing, peer, profile, examples, ours[profile])
-                for peer, profile in zip(peers, profiles, strict=True)
-            ]
-            found = [future.result() for future in running]
+    with ExitStack() as stack:
+        sides = [stack.enter_context(Side(python)) for python in pythons]
+        found: list[list[Future[list[RandomDifference]]]] = [[] for _ in sides]
+        # Examples are made while the first ones are being compared.
+        for examples in _handfuls(random_examples(count, number)):
+            for side, futures in zip(sides, found, strict=True):
+                futures.append(side.submit(partial(_differing, profile=side.profile, examples=examples)))
         return tuple(
             RandomRun(
-                version=peer.version,
-                profile=profile,
-                examples=len(examples),
-                differing=tuple(_made_small(peer, profile, number, differing)),
+                version=side.version,
+                profile=side.profile,
+                examples=count,
+                differing=_small(side, number, _together(futures)),
             )
-            for peer, profile, differing in zip(peers, profiles, found, strict=True)
+            for side, futures in zip(sides, found, strict=True)
         )
-    finally:
-        for peer in peers:
-            peer.close()
+
+
+def _small(side: Side, number: int, differing: list[RandomDifference]) -> tuple[RandomDifference, ...]:
+    work = partial(_made_small, profile=side.profile, number=number, differing=differing)
+    return tuple(side.submit(work).result())
+
+
+def _handfuls(examples: Iterator[Example]) -> Iterator[tuple[Example, ...]]:
+    while handful := tuple(islice(examples, HANDFUL)):
+        yield handful
+
+
+def _together(futures: Sequence[Future[list[RandomDifference]]]) -> list[RandomDifference]:
+    return [difference for future in futures for difference in future.result()]
 
 
 def random_examples(count: int, number: int) -> Iterator[Example]:
@@ -128,16 +141,10 @@ def reference(scenario: Scenario, profile: Profile) -> Reference:
         return f"{type(error).__name__}: {error}"
 
 
-def _on_reference(example: Example, profile: Profile) -> Reference:
-    return reference(scenario_of(example.written, example.name, profile), profile)
-
-
-def _differing(
-    peer: Peer, profile: Profile, examples: Sequence[Example], references: Sequence[Reference]
-) -> list[RandomDifference]:
+def _differing(peer: Peer, profile: Profile, examples: Sequence[Example]) -> list[RandomDifference]:
     found = []
-    for example, ours in zip(examples, references, strict=True):
-        different = _compared(peer, profile, scenario_of(example.written, example.name, profile), ours)
+    for example in examples:
+        different = _differences(peer, profile, example.written, example.name)
         if different:
             found.append(RandomDifference(example=example, differences=different))
     return found
@@ -145,24 +152,25 @@ def _differing(
 
 def _made_small(
     peer: Peer, profile: Profile, number: int, differing: Sequence[RandomDifference]
-) -> Iterator[RandomDifference]:
-    """Yield all differences, the first ones of every kind made small: fields tell the kinds."""
+) -> list[RandomDifference]:
+    """Return all differences, the first ones of every kind made small: fields tell the kinds."""
     kinds: set[str] = set()
+    told = []
     for one in differing:
         kind = one.differences[0].field
-        if kind in kinds or len(kinds) == MOST_SHOWN:
-            yield one
-            continue
-        kinds.add(kind)
-        yield made_small(one, number, lambda written, name: _differences(peer, profile, written, name))
+        if kind not in kinds and len(kinds) < MOST_SHOWN:
+            kinds.add(kind)
+            told.append(
+                made_small(one, number, lambda written, name: _differences(peer, profile, written, name))
+            )
+        else:
+            told.append(one)
+    return told
 
 
 def _differences(peer: Peer, profile: Profile, written: Written, name: str) -> tuple[Difference, ...]:
     scenario = scenario_of(written, name, profile)
-    return _compared(peer, profile, scenario, reference(scenario, profile))
-
-
-def _compared(peer: Peer, profile: Profile, scenario: Scenario, ours: Reference) -> tuple[Difference, ...]:
+    ours = reference(scenario, profile)
     theirs = installed_record(scenario, profile, peer.run(scenario, profile), seed=scenario.seed)
     return (Difference("error", ours, None),) if isinstance(ours, str) else compared(ours, theirs)
 

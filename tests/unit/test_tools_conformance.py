@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.backends.releases import releases
-from tools.conformance import beyond, merged
+from tools.conformance import beyond, fewer, merged
 from tools.environments import CannotMake, Environment, ensure, environments
 from tools.interpreters import this_python
 
@@ -24,6 +24,21 @@ def test_a_release_has_the_numbers_of_the_python_on_which_it_did_worst() -> None
     assert report["versions"]["1.4.2"]["differ"] == 2
     assert list(report["versions"]["1.4.2"]["pythons"]) == ["3.11", "3.13"]
     assert report["versions"]["1.2.7"]["agree"] == 9
+
+
+@pytest.mark.parametrize(
+    ("given", "fewer_of_them"),
+    [
+        (["--random", "2000", "--random-seed", "3"], ["--random", "500", "--random-seed", "3"]),
+        (["--random", "3"], ["--random", "1"]),
+        (["--random", "0"], ["--random", "0"]),
+        ([], []),
+    ],
+)
+def test_another_python_gets_a_quarter_of_the_random_examples(
+    given: list[str], fewer_of_them: list[str]
+) -> None:
+    assert fewer(given) == fewer_of_them
 
 
 @pytest.mark.parametrize(
