@@ -23,6 +23,7 @@ def main() -> None:
     line = Line.of_this_process()
     try:
         # Importing it takes long and may fail: the other side is told which.
+        from statek_sim.backends.installed.agents import UnusableTool  # noqa: PLC0415
         from statek_sim.backends.installed.stage import perform  # noqa: PLC0415
     except ImportError as error:
         line.send({"failed": f"{type(error).__name__}: {error}"})
@@ -35,7 +36,7 @@ def main() -> None:
         while True:
             child = os.fork()
             if child == 0:
-                os._exit(_act(line, order, folder, handover, perform))
+                os._exit(_act(line, order, folder, handover, perform, UnusableTool))
             _, status = os.waitpid(child, 0)
             if (handover := _left_by(folder)) is None:
                 break
@@ -61,12 +62,22 @@ def _left_by(folder: str) -> Message | None:
     return told
 
 
-def _act(line: Line, order: Message, folder: str, handover: Message | None, perform: object) -> int:
+def _act(
+    line: Line,
+    order: Message,
+    folder: str,
+    handover: Message | None,
+    perform: object,
+    unusable: type[Exception],
+) -> int:
     """Run one scenario, or the rest of it, in this fork and return the exit code."""
     os.chdir(folder)
     line.send({"pid": os.getpid()})
     try:
         line.send({"facts": perform(line, order, folder, handover)})  # type: ignore[operator]  # imported late
+    except unusable as problem:
+        line.send({"unusable": str(problem)})
+        return 1
     except BaseException as error:  # noqa: BLE001  # the other side reports it
         import traceback  # noqa: PLC0415
 

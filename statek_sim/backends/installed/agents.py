@@ -15,6 +15,10 @@ from statek_sim.backends.installed import stored_world
 from statek_sim.scenario.schema import AgentText
 
 
+class UnusableTool(Exception):
+    """A tool of the user's own cannot be had in this interpreter; the message says why."""
+
+
 @dbzero.memo
 class Agent(SupervisedAgent):
     """An agent that jobs can be created for; its class has the name that the reference runtime shows in errors."""
@@ -48,15 +52,40 @@ def _tool(name: str) -> Callable[..., Any]:
     """Return a tool by built-in name or `module:attribute`."""
     if ":" not in name:
         return stored_world.TOOLS[name]
-    module, _, path = name.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in path.split("."):
-        found = getattr(found, part)
+    found = _attribute(name)
     if not hasattr(found, "tool_hidden") or found not in stored_world.registered_tools():
-        raise ValueError(
+        raise UnusableTool(
             f"{name!r} is no tool of STATEK's; on the installed package tools say: from statek import tool"
         )
     return found  # type: ignore[no-any-return]  # checked just above
+
+
+def _attribute(name: str) -> Any:
+    """Import `module:attribute`."""
+    module, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:  # importing runs the user's code
+        raise UnusableTool(
+            f"{name!r} cannot be imported: {type(error).__name__}: {error}{_hint(module, error)}"
+        ) from error
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise UnusableTool(f"module {module!r} has no {path!r}") from None
+    return found
+
+
+def _hint(module: str, error: Exception) -> str:
+    """Return what to do about a module that is not there; nothing for one that fails."""
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        if module == error.name or module.startswith(f"{error.name}."):
+            return (
+                "; run this in the folder that holds it, add that folder to PYTHONPATH, or install it there"
+            )
+        return f"; install {error.name} for that interpreter, which imports {module} by itself"
+    return ""
 
 
 class _Outbox:

@@ -17,11 +17,12 @@ from typing import Any, Final, Self, cast
 
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.installed.answers import Answers, Exchanged, Scripted, nowhere
+from statek_sim.backends.installed.module_paths import module_paths
 from statek_sim.backends.installed.wire import Line, Message
 from statek_sim.backends.reference import measured
 from statek_sim.backends.releases import profile_of, releases
 from statek_sim.backends.setup import harness_for, script_of, settings_of
-from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.schema import Profile, Scenario
@@ -41,6 +42,10 @@ _START: Final = (
 )
 
 
+UNUSABLE: Final = "Unusable"
+"""The kind of what is lost because a tool of the user's own cannot be had."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """A scenario ran to its end; `facts` are named as in `backends.record`, `events` what was seen on the way."""
@@ -53,7 +58,7 @@ class Ran:
 class Lost:
     """A scenario did not come back: it hung, or its process died. `events` is what was seen before.
 
-    `kind`: `NeverEnds` and `OutOfMemory` were measured in its process; `Lost` is anything else.
+    `kind`: `NeverEnds` and `OutOfMemory` were measured in its process; `Unusable` never began; `Lost` is anything else.
     """
 
     reason: str
@@ -95,7 +100,7 @@ class Peer:
         self.python_version = str(hello["python"])
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        code = _START.format(paths=[str(_ROOT), os.getcwd()])
+        code = _START.format(paths=[str(_ROOT), *module_paths()])
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": self._folder.name,
@@ -147,12 +152,12 @@ class Peer:
 
         `preset` and `seed` replace the scenario's own, `exchanges` its script. A scripted scenario that does not come
         back is tried once more: only what happens again is STATEK's doing, and not that of a machine with too much to
-        do.
+        do. A tool of the user's own that cannot be had there is a BadScenario.
         """
         if exchanges is not None:
             answers = Exchanged(exchanges)
             order = _order(scenario, profile, preset, seed, answers.environment)
-            return self._try(order, answers, _Deadline(EXCHANGES_DEADLINE))
+            return self._usable(scenario, self._try(order, answers, _Deadline(EXCHANGES_DEADLINE)))
 
         def once() -> Ran | Lost:
             llm = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
@@ -161,7 +166,17 @@ class Peer:
         order = _order(scenario, profile, preset, seed, {})
         outcome = once()
         # What was measured would be measured again.
-        return outcome if isinstance(outcome, Ran) or outcome.kind != "Lost" else once()
+        again = isinstance(outcome, Lost) and outcome.kind == "Lost"
+        return self._usable(scenario, once() if again else outcome)
+
+    def _usable(self, scenario: Scenario, outcome: Ran | Lost) -> Ran | Lost:
+        """Return the outcome unless the scenario could not begin."""
+        if isinstance(outcome, Lost) and outcome.kind == UNUSABLE:
+            raise BadScenario(
+                f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {outcome.reason} "
+                f"(with {self.interpreter}, statek {self.version})"
+            )
+        return outcome
 
     def _try(self, order: Message, answers: Answers, deadline: _Deadline) -> Ran | Lost:
         self._line.send(order)
@@ -179,6 +194,8 @@ class Peer:
             elif "lost" in message:
                 lost: Any = message["lost"]
                 outcome = Lost(lost["message"], tuple(seen), lost["type"])
+            elif "unusable" in message:
+                outcome = Lost(str(message["unusable"]), tuple(seen), UNUSABLE)
             elif "broken" in message:
                 outcome = Lost(f"broken: {message['broken']}", tuple(seen))
             elif "ended" in message:
@@ -248,6 +265,7 @@ def _order(
         "scenario": told,
         # STATEK asks for an address and a key, and finds providers by what models are called.
         "environment": {**nowhere(settings.default_llm_api_provider + json.dumps(told)), **environment},
+        "module_paths": list(module_paths()),
         "dormant": behaviour.waiting_job_is_dormant,
         "settings": settings.model_dump(mode="json", exclude_unset=True),
         "limits": {

@@ -52,6 +52,8 @@ def perform(line: Line, order: Message, folder: str, handover: Message | None) -
     dbzero.init(folder, read_write=True, cache_size=_CACHE_BYTES)
     # Nothing reads the store after the run, and commits in the background would be one more thing that varies.
     dbzero.open("scenario", "rw", autocommit=False)
+    # In front, as the other side has them: one name means one module, whatever runs it.
+    sys.path[:0] = map(str, order["module_paths"])  # type: ignore[arg-type]  # the other side sends a list
     stage = Stage(line, scenario, folder, dormant=bool(order["dormant"]))
     stage.configure(order)
     return stage.play(handover)
