@@ -4,6 +4,7 @@
     +-- BadInput                 a file, setting or argument a person wrote is wrong
     |   +-- BadScenario          a scenario file; the message starts with `path:line`
     |   +-- BadSetting           an environment variable or preset file
+    |   +-- BadPolicy            a policy file of the gate; the message starts with `path:line`
     |   +-- BadCassette          a cassette file; the message starts with `path:line`
     |   +-- BadTool              a tool, subtask or error handler that breaks its protocol
     +-- TransitionError          a job status change that the status table does not allow
@@ -50,6 +51,10 @@ class BadScenario(BadInput):
 
 class BadSetting(BadInput):
     """A setting, environment variable or preset file is wrong."""
+
+
+class BadPolicy(BadInput):
+    """A policy file of the gate is wrong. The message is one `path:line: what, expected what` per problem."""
 
 
 class BadCassette(BadInput):

@@ -1,0 +1,54 @@
+"""A preset as the gate judges it: what it was called, its lines, its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from statek_sim.gate.shown_path import shown_path
+from statek_sim.gate.verdict import Place
+from statek_sim.harness.limits import HarnessLimits, LimitName
+from statek_sim.harness.preset import BUILT_IN, Preset, load_preset
+from statek_sim.harness.settings import StatekSettings
+from statek_sim.harness.variables import PREFIX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatedPreset:
+    """A preset under judgement. `name` is what was asked for; `runs_as` is what a scenario is run under."""
+
+    name: str
+    runs_as: str
+    preset: Preset
+    settings: StatekSettings
+
+    @property
+    def path(self) -> Path:
+        """The file, as it is shown."""
+        return shown_path(self.preset.path)
+
+    @property
+    def limits(self) -> HarnessLimits:
+        """The limits it sets, the rest as STATEK has them."""
+        return self.settings.harness_limits()
+
+    def place(self, limit: LimitName | None) -> Place:
+        """Return the line that sets `limit`; the file's first when none does, or no limit is meant."""
+        line = 1 if limit is None else self.preset.lines.get(variable_of(limit), 1)
+        return Place(self.path, line)
+
+
+def gated_preset(name_or_path: str) -> GatedPreset:
+    """Return the built-in preset of that name or the one in that file; `BadSetting` with a line per problem."""
+    preset = load_preset(name_or_path)
+    return GatedPreset(
+        name=name_or_path,
+        runs_as=name_or_path if name_or_path in BUILT_IN else str(preset.path.resolve()),
+        preset=preset,
+        settings=StatekSettings.from_env(preset.values),
+    )
+
+
+def variable_of(limit: LimitName) -> str:
+    """Return the environment variable that sets a limit."""
+    return PREFIX + limit.value.upper()

@@ -1,0 +1,220 @@
+"""The verdict on one scenario under one preset, by one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from statek_sim.backends.record import RunRecord
+from statek_sim.errors import BadInput, BadScenario
+from statek_sim.gate.burnt import burnt, reached
+from statek_sim.gate.gated_preset import GatedPreset
+from statek_sim.gate.policy import Must, Rule
+from statek_sim.gate.trial import LIMITS, Trial, stops, unfinished
+from statek_sim.gate.verdict import Burnt, LimitFigure, Stop, Verdict
+from statek_sim.harness.limits import LimitName
+from statek_sim.metering.pricing import PriceList
+from statek_sim.scenario.check import MAIN
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What one demand of a rule comes to: words that go after the preset's name, and the limit that decided."""
+
+    passed: bool
+    words: str
+    limit: LimitName | None = None
+
+
+def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | None = None) -> Verdict:
+    """Return the verdict. Raises `BadScenario` when the scenario cannot show what the rule demands."""
+    record = trial.run(preset)
+    finishing = rule.must is Must.FINISH
+    figures = trial.figures(preset, needed=finishing)
+    spent = _burnt(trial, record, prices) if trial.scenario.goes_bad else None
+    found = list(_findings(trial, preset, rule, figures, spent))
+    # What failed is the reason; what passed is one only when everything did.
+    told = [finding for finding in found if not finding.passed] or found
+    limit = next((finding.limit for finding in told if finding.limit is not None), None)
+    return Verdict(
+        preset=preset.name,
+        scenario=trial.name,
+        tags=tuple(trial.scenario.tags),
+        rule=rule.name,
+        passed=all(finding.passed for finding in found),
+        reason=f"`{preset.name}`: {'; '.join(finding.words for finding in told)}",
+        place=preset.place(limit),
+        limit=limit,
+        stop=next(iter(stops(record)), None),
+        figures=figures,
+        burnt=spent,
+        leaked=record.leaked_claims,
+    )
+
+
+def _findings(
+    trial: Trial, preset: GatedPreset, rule: Rule, figures: Sequence[LimitFigure], spent: Burnt | None
+) -> Iterator[_Finding]:
+    if rule.must is Must.FINISH:
+        yield _finish(trial, preset, rule, figures)
+    elif rule.must is Must.STOP:
+        yield _stop(trial, preset, rule, spent)
+    if not rule.claims_may_leak:
+        yield _claims(trial, trial.run(preset))
+
+
+# -- healthy scenarios ---------------------------------------------------------------------------------------------
+
+
+def _finish(trial: Trial, preset: GatedPreset, rule: Rule, figures: Sequence[LimitFigure]) -> _Finding:
+    record = trial.run(preset)
+    stopped = stops(record)
+    if stopped:
+        return _killed(trial, preset, stopped[0], figures)
+    why_not = unfinished(record)
+    if why_not is not None:
+        return _Finding(False, f"`{trial.scenario.id}` does not finish: {why_not}")
+    tight = [figure for figure in figures if _too_tight(figure, rule)]
+    return _Finding(False, _tight(trial, rule, tight), tight[0].limit) if tight else _room(trial, figures)
+
+
+def _killed(trial: Trial, preset: GatedPreset, stop: Stop, figures: Sequence[LimitFigure]) -> _Finding:
+    said = f"stopped {_job(trial, stop)} on turn {stop.turn} by {stop.limit}"
+    endless = unfinished(trial.probe(preset).record)
+    if endless is not None:
+        return _Finding(False, f"{said}; without limits it does not finish either: {endless}", stop.limit)
+    needed = next(figure.needed for figure in figures if figure.limit is stop.limit)
+    others = [
+        f"{figure.limit} >= {figure.needed}"
+        for figure in figures
+        if figure.too_small and figure.limit is not stop.limit
+    ]
+    also = f", and {' and '.join(others)}" if others else ""
+    return _Finding(False, f"{said}; needs >= {needed}{also}", stop.limit)
+
+
+def _too_tight(figure: LimitFigure, rule: Rule) -> bool:
+    left = figure.headroom_percent
+    # A limit of the scenario's own is no preset's business, and one that is not needed cannot be tight.
+    return not figure.stated and left is not None and left < rule.headroom_percent[figure.limit]
+
+
+def _tight(trial: Trial, rule: Rule, tight: Sequence[LimitFigure]) -> str:
+    said = " and ".join(
+        f"{figure.limit}={figure.value} leaves {figure.headroom_percent} % of the "
+        f"{rule.headroom_percent[figure.limit]} % asked for, which takes >= "
+        f"{with_headroom(figure.needed or 0, rule.headroom_percent[figure.limit])}"
+        for figure in tight
+    )
+    return f"`{trial.scenario.id}` finishes, but {said}"
+
+
+def with_headroom(needed: int, percent: int) -> int:
+    """Return the smallest limit of which `percent` percent are left when `needed` are needed."""
+    return -(-needed * 100 // (100 - percent))
+
+
+def _room(trial: Trial, figures: Sequence[LimitFigure]) -> _Finding:
+    said = f"`{trial.scenario.id}` finishes"
+    needed = [figure for figure in figures if figure.needed and figure.value is not None]
+    if not needed:
+        return _Finding(True, said)
+    tightest = min(needed, key=lambda figure: figure.headroom_percent or 0)
+    left = f"{tightest.headroom_percent} % of {tightest.limit}={tightest.value} left"
+    return _Finding(True, f"{said} with {left}", tightest.limit)
+
+
+# -- runaway scenarios ---------------------------------------------------------------------------------------------
+
+
+def _stop(trial: Trial, preset: GatedPreset, rule: Rule, spent: Burnt | None) -> _Finding:
+    record = trial.run(preset)
+    stopped = stops(record)
+    free = _running_free(trial, record)
+    if not stopped or free is not None:
+        return _Finding(False, f"did not stop `{trial.scenario.id}`: {free or 'no limit was reached'}")
+    last = stopped[-1] if trial.scenario.goes_bad else stopped[0]
+    said = f"stopped {_job(trial, last)} on turn {last.turn} by {last.limit}"
+    if spent is None:
+        return _Finding(True, said, last.limit)
+    _require_reached(trial, preset, record)
+    over = list(_over(rule, spent))
+    burned = f"{said}, {_amount(spent)} from going bad on"
+    return _Finding(not over, f"{burned}; allowed {' and '.join(over)}" if over else burned, last.limit)
+
+
+def _running_free(trial: Trial, record: RunRecord) -> str | None:
+    """Return how a job that should have been stopped went on, or None when all were stopped."""
+    names = [name for name in trial.scenario.goes_bad if name in record.jobs]
+    for name in names or record.jobs:
+        job = record.jobs[name]
+        if job.stop not in LIMITS and (names or job.status != "DONE"):
+            end = (
+                f"ends by {job.stop}"
+                if job.stop
+                else "goes on"
+                if record.error is None
+                else "outlives its script"
+            )
+            return f"job `{name}` {end} after {_turns(job.turns)}, {_tokens(job.usage.measured_tokens)}"
+    return None
+
+
+def _require_reached(trial: Trial, preset: GatedPreset, record: RunRecord) -> None:
+    """Raise `BadScenario` when no job goes bad even if nothing stops it: then any preset would pass."""
+    bad = trial.scenario.goes_bad
+    if reached(record, bad) or reached(trial.probe(preset).record, bad):
+        return
+    said = ", ".join(f"{name}: {turn}" for name, turn in bad.items())
+    raise BadScenario(
+        f"{trial.scenario.path}:{trial.scenario.line}: scenario {trial.scenario.id!r}: goes_bad {{{said}}} is never "
+        "reached, even without limits; expected a turn that the script has"
+    )
+
+
+def _burnt(trial: Trial, record: RunRecord, prices: PriceList | None) -> Burnt:
+    try:
+        return burnt(record, trial.scenario.goes_bad, prices)
+    except BadInput as error:
+        place = f"{trial.scenario.path}:{trial.scenario.line}"
+        raise BadScenario(f"{place}: scenario {trial.scenario.id!r}: {error}") from None
+
+
+def _over(rule: Rule, spent: Burnt) -> Iterator[str]:
+    """Yield what a rule allows and was not kept to."""
+    if rule.within_turns is not None and spent.turns > rule.within_turns:
+        yield _turns(rule.within_turns)
+    if rule.within_tokens is not None and spent.tokens > rule.within_tokens:
+        yield _tokens(rule.within_tokens)
+    if rule.within_cost is not None and (spent.cost is None or spent.cost > rule.within_cost):
+        yield f"a cost of {rule.within_cost}"
+
+
+def _amount(spent: Burnt) -> str:
+    cost = "" if spent.cost is None else f" and a cost of {spent.cost:f}"
+    return f"{_turns(spent.turns)}, {_tokens(spent.tokens)}{cost}"
+
+
+# -- any scenario --------------------------------------------------------------------------------------------------
+
+
+def _claims(trial: Trial, record: RunRecord) -> _Finding:
+    leaked = record.leaked_claims
+    if not leaked:
+        return _Finding(True, f"`{trial.scenario.id}` leaks no claim")
+    stopped = next(iter(stops(record)), None)
+    after = "" if stopped is None else f" after {stopped.limit} stopped {_job(trial, stopped)}"
+    claims = f"claim{'' if len(leaked) == 1 else 's'} {', '.join(leaked)}"
+    return _Finding(False, f"`{trial.scenario.id}` leaks {claims}{after}", stopped.limit if stopped else None)
+
+
+def _job(trial: Trial, stop: Stop) -> str:
+    return f"`{trial.scenario.id}`" if stop.job == MAIN else f"job `{stop.job}` of `{trial.scenario.id}`"
+
+
+def _turns(number: int) -> str:
+    return f"{number:,} turn{'' if number == 1 else 's'}"
+
+
+def _tokens(number: int) -> str:
+    return f"{number:,} token{'' if number == 1 else 's'}"

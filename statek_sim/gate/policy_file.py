@@ -1,0 +1,138 @@
+"""Reading policy files: TOML as people write it, and what is wrong in it as `path:line: problem`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from statek_sim.errors import BadPolicy
+from statek_sim.gate.policy import Must, Policy, Rule, Selection
+from statek_sim.gate.policy_problems import Finding, findings_of
+from statek_sim.gate.policy_text import HeadroomText, PolicyText, RuleText
+from statek_sim.gate.toml_place import Keypath, lines_of
+from statek_sim.harness.limits import LimitName
+from statek_sim.harness.preset import BUILT_IN
+
+POLICIES_DIR: Final = Path(__file__).parent / "policies"
+"""Where the shipped policies are."""
+
+GENERAL: Final = "general"
+"""The shipped policy that judges a preset file of one's own."""
+
+MAX_BYTES: Final = 32_000
+"""Largest policy file read; a policy is a page."""
+
+
+def shipped_policy(preset: str) -> Path:
+    """Return the policy that judges `preset` when nobody says one: a built-in preset has its own, if it is shipped."""
+    own = POLICIES_DIR / f"{preset}.toml"
+    return own if preset in BUILT_IN and own.is_file() else POLICIES_DIR / f"{GENERAL}.toml"
+
+
+def read_policy(path: Path) -> Policy:
+    """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` for all that is wrong."""
+    text = _text(path)
+    try:
+        written = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadPolicy(_syntax(path, text, error)) from None
+    try:
+        read = PolicyText.model_validate(written)
+    except ValidationError as error:
+        raise BadPolicy(_placed(path, text, findings_of(error))) from None
+    problems = list(_contradictions(read))
+    if problems:
+        raise BadPolicy(_placed(path, text, problems))
+    return Policy(
+        path=path,
+        rules=tuple(map(_rule, read.rule, lines_of(text, (("rule", n) for n in range(len(read.rule)))))),
+        worse_by_percent=read.baseline.worse_by_percent,
+        prices=None if read.prices is None else path.parent / read.prices,
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()[: MAX_BYTES + 1] if path.is_file() else None
+    except OSError as error:
+        raise BadPolicy(f"{path}: cannot be read: {error.strerror}") from None
+    if content is None:
+        raise BadPolicy(f"{path}: no such file; expected a policy in TOML, or leave --policy out")
+    if len(content) > MAX_BYTES:
+        raise BadPolicy(f"{path}: more than {MAX_BYTES} bytes; a policy is a page")
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BadPolicy(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from None
+
+
+_AT: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
+
+
+def _syntax(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
+    found = _AT.fullmatch(str(error))
+    said = found[1] if found else str(error)
+    line = int(found[2]) if found and found[2] else text.count("\n") + 1
+    return f"{path}:{line}: not TOML: {said[:1].lower()}{said[1:]}"
+
+
+def _placed(path: Path, text: str, found: Iterable[Finding]) -> str:
+    findings = list(found)
+    lines = lines_of(text, (keypath for keypath, _ in findings))
+    told = {(line, message) for line, (_, message) in zip(lines, findings, strict=True)}
+    return "\n".join(f"{path}:{line}: {message}" for line, message in sorted(told))
+
+
+def _rule(text: RuleText, line: int) -> Rule:
+    select, headroom = text.select, text.headroom_percent
+    left = (
+        headroom.model_dump()
+        if isinstance(headroom, HeadroomText)
+        else dict.fromkeys((limit.value for limit in LimitName), headroom or 0)
+    )
+    return Rule(
+        name=text.name,
+        line=line,
+        selection=Selection(tags=select.tags, scenarios=select.scenarios, without_tags=select.without_tags),
+        must=None if text.must is None else Must(text.must),
+        headroom_percent={limit: left[limit.value] for limit in LimitName},
+        within_turns=text.within_turns,
+        within_tokens=text.within_tokens,
+        within_cost=None if text.within_cost is None else Decimal(text.within_cost),
+        claims_may_leak=text.claims_leak,
+    )
+
+
+def _contradictions(policy: PolicyText) -> Iterator[Finding]:
+    names: dict[str, int] = {}
+    for number, rule in enumerate(policy.rule):
+        at: Keypath = ("rule", number)
+        if names.setdefault(rule.name, number) != number:
+            yield (*at, "name"), f"rule {rule.name!r}: there is another rule of this name"
+        if rule.must is None and rule.claims_leak:
+            yield at, f"rule {rule.name!r}: it demands nothing; expected must, or claims_leak = false"
+        yield from _misplaced(at, rule)
+        if rule.within_cost is not None and policy.prices is None:
+            message = f"rule {rule.name!r}: within_cost needs prices; say prices = FOLDER above the rules"
+            yield (*at, "within_cost"), message
+
+
+_GOES_WITH: Final = {
+    "headroom_percent": "finish",
+    "within_turns": "stop",
+    "within_tokens": "stop",
+    "within_cost": "stop",
+}
+
+
+def _misplaced(at: Keypath, rule: RuleText) -> Iterator[Finding]:
+    for key, must in _GOES_WITH.items():
+        if getattr(rule, key) is not None and rule.must != must:
+            yield (*at, key), f"rule {rule.name!r}: {key} goes with must = {must!r} only"

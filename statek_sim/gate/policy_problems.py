@@ -1,0 +1,103 @@
+"""What pydantic finds wrong with a policy, in words for people: the key path, what was wrong, what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.gate.policy_text import BaselineText, HeadroomText, PolicyText, RuleText, SelectText
+from statek_sim.gate.toml_place import Keypath
+
+_EXPECTED: Final = {
+    "string_type": "text in quotes",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+}
+_BOUNDS: Final = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
+
+
+_ARMS: Final = ("constrained-int", "HeadroomText")
+"""What pydantic adds to the path of a value that may be one thing or another."""
+
+Finding = tuple[Keypath, str]
+
+
+def findings_of(error: ValidationError) -> Iterator[Finding]:
+    """Yield what is wrong, with its place in the file."""
+    return map(_finding, filter(_says_something, error.errors(include_url=False)))
+
+
+def _says_something(details: ErrorDetails) -> bool:
+    """Return whether a detail is news: wrong entries make a list too short, and one shape is not the other."""
+    match details["type"]:
+        case "too_short":
+            return not details["input"]
+        case "model_type":
+            return "HeadroomText" not in details["loc"]
+        case "int_type":
+            return not isinstance(details["input"], dict)
+        case _:
+            return True
+
+
+def _finding(details: ErrorDetails) -> Finding:
+    keypath = tuple(part for part in details["loc"] if part not in _ARMS)
+    shown = _dotted(keypath)
+    kind, ctx = details["type"], details.get("ctx", {})
+    if kind == "extra_forbidden":
+        hint = suggestion(str(keypath[-1]), _keys_beside(keypath))
+        return keypath, f"unknown key {shown!r}.{hint}".removesuffix(".")
+    if kind == "missing":
+        return keypath[:-1], f"missing key {shown!r}"
+    if kind in _BOUNDS:
+        bound, words = _BOUNDS[kind]
+        expected = f"a number of {words} {ctx[bound]}"
+    elif kind == "literal_error":
+        expected = str(ctx["expected"])
+    elif kind == "string_pattern_mismatch":
+        expected = 'an amount as text, like "0.05"'
+    elif kind in ("too_short", "string_too_short"):
+        expected = "at least one" if kind == "too_short" else "text that is not empty"
+    else:
+        expected = _EXPECTED.get(kind, details["msg"])
+    return keypath, f"{shown}: expected {expected}, got {_shown(details['input'])}"
+
+
+def _keys_beside(keypath: Keypath) -> list[str]:
+    part: type[BaseModel] = PolicyText
+    inner: dict[str, type[BaseModel]] = {
+        "rule": RuleText,
+        "select": SelectText,
+        "headroom_percent": HeadroomText,
+        "baseline": BaselineText,
+    }
+    for name in keypath[:-1]:
+        part = inner.get(str(name), part)
+    return list(part.model_fields)
+
+
+def _dotted(keypath: Keypath) -> str:
+    text = ""
+    for part in keypath:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _shown(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "a table"
+        case list() | tuple():
+            return "a list" if value else "an empty list"
+        case _:
+            text = repr(value)
+            return text if len(text) <= 60 else f"{text[:57]}..."
