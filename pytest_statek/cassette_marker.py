@@ -13,6 +13,7 @@ from pytest_statek.cassette_path import cassette_path
 from pytest_statek.record import MARKER_NAME
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.nearest import Advice
+from statek_sim.cassettes.own_secrets import OwnSecrets
 from statek_sim.cassettes.session import RecordMode, record_mode
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
@@ -45,7 +46,11 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
         path=cassette_path(item, _name(said.get("name"))),
         mode=_mode(config.getoption("--statek-record"), said.get("mode")),
         matching=Matching.ignoring(
-            (*config.getini("statek_cassette_ignore"), *_ignored(said.get("ignore", ())))
+            (*config.getini("statek_cassette_ignore"), *_ignored(said.get("ignore", ()))),
+            own=OwnSecrets.of(
+                config.getini("statek_cassette_secret_names"),
+                config.getini("statek_cassette_secret_patterns"),
+            ),
         ),
         allow_unplayed=allow,
         advice=Advice(

@@ -53,6 +53,16 @@ def add_record_options(parser: pytest.Parser) -> None:
         "query.trace",
         type="linelist",
     )
+    parser.addini(
+        "statek_cassette_secret_names",
+        "headers, parameters and members of bodies that hold secrets of yours, one per line: x-acme-pin",
+        type="linelist",
+    )
+    parser.addini(
+        "statek_cassette_secret_patterns",
+        "regular expressions that your secrets fit, one per line: acme-[0-9a-f]{32}",
+        type="linelist",
+    )
     parser.addini("statek_allow_unplayed", "as --statek-allow-unplayed", type="bool", default=False)
 
 

@@ -12,7 +12,7 @@ import os
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Res
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.tape import Tape
 
-FORMAT: Final = "statek-sim cassette index 1"
+FORMAT: Final = "statek-sim cassette index 2"
 LEAST_SIZE: Final = 256 * 1024
 """Cassettes smaller than this, in bytes, are read in some milliseconds and get no index."""
 _FINGERPRINT: Final = 32
@@ -31,11 +31,11 @@ _FINGERPRINT: Final = 32
 class _Head:
     cassette: str
     ignored: list[str]
+    own: list[list[str]]
     rows: str
 
     def line(self) -> bytes:
-        head = {"format": FORMAT, "cassette": self.cassette, "ignored": self.ignored, "rows": self.rows}
-        return json.dumps(head).encode("ascii")
+        return json.dumps({"format": FORMAT, **asdict(self)}).encode("ascii")
 
 
 def index_path(folder: Path, cassette: Path) -> Path:
@@ -50,7 +50,7 @@ def indexed(path: Path, source: bytes, matching: Matching) -> Tape | None:
     except OSError:
         return None
     line, _, body = content.partition(b"\n")
-    head = _Head(_digest(source), list(matching.ignored), _digest(body))
+    head = _Head(_digest(source), list(matching.ignored), matching.own.key(), _digest(body))
     if line != head.line():
         return None
     rows = body.split(b"\n")[:-1]
@@ -69,7 +69,7 @@ def write_index(
         for fingerprint, exchange in zip(fingerprints, exchanges, strict=True)
     )
     body = b"".join(row + b"\n" for row in rows)
-    head = _Head(_digest(source), list(matching.ignored), _digest(body))
+    head = _Head(_digest(source), list(matching.ignored), matching.own.key(), _digest(body))
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from typing import Final, Self
 from statek_sim.cassettes.endpoint import endpoint
 from statek_sim.cassettes.exchange import Request, header
 from statek_sim.cassettes.jsontext import NotJson, canonical, parsed
+from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.scrub import comparable, plain_uri
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
@@ -41,14 +42,18 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """What of a request is not compared. Made by `ignoring`, which checks the names."""
+    """What of a request is not compared. Made by `ignoring`, which checks the names.
+
+    `own` are secrets that recordings do not hold, so that they are replaced in a request before it is compared.
+    """
 
     ignored: tuple[str, ...] = ()
     _parts: frozenset[str] = frozenset()
     _places: tuple[tuple[str, ...], ...] = ()
+    own: OwnSecrets = NO_OWN
 
     @classmethod
-    def ignoring(cls, names: Iterable[str] = ()) -> Self:
+    def ignoring(cls, names: Iterable[str] = (), *, own: OwnSecrets = NO_OWN) -> Self:
         """Return the rules that leave out what these name: `port`, `query.trace`, `body.messages[*].id`.
 
         `*` stands for any key or position. `BadInput` for a name that can mean nothing.
@@ -60,6 +65,7 @@ class Matching:
             ignored,
             frozenset(name for name in ignored if not _is_place(name)),
             tuple(_steps(name.removeprefix("body")) for name in ignored if _is_place(name)),
+            own,
         )
 
     def fingerprint(self, request: Request) -> str:
@@ -72,11 +78,13 @@ class Matching:
         Only good for looking up: recordings hold no secrets, so that a request which is like one holds none.
         """
         body, is_json = self._body(request)
-        return _digest(Compared(request.method.upper(), self._address(plain_uri(request.uri)), body, is_json))
+        return _digest(
+            Compared(request.method.upper(), self._address(plain_uri(request.uri, self.own)), body, is_json)
+        )
 
     def compared(self, request: Request) -> Compared:
         """Return what of a request counts, secrets replaced: a recording holds none."""
-        clean = comparable(request)
+        clean = comparable(request, self.own)
         body, is_json = self._body(clean)
         return Compared(clean.method.upper(), self._address(clean.uri), body, is_json)
 

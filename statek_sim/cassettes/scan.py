@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.cassettes import sse
+from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.scrub import scrubbed_text
 from statek_sim.cassettes.secrets import (
+    Sought,
     bare,
     find_secrets,
     is_placeholder,
@@ -59,8 +61,9 @@ def files_under(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def scan(path: Path) -> list[Leak]:
+def scan(path: Path, own: OwnSecrets = NO_OWN) -> list[Leak]:
     """Return the leaks of a file, in order of lines; `BadInput` when it cannot be read."""
+    sought = Sought(own=own)
     try:
         source = path.read_bytes()
     except OSError as error:
@@ -69,9 +72,11 @@ def scan(path: Path) -> list[Leak]:
     lines = list(enumerate(text.split("\n"), start=1))
     document = None if path.suffix in _LINES else _document(text, path)
     if document is None:
-        return sorted(_by_line(path, lines))
-    comments = _by_line(path, ((number, line) for number, line in lines if line.lstrip().startswith("#")))
-    found = list(_walk(document.value, ()))
+        return sorted(_by_line(path, lines, sought))
+    comments = _by_line(
+        path, ((number, line) for number, line in lines if line.lstrip().startswith("#")), sought
+    )
+    found = list(_walk(document.value, (), sought))
     places = Lines(text) if found else None
     return sorted({*comments, *(_placed(path, places, *leak) for leak in found if places)})
 
@@ -84,47 +89,51 @@ def _document(text: str, path: Path) -> Document | None:
         return None
 
 
-def _walk(value: object, keypath: Keypath) -> Iterator[tuple[Keypath, int, str, str]]:
+def _walk(value: object, keypath: Keypath, sought: Sought) -> Iterator[tuple[Keypath, int, str, str]]:
     """Yield the place of each leak: the key path, the line in the text there, the kind and the text."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _member(str(key), item, (*keypath, str(key)))
+            yield from _member(str(key), item, (*keypath, str(key)), sought)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _walk(item, (*keypath, number))
+            yield from _walk(item, (*keypath, number), sought)
     elif isinstance(value, str | bytes):
-        for line, kind, start in _in_body(_text(value)):
+        for line, kind, start in _in_body(_text(value), sought):
             yield keypath, line, kind, start
 
 
-def _member(key: str, value: object, keypath: Keypath) -> Iterator[tuple[Keypath, int, str, str]]:
+def _member(
+    key: str, value: object, keypath: Keypath, sought: Sought
+) -> Iterator[tuple[Keypath, int, str, str]]:
     texts = value if isinstance(value, list) else [value]
-    if is_secret_name(key) or is_secret_header(key):
+    if is_secret_name(key, sought.own) or is_secret_header(key, sought.own):
         for text in texts:
+            if isinstance(text, int | float) and sought.own.is_name(key):
+                yield keypath, 0, f"a value named {key!r}", str(text)
             if isinstance(text, str | bytes) and not is_placeholder(bare(_text(text))):
                 yield keypath, 0, f"a value named {key!r}", bare(_text(text))
     else:
-        yield from _walk(value, keypath)
+        yield from _walk(value, keypath, sought)
 
 
-def _in_body(text: str) -> Iterator[tuple[int, str, str]]:
-    spans = find_secrets(text)
+def _in_body(text: str, sought: Sought) -> Iterator[tuple[int, str, str]]:
+    spans = find_secrets(text, sought)
     for span in spans:
         yield text.count("\n", 0, span.start), span.kind, text[span.start : span.end]
     if spans:
         return
     lines = text.split("\n")
     events = list(sse.events(lines)) if "data:" in text else []
-    pieces = [(place, span) for place, span in sse.joined_secrets(events, ()) if span.kind]
+    pieces = [(place, span) for place, span in sse.joined_secrets(events, sought) if span.kind]
     for (number, _), span in pieces:
         yield events[number].line, f"{span.kind}, in pieces of a stream", ""
-    if not pieces and scrubbed_text(text) != text:
+    if not pieces and scrubbed_text(text, known=sought) != text:
         yield 0, "a credential in nested JSON", ""
 
 
-def _by_line(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[Leak]:
+def _by_line(path: Path, lines: Iterable[tuple[int, str]], sought: Sought) -> Iterator[Leak]:
     for number, line in lines:
-        for span in find_secrets(line):
+        for span in find_secrets(line, sought):
             yield Leak(path, number, span.kind, line[span.start : span.end][:_SHOWN])
 
 

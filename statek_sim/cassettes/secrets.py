@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets, folded
+
 PLACEHOLDER: Final = "REDACTED"
 """What stands in a cassette where a secret was."""
 
@@ -26,6 +28,17 @@ class Span:
     start: int
     end: int
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What is looked for beside what everyone knows: the keys that a request was sent with, a team's own secrets."""
+
+    keys: tuple[str, ...] = ()
+    own: OwnSecrets = NO_OWN
+
+
+_NOTHING_ELSE: Final = Sought()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +156,20 @@ _NO_SECRETS: Final = re.compile(
 )
 
 
-def is_secret_header(name: str) -> bool:
+def is_secret_header(name: str, own: OwnSecrets = NO_OWN) -> bool:
     """Whether a header of this name holds a credential or a session."""
-    folded = _folded(name)
-    return folded.endswith(_HEADER_ENDINGS) and folded not in _PUBLIC_HEADERS
+    plain = folded(name)
+    return (plain.endswith(_HEADER_ENDINGS) and plain not in _PUBLIC_HEADERS) or own.is_name(name)
 
 
-def is_secret_parameter(name: str) -> bool:
+def is_secret_parameter(name: str, own: OwnSecrets = NO_OWN) -> bool:
     """Whether a parameter of an address holds a credential."""
-    return _folded(name) in _PARAMETERS
+    return folded(name) in _PARAMETERS or own.is_name(name)
 
 
-def is_secret_name(name: str) -> bool:
+def is_secret_name(name: str, own: OwnSecrets = NO_OWN) -> bool:
     """Whether a member of a JSON body, or a field of a form, holds a credential."""
-    return _folded(name) in _NAMES
+    return folded(name) in _NAMES or own.is_name(name)
 
 
 def is_placeholder(value: str) -> bool:
@@ -170,22 +183,26 @@ def bare(value: str) -> str:
     return rest.strip() if space and kind.lower() in ("bearer", "basic", "token", "apikey") else value.strip()
 
 
-def looks_clean(text: str) -> bool:
+def looks_clean(text: str, own: OwnSecrets = NO_OWN) -> bool:
     """Whether a quick look shows that a JSON text holds no credential at all; False decides nothing."""
+    if not own.is_empty and own.may_be_in(text):
+        return False
     lowered = text.lower()
     for hint in _HINTS:
         if hint in lowered:
             return False
-    folded = lowered.replace("-", "").replace("_", "")
+    plain = lowered.replace("-", "").replace("_", "")
     for name in _SHORTEST_NAMES:
-        if name in folded:
+        if name in plain:
             return False
     return "=" not in text or _PARAMETER.search(text) is None
 
 
-def find_secrets(text: str, known: Iterable[str] = ()) -> list[Span]:
-    """Return where a text holds credentials, in order and apart. `known` are keys to look for as they are."""
-    spans = sorted((*_known(text, known), *_found(text)), key=lambda span: (span.start, -span.end))
+def find_secrets(text: str, sought: Sought = _NOTHING_ELSE) -> list[Span]:
+    """Return where a text holds credentials, in order and apart."""
+    own = (Span(*place) for place in sought.own.found(text))
+    found = (*_known(text, sought.keys), *own, *_found(text, sought.own))
+    spans = sorted(found, key=lambda span: (span.start, -span.end))
     apart: list[Span] = []
     for span in spans:
         if apart and span.start < apart[-1].end:
@@ -213,7 +230,7 @@ def _known(text: str, known: Iterable[str]) -> Iterator[Span]:
             at = text.find(key, at + len(key))
 
 
-def _found(text: str) -> Iterator[Span]:
+def _found(text: str, own: OwnSecrets) -> Iterator[Span]:
     lowered = text.lower()
     for shape in SHAPES:
         if any(hint in lowered for hint in shape.hints):
@@ -225,19 +242,19 @@ def _found(text: str) -> Iterator[Span]:
         yield from _values(_LOGIN, text, 1, "a password in an address")
     if "=" in text:
         for match in _PARAMETER.finditer(text):
-            telling = is_secret_name(match[1]) or (
+            telling = is_secret_name(match[1], own) or (
                 is_secret_parameter(match[1]) and len(match[2]) >= LEAST_VAGUE
             )
             if telling and not is_placeholder(match[2]):
                 yield Span(*match.span(2), f"the parameter {match[1]!r}")
     if ":" in text:
-        yield from _members(text)
+        yield from _members(text, own)
 
 
-def _members(text: str) -> Iterator[Span]:
+def _members(text: str, own: OwnSecrets) -> Iterator[Span]:
     """Yield the values of members with a telling name, in JSON that stands in a text, maybe cut off."""
     for match in _MEMBER.finditer(text):
-        if is_secret_name(match["name"]):
+        if is_secret_name(match["name"], own):
             end = _closing(text, match.end(), match["q"])
             if not is_placeholder(text[match.end() : end]):
                 yield Span(match.end(), end, f"a value named {match['name']!r}")
@@ -257,7 +274,3 @@ def _values(pattern: re.Pattern[str], text: str, group: int, kind: str) -> Itera
     for match in pattern.finditer(text):
         if not is_placeholder(match[group]):
             yield Span(*match.span(group), kind)
-
-
-def _folded(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")

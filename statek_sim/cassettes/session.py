@@ -123,7 +123,7 @@ class CassetteSession:
 
     def record(self, request: Request, response: Response) -> None:
         """Keep a live exchange, without its secrets and its headers that change each time, for `close` to write."""
-        exchange = lasting(scrubbed(Exchange(request=request, response=response)))
+        exchange = lasting(scrubbed(Exchange(request=request, response=response), self.matching.own))
         with self._lock:
             self._recorded.append(exchange)
 

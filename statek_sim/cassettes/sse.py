@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from statek_sim.cassettes.jsontext import NotJson, Style, canonical, parsed, style_of, written
-from statek_sim.cassettes.secrets import PLACEHOLDER, Span, find_secrets
+from statek_sim.cassettes.secrets import PLACEHOLDER, Sought, Span, find_secrets
 from statek_sim.values import JSON
 
 Path = tuple[str | int, ...]
@@ -36,7 +36,7 @@ def events(lines: list[str]) -> Iterator[Event]:
             yield Event(number, line[: line.index(text, 5)], value, style_of(text) or Style.COMPACT)
 
 
-def joined_secrets(found: list[Event], known: tuple[str, ...]) -> list[tuple[Place, Span]]:
+def joined_secrets(found: list[Event], sought: Sought) -> list[tuple[Place, Span]]:
     """Return the parts of secrets that a stream sends in pieces, each with the text it is in.
 
     A model writes a key as it writes all else, some characters per event. So the texts that the events have at
@@ -46,7 +46,7 @@ def joined_secrets(found: list[Event], known: tuple[str, ...]) -> list[tuple[Pla
     parts: list[tuple[Place, Span]] = []
     for pieces in _columns(found).values():
         text = "".join(piece for _, piece in pieces)
-        for span in find_secrets(text, known):
+        for span in find_secrets(text, sought):
             parts += _parts(pieces, span)
     return parts
 

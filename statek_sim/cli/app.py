@@ -50,6 +50,22 @@ TagOption = Annotated[
 SeedOption = Annotated[
     int | None, typer.Option(metavar="N", help="Seed of everything random, instead of the scenarios' own.")
 ]
+SecretNameOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--secret-name",
+        metavar="NAME",
+        help="What you call a secret: a header, a parameter or a member of bodies, beside the usual ones (repeatable).",
+    ),
+]
+SecretPatternOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--secret-pattern",
+        metavar="REGEX",
+        help="What a secret of yours looks like, beside the known kinds of keys (repeatable).",
+    ),
+]
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(

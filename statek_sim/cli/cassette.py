@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from statek_sim.cli.app import app
+from statek_sim.cli.app import SecretNameOption, SecretPatternOption, app
 from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
 
@@ -24,17 +24,21 @@ def scan(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH", show_default=False, help="Cassettes, or folders of them.")
     ],
+    secret_name: SecretNameOption = None,
+    secret_pattern: SecretPatternOption = None,
 ) -> None:
     """Find what looks like a credential.
 
     In our cassettes and in others', also in nested JSON and in the pieces of a stream. Exits 1 when something is
     found; only its first four characters are shown.
     """
+    from statek_sim.cassettes.own_secrets import OwnSecrets
     from statek_sim.cassettes.scan import files_under
     from statek_sim.cassettes.scan import scan as leaks_of
 
+    own = OwnSecrets.of(secret_name or (), secret_pattern or ())
     files = files_under(paths)
-    leaks = [leak for file in files for leak in leaks_of(file)]
+    leaks = [leak for file in files for leak in leaks_of(file, own)]
     say(map(str, leaks))
     say([f"{len(files)} files scanned, {len(leaks)} credentials found"], err=True)
     if leaks:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import app
+from statek_sim.cli.app import SecretNameOption, SecretPatternOption, app
 from statek_sim.cli.inputs import loaded, say
 from statek_sim.errors import BadInput
 
@@ -60,18 +60,21 @@ def record(
             metavar="PATH", help="Run on the statek of this interpreter instead of the reference runtime."
         ),
     ] = None,
+    secret_name: SecretNameOption = None,
+    secret_pattern: SecretPatternOption = None,
 ) -> None:
     """Record scenarios with a real provider, as cassettes.
 
     The scenarios' scripts are not used. `statek-sim run --cassettes DIR` replays what was recorded, without a key.
     """
+    from statek_sim.cassettes.own_secrets import OwnSecrets
     from statek_sim.cassettes.session import RecordMode, record_mode
     from statek_sim.suite.recorded import Cassettes
 
     chosen_mode = record_mode(mode)
     if chosen_mode is RecordMode.NONE:
         raise BadInput("--mode none: nothing would be recorded; replay with statek-sim run --cassettes")
-    folder = Cassettes(cassettes, provider, model)
+    folder = Cassettes(cassettes, provider, model, OwnSecrets.of(secret_name or (), secret_pattern or ()))
     failed = False
     with ExitStack() as stack:
         play, own = _player(stack, python)

@@ -18,6 +18,8 @@ from statek_sim.cli.app import (
     Paths,
     PresetOption,
     ProfileOption,
+    SecretNameOption,
+    SecretPatternOption,
     SeedOption,
     SelectOption,
     TagOption,
@@ -79,6 +81,8 @@ def run(
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --cassettes: the model it was recorded with.")
     ] = None,
+    secret_name: SecretNameOption = None,
+    secret_pattern: SecretPatternOption = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")
     ] = False,
@@ -90,11 +94,18 @@ def run(
         raise BadInput("--accept: name the files to rewrite, and leave --preset and --seed to the scenarios")
     if cassettes is None and (provider is not None or model is not None):
         raise BadInput("--provider and --model: they choose among recordings; say --cassettes DIR too")
+    if cassettes is None and (secret_name or secret_pattern):
+        raise BadInput(
+            "--secret-name and --secret-pattern: they are about recordings; say --cassettes DIR too"
+        )
     if accept and cassettes is not None:
         raise BadInput("--accept: expectations belong to the scripts; leave --cassettes out")
     check_writable(json_file=json_file, folder=report)
+    from statek_sim.cassettes.own_secrets import OwnSecrets
     from statek_sim.suite.recorded import Cassettes
     from statek_sim.suite.run import chosen, nothing_chosen, run_one
+
+    own = OwnSecrets.of(secret_name or (), secret_pattern or ())
 
     scenarios = loaded(paths)
     pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
@@ -107,7 +118,7 @@ def run(
             runner, pairs = _installed(stack, pairs, preset=preset, seed=seed)
         if cassettes is not None:
             runner, pairs = _replaying(
-                Cassettes(cassettes, provider, model),
+                Cassettes(cassettes, provider, model, own),
                 pairs,
                 runner or partial(run_one, preset=preset, seed=seed),
                 every_profile=profile is not None or backend is Backend.INSTALLED,

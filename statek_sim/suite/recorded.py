@@ -14,7 +14,9 @@ from typing import Final, Protocol
 
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.recorded import CassetteExchanges, recorded_environment
+from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.nearest import Advice
+from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import BadInput
 from statek_sim.providers.access import access_from
@@ -36,11 +38,20 @@ _LATEST: Final[Profile] = "1.4"
 
 @dataclass(frozen=True, slots=True)
 class Cassettes:
-    """A folder of cassettes, and what replaces the scenarios' own choice: a provider, a model."""
+    """A folder of cassettes, and what replaces the scenarios' own choice: a provider, a model.
+
+    `own` are secrets of the team's own: they are not recorded, and replaced in requests before those are looked up.
+    """
 
     folder: Path
     provider: str | None = None
     model: str | None = None
+    own: OwnSecrets = NO_OWN
+
+    @property
+    def matching(self) -> Matching:
+        """Which requests count as the same."""
+        return Matching.ignoring(own=self.own)
 
     def path(self, scenario: Scenario, provider: str) -> Path:
         """Return the file of a scenario's conversation with a provider."""
@@ -99,7 +110,7 @@ def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Sce
 def replayed(scenario: Scenario, profile: Profile, cassettes: Cassettes, play: Play) -> ScenarioResult:
     """Run a scenario on its cassette, without a network and a key."""
     path, provider = cassettes.found(scenario)
-    session = CassetteSession(path, RecordMode.NONE, advice=_advice(scenario, provider))
+    session = CassetteSession(path, RecordMode.NONE, cassettes.matching, advice=_advice(scenario, provider))
     exchanges = CassetteExchanges(session, recorded_environment(session.recordings()))
     return play(asked_of(scenario, provider, cassettes.model), profile, exchanges=exchanges)
 
@@ -133,7 +144,7 @@ def recorded(
         raise BadInput("a recording needs a provider")
     access_from(environment, provider)
     path = cassettes.path(scenario, provider)
-    with _session(path, mode, scenario, provider) as session:
+    with _session(path, mode, scenario, cassettes) as session:
         exchanges = CassetteExchanges(session, environment, live)
         result = play(asked_of(scenario, provider, cassettes.model), profile, exchanges=exchanges)
         saved = session.close(failed=result.record.error is not None)
@@ -141,9 +152,12 @@ def recorded(
 
 
 @contextmanager
-def _session(path: Path, mode: RecordMode, scenario: Scenario, provider: str) -> Iterator[CassetteSession]:
+def _session(
+    path: Path, mode: RecordMode, scenario: Scenario, cassettes: Cassettes
+) -> Iterator[CassetteSession]:
     """Open a session; what it recorded before a crash is not lost."""
-    session = CassetteSession(path, mode, advice=_advice(scenario, provider))
+    advice = _advice(scenario, cassettes.provider or "PROVIDER")
+    session = CassetteSession(path, mode, cassettes.matching, advice=advice)
     try:
         yield session
     except BaseException:

@@ -127,6 +127,32 @@ def test_capital():
 """
 
 
+def test_the_configuration_file_can_say_what_secrets_there_are(
+    pytester: pytest.Pytester, live: Provider
+) -> None:
+    pytester.makeini(
+        "[pytest]\nstatek_cassette_secret_names = Customer\nstatek_cassette_secret_patterns = acme-[0-9a-f]{8}\n"
+    )
+    test = CAPITAL.replace("of France?", "of France? acme-0123abcd", 1)
+    test = test.replace('abcd")', 'abcd", extra_body={"customer": "plum"})')
+    project(pytester, live.url, test)
+    pytester.runpytest("--statek-record=once").assert_outcomes(passed=1)
+    text = cassette(pytester).read_text("utf-8")
+    assert "acme-0" not in text
+    assert "plum" not in text
+    assert "of France? REDACTED" in text
+    pytester.runpytest().assert_outcomes(passed=1)
+    assert len(live.requests) == 1
+
+
+def test_a_secret_pattern_that_is_none_is_told(pytester: pytest.Pytester, live: Provider) -> None:
+    pytester.makeini("[pytest]\nstatek_cassette_secret_patterns = acme-(\n")
+    project(pytester, live.url)
+    result = pytester.runpytest()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*secret pattern 'acme-(': it is no regular expression: missing )*"])
+
+
 def test_new_episodes_adds_what_is_missing(pytester: pytest.Pytester, live: Provider) -> None:
     project(pytester, live.url, TWICE.replace('ask("two")', "pass"))
     pytester.runpytest("--statek-record=once")

@@ -50,6 +50,31 @@ def test_a_scenario_is_recorded_and_then_runs_without_the_provider(
     assert (played.code, played.out) == (0, "1 passed\n")
 
 
+def test_secrets_of_your_own_are_named_when_recording_and_when_replaying(
+    shell: Shell, provider: LLMServer
+) -> None:
+    own = ("--secret-name", "x-none", "--secret-pattern", "keep the [b]ooks")
+    recorded = shell("record", "books.yaml", "--provider", "groq", *own)
+    text = Path("cassettes/books/invoice.groq.yaml").read_text("utf-8")
+    played = shell("run", "books.yaml", "--cassettes", "cassettes", "-q", *own)
+    without = shell("run", "books.yaml", "--cassettes", "cassettes", "-q")
+
+    assert (recorded.code, played.code, played.out) == (0, 0, "1 passed\n")
+    assert "keep the books" not in text
+    assert "REDACTED" in text
+    assert without.code == 1
+    assert "CassetteMiss" in without.out
+    provider.stop()
+
+
+def test_secrets_of_your_own_are_about_recordings(shell: Shell) -> None:
+    refused = shell("run", "books.yaml", "--secret-name", "x")
+    assert (refused.code, refused.err) == (
+        2,
+        "--secret-name and --secret-pattern: they are about recordings; say --cassettes DIR too\n",
+    )
+
+
 def test_the_commands_of_the_page_on_providers_work_as_printed(shell: Shell, provider: LLMServer) -> None:
     page = (ROOT / "docs" / "providers.md").read_text(encoding="utf-8")
     commands = [line.split()[2:] for line in page.splitlines() if line.startswith("$ statek-sim")]

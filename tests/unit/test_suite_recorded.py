@@ -44,8 +44,10 @@ def record(
         )
 
 
-def replay(scenario: Scenario, folder: Path, **chosen: str) -> ScenarioResult:
-    return replayed(scenario, "1.4", Cassettes(folder, **chosen), run_one)
+def replay(
+    scenario: Scenario, folder: Path, provider: str | None = None, model: str | None = None
+) -> ScenarioResult:
+    return replayed(scenario, "1.4", Cassettes(folder, provider, model), run_one)
 
 
 @providers

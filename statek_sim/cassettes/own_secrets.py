@@ -1,0 +1,83 @@
+"""Secrets that only one team has: what it calls them, and what they look like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Self
+
+from statek_sim.errors import BadInput
+
+GROUP: Final = "secret"
+"""The group of a pattern that is replaced; the whole match where a pattern has no such group."""
+
+_NAME: Final = re.compile(r"[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSecrets:
+    """Names of headers, parameters and members, folded, and patterns of texts. Made by `of`, which checks them."""
+
+    names: frozenset[str] = frozenset()
+    patterns: tuple[re.Pattern[str], ...] = ()
+
+    @classmethod
+    def of(cls, names: Iterable[str] = (), patterns: Iterable[str] = ()) -> Self:
+        """Return what these describe; `BadInput` for what names nothing, is no regular expression or fits anything."""
+        return cls(frozenset(map(_checked_name, names)), tuple(map(_compiled, sorted(set(patterns)))))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is described."""
+        return not self.names and not self.patterns
+
+    def key(self) -> list[list[str]]:
+        """Return what tells these from others, as JSON has it."""
+        return [sorted(self.names), [pattern.pattern for pattern in self.patterns]]
+
+    def is_name(self, name: str) -> bool:
+        """Whether something of this name is a secret."""
+        return bool(self.names) and folded(name) in self.names
+
+    def found(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Yield where a text holds what a pattern describes: start, end, and what to call it."""
+        for pattern in self.patterns:
+            group = GROUP if GROUP in pattern.groupindex else 0
+            for match in pattern.finditer(text):
+                if match[group]:
+                    yield *match.span(group), f"a secret of your own ({pattern.pattern})"
+
+    def may_be_in(self, text: str) -> bool:
+        """Whether a JSON text may hold one: it has a name in it, fits a pattern, or may hide either by escapes."""
+        if "\\u" in text or any(pattern.search(text) for pattern in self.patterns):
+            return True
+        return bool(self.names) and any(name in folded(text) for name in self.names)
+
+
+NO_OWN: Final = OwnSecrets()
+
+
+def folded(name: str) -> str:
+    """Return a name as names are compared: without hyphens, underscores and case."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name) or not folded(name):
+        raise BadInput(
+            f"secret name {name!r}: expected the name of a header, parameter or member, such as x-acme-pin"
+        )
+    return folded(name)
+
+
+def _compiled(text: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise BadInput(f"secret pattern {text!r}: it is no regular expression: {error}") from None
+    if pattern.search("") is not None:
+        raise BadInput(
+            f"secret pattern {text!r}: it fits an empty text; expected one such as acme-[0-9a-f]{{32}}"
+        )
+    return pattern
