@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ def _exchanges(top: _Spot, document: Document) -> Iterator[Exchange]:
 
 
 def _request(spot: _Spot) -> Request:
-    body = spot.at("body").body()
+    body = spot.at("body").sent()
     return Request(
         method=spot.at("method").text(),
         uri=spot.at("uri").text(),
@@ -119,6 +120,10 @@ def _chunks(spot: _Spot) -> Iterator[Chunk]:
                 raise entry.error(f"expected [seconds, bytes], got {entry.value!r}")
 
 
+_ANOTHER_TOOLS: Final = {"type", "content"}
+"""What the body of a request is in the files of another recorder, which look like vcrpy's otherwise."""
+
+
 @dataclass(slots=True)
 class _Spot:
     """A value and its place in a text. Errors name its line, which is only then looked for."""
@@ -162,6 +167,15 @@ class _Spot:
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise self.error(f"{self.name}: expected a whole number, got {self._short()}")
         return self.value
+
+    def sent(self) -> str | bytes:
+        """Return the body of a request; vcrpy keeps what aiohttp was given to make JSON of."""
+        if not isinstance(self.value, dict | list) or set(self.value) == _ANOTHER_TOOLS:
+            return self.body()
+        try:
+            return json.dumps(self.value)
+        except (TypeError, ValueError):
+            raise self.error(f"{self.name}: expected a text or what JSON has, got {self._short()}") from None
 
     def body(self) -> str | bytes:
         """Return a text, or bytes that are no text; nothing is no bytes."""

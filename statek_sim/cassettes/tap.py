@@ -1,7 +1,7 @@
 """vcrpy between HTTP clients and the network, with a session of ours in the place of its cassette.
 
 vcrpy knows how to take hold of `http.client`, requests, urllib3, aiohttp and others, and how to give each of them a
-response that it takes for real. The httpx-like packages are taken hold of in `httpx_tap`.
+response that it takes for real. The httpx-like packages are taken hold of in `httpx_tap`, aiohttp in `aiohttp_tap`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrMode
 from vcr.request import Request as VcrRequest
 
-from statek_sim.cassettes import httpx_tap
+from statek_sim.cassettes import aiohttp_tap, httpx_tap
 from statek_sim.cassettes.session import CassetteSession
 from statek_sim.cassettes.unrecorded import UnrecordedRequest as UnrecordedRequest
 from statek_sim.cassettes.unrecorded import played
@@ -38,12 +38,12 @@ class _Deck:
     rewound = True
     # vcrpy would raise its own error for a request that is not recorded; ours comes out of `play_response`.
     write_protected = False
-    skip_patchers = httpx_tap.PACKAGES
+    skip_patchers = (*httpx_tap.PACKAGES, aiohttp_tap.NAME)
 
     def __init__(self, session: CassetteSession) -> None:
         self._session = session
         self._path = str(session.path)
-        self.custom_patches = tuple(httpx_tap.patches(session))
+        self.custom_patches = (*httpx_tap.patches(session), *aiohttp_tap.patches(self))
 
     def filter_request(self, request: VcrRequest) -> VcrRequest:
         """Return the request: every one counts."""

@@ -22,7 +22,7 @@ def request_of(request: VcrRequest) -> Request:
     return Request(
         method=request.method,
         uri=request.uri,
-        headers=tuple((str(name), _text(value)) for name, value in request.headers.items()),
+        headers=_headers(request.headers),
         body=bytes(body) if body else b"",
     )
 
@@ -66,7 +66,7 @@ def for_vcrpy(response: Response) -> dict[str, object]:
 
 def _headers(headers: Mapping[str, Any]) -> Headers:
     return tuple(
-        (name, _text(value))
+        (str(name), _text(value))
         for name, values in headers.items()
         for value in (values if isinstance(values, list | tuple) else [values])
     )
