@@ -13,6 +13,7 @@ from statek_sim.cli import files
 from statek_sim.cli import trace
 from statek_sim.cli import usage
 from statek_sim.cli import limits
+from statek_sim.cli import gate
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
@@ -28,6 +29,7 @@ __all__ = [
     "conformance",
     "drift",
     "files",
+    "gate",
     "limits",
     "listing",
     "main",

@@ -55,11 +55,16 @@ def validate(
 
 
 @app.command()
-def schema() -> None:
+def schema(
+    policy: Annotated[
+        bool, typer.Option("--policy", help="Of the gate's policy files instead, which are TOML.")
+    ] = False,
+) -> None:
     """Print the JSON Schema of scenario files."""
+    from statek_sim.gate.policy_text import policy_schema
     from statek_sim.scenario.jsonschema import json_schema
 
-    typer.echo(json.dumps(json_schema(), indent=2))
+    typer.echo(json.dumps(policy_schema() if policy else json_schema(), indent=2))
 
 
 @app.command()

@@ -6,17 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from statek_sim.gate.gated_preset import GatedPreset
+from statek_sim.gate.dotenv_shadow import require_unshadowed
+from statek_sim.gate.gated_preset import GatedPreset, gated_preset
 from statek_sim.gate.judge import judge
-from statek_sim.gate.policy import Policy, Rule
+from statek_sim.gate.never_binds import idle_on, idle_values
+from statek_sim.gate.policy import Must, Policy, Rule
 from statek_sim.gate.policy_file import read_policy, shipped_policy
 from statek_sim.gate.selection import selected
 from statek_sim.gate.shown_path import shown_path
 from statek_sim.gate.trial import Trial
-from statek_sim.gate.verdict import JudgedPreset, Verdict
+from statek_sim.gate.verdict import GateResult, JudgedPreset, Verdict
 from statek_sim.harness.limits import LimitName
 from statek_sim.metering.pricing import PriceList, load_prices
-from statek_sim.scenario.schema import Scenario
+from statek_sim.scenario.schema import Profile, Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,41 @@ def cases(
         for rule in policy.rules:
             for scenario in _selected(policy, rule, trials):
                 yield Case(preset=preset, rule=rule, trial=by_id[scenario.id], prices=prices[policy.prices])
+
+
+def judge_presets(
+    names: Sequence[str],
+    scenarios: Sequence[Scenario],
+    *,
+    profile: Profile,
+    policy: Path | None = None,
+    folder: Path,
+) -> GateResult:
+    """Return all verdicts on the presets called `names`, and remarks on them.
+
+    `folder` is where STATEK is to run: a `.env` there may decide. Raises `BadInput` before anything runs, with a line
+    per problem, for what is wrong with presets, policy or scenarios.
+    """
+    presets = [gated_preset(name) for name in dict.fromkeys(names)]
+    noticed = [
+        remark for preset in presets for remark in (*require_unshadowed(preset, folder), *idle_values(preset))
+    ]
+    policies = {preset.name: policy_for(preset.name, policy) for preset in presets}
+    trials = [Trial(scenario, profile) for scenario in scenarios if profile in scenario.profiles]
+    verdicts = tuple(case.verdict() for case in list(cases(presets, policies, trials)))
+    for preset in presets:
+        noticed += idle_on(preset, _stops_demanded(preset, policies[preset.name], verdicts))
+    return GateResult(
+        profile=profile,
+        presets=tuple(judged(preset, policies[preset.name]) for preset in presets),
+        verdicts=verdicts,
+        remarks=tuple(noticed),
+    )
+
+
+def _stops_demanded(preset: GatedPreset, policy: Policy, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    names = {rule.name for rule in policy.rules if rule.must is Must.STOP}
+    return [verdict for verdict in verdicts if verdict.preset == preset.name and verdict.rule in names]
 
 
 def judged(preset: GatedPreset, policy: Policy) -> JudgedPreset:

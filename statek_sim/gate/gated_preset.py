@@ -23,6 +23,11 @@ class GatedPreset:
     settings: StatekSettings
 
     @property
+    def is_built_in(self) -> bool:
+        """Whether it comes with this package."""
+        return self.name in BUILT_IN
+
+    @property
     def path(self) -> Path:
         """The file, as it is shown."""
         return shown_path(self.preset.path)
@@ -31,6 +36,10 @@ class GatedPreset:
     def limits(self) -> HarnessLimits:
         """The limits it sets, the rest as STATEK has them."""
         return self.settings.harness_limits()
+
+    def sets(self, limit: LimitName) -> bool:
+        """Return whether the file says this limit."""
+        return variable_of(limit) in self.preset.values
 
     def place(self, limit: LimitName | None) -> Place:
         """Return the line that sets `limit`; the file's first when none does, or no limit is meant."""

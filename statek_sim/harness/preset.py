@@ -61,6 +61,16 @@ def load_preset(name_or_path: str | Path) -> Preset:
     return Preset(path.stem, path, MappingProxyType(values), MappingProxyType(first_line))
 
 
+def assignments(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line, name and value of whatever a `.env` file sets; what is no assignment is left out.
+
+    Raises `BadSetting` when the file cannot be read.
+    """
+    for line, binding in _bindings(path):
+        if not binding.error and binding.key is not None and binding.value is not None:
+            yield line, binding.key, binding.value
+
+
 def _locate(name_or_path: str | Path) -> Path:
     if name_or_path in BUILT_IN:
         return PRESETS_DIR / f"{name_or_path}.env"

@@ -342,6 +342,7 @@ COMMANDS = (
     "stops",
     "calibrate",
     "sensitivity",
+    "gate",
 )
 
 

@@ -1,0 +1,114 @@
+"""`statek-sim gate`: judge presets by a policy, on scenarios."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from statek_sim.cli.app import app
+from statek_sim.cli.inputs import check_writable, say
+
+if TYPE_CHECKING:
+    from statek_sim.gate.verdict import GateResult
+
+Presets = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PRESET", show_default=False, help="default, local, interactive, batch, or a .env file."
+    ),
+]
+
+
+@app.command()
+def gate(
+    presets: Presets,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What is demanded, as TOML; none: the shipped policy, of which each built-in preset has its own.",
+        ),
+    ] = None,
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Judge on these scenario files or folders (repeatable); `built-in`, as without it: the shipped "
+            "workloads.",
+        ),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(metavar="P", help="Behaviour profile; scenarios without it are left out.")
+    ] = "docs",
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML to this file.")
+    ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a summary as Markdown to this file, like $GITHUB_STEP_SUMMARY."
+        ),
+    ] = None,
+    github: Annotated[
+        bool, typer.Option("--github", help="Print GitHub annotations at the lines of the preset files, too.")
+    ] = False,
+) -> None:
+    """Judge presets: healthy work finishes, runaways are stopped.
+
+    Exits 1 when a verdict fails, 2 when a preset, the policy or a scenario is wrong.
+    """
+    from statek_sim.gate.gate import judge_presets
+    from statek_sim.gate.workloads import workloads
+    from statek_sim.suite.run import profile_known
+
+    for file in (json_file, junit, markdown):
+        check_writable(json_file=file, folder=None)
+    here = Path.cwd()
+    result = judge_presets(
+        presets, workloads(scenarios or ()), profile=profile_known(profile), policy=policy, folder=here
+    )
+    _print(result)
+    if github:
+        _annotate(result, here)
+    _write(result, json_file=json_file, junit=junit, markdown=markdown)
+    if not result.passed:
+        raise typer.Exit(1)
+
+
+def _print(result: GateResult) -> None:
+    from rich.console import Console
+
+    from statek_sim.reporting.gate_terminal import gate_lines
+
+    console = Console()
+    for line in gate_lines(result, width=console.width):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def _annotate(result: GateResult, folder: Path) -> None:
+    from statek_sim.reporting.gate_github import gate_annotations
+
+    say(gate_annotations(result, folder))
+
+
+def _write(result: GateResult, *, json_file: Path | None, junit: Path | None, markdown: Path | None) -> None:
+    from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.reporting.gate_json import gate_json_text
+    from statek_sim.reporting.gate_junit import gate_junit
+    from statek_sim.reporting.gate_markdown import gate_markdown
+
+    written: tuple[tuple[Path | None, Callable[[GateResult], str]], ...] = (
+        (json_file, gate_json_text),
+        (junit, gate_junit),
+        (markdown, gate_markdown),
+    )
+    for path, text in written:
+        if path is not None:
+            write_artifact(path, text(result))
