@@ -1,7 +1,7 @@
 """The entry point of the plugin. Loaded in every pytest run, so it costs next to nothing until it is used.
 
 Whatever needs `statek_sim` is in modules that are registered as plugins of their own when an option or a fixture
-asks for them: `scenarios`, `lab` and `cassettes`.
+asks for them: `scenarios`, `lab`, `cassettes` and `gate`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pytest_statek.fixtures import (
     statek_queue,
     statek_runtime,
 )
+from pytest_statek.gate_options import PLUGIN as GATE
+from pytest_statek.gate_options import add_gate_options, gate_is_wanted
 from pytest_statek.llm_server import statek_llm_server
 from pytest_statek.options import MARKER, REFERENCE, REQUESTED, Requested, add_options, wanted_early
 from pytest_statek.record import MARKER as CASSETTE_MARKER
@@ -40,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare `--statek-*` and their ini keys."""
     add_options(parser)
     add_record_options(parser)
+    add_gate_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -64,6 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
     asked = config.stash[REQUESTED] = Requested(config)
     if asked.collects or asked.needs_check or asked.backend:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")
+    if gate_is_wanted(config):
+        config.pluginmanager.import_plugin(GATE)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -64,16 +64,15 @@ def gate(
 
     Exits 1 when a verdict fails, 2 when a preset, the policy or a scenario is wrong.
     """
-    from statek_sim.gate.gate import judge_presets
+    from statek_sim.gate.gate import gate_plan, judge_presets
     from statek_sim.gate.workloads import workloads
     from statek_sim.suite.run import profile_known
 
     for file in (json_file, junit, markdown):
         check_writable(json_file=file, folder=None)
     here = Path.cwd()
-    result = judge_presets(
-        presets, workloads(scenarios or ()), profile=profile_known(profile), policy=policy, folder=here
-    )
+    plan = gate_plan(presets, policy=policy, folder=here)
+    result = judge_presets(plan, workloads(scenarios or ()), profile=profile_known(profile))
     _print(result)
     if github:
         _annotate(result, here)

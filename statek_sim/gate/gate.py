@@ -15,7 +15,7 @@ from statek_sim.gate.policy_file import read_policy, shipped_policy
 from statek_sim.gate.selection import selected
 from statek_sim.gate.shown_path import shown_path
 from statek_sim.gate.trial import Trial
-from statek_sim.gate.verdict import GateResult, JudgedPreset, Verdict
+from statek_sim.gate.verdict import GateResult, JudgedPreset, Remark, Verdict
 from statek_sim.harness.limits import LimitName
 from statek_sim.metering.pricing import PriceList, load_prices
 from statek_sim.scenario.schema import Profile, Scenario
@@ -40,55 +40,66 @@ def policy_for(preset: str, path: Path | None) -> Policy:
     return read_policy(shipped_policy(preset) if path is None else path)
 
 
-def cases(
-    presets: Sequence[GatedPreset], policies: Mapping[str, Policy], trials: Sequence[Trial]
-) -> Iterator[Case]:
-    """Yield every verdict to be given: preset by preset, rule by rule, scenarios in their order.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatePlan:
+    """What is to be judged, read and checked: presets, each one's policy by its name, and remarks so far."""
 
-    `policies` has each preset's by its name. Raises `BadPolicy` for a rule that selects nothing.
+    presets: tuple[GatedPreset, ...]
+    policies: Mapping[str, Policy]
+    remarks: tuple[Remark, ...]
+
+
+def gate_plan(names: Sequence[str], *, policy: Path | None, folder: Path) -> GatePlan:
+    """Return the plan for the presets called `names`; `folder` is where STATEK is to run: a `.env` there may decide.
+
+    Raises `BadInput`, a line per problem, for what is wrong with presets or policy.
     """
-    by_id = {trial.scenario.id: trial for trial in trials}
-    prices = {policy.prices: _prices(policy) for policy in policies.values()}
-    for preset in presets:
-        policy = policies[preset.name]
-        for rule in policy.rules:
-            for scenario in _selected(policy, rule, trials):
-                yield Case(preset=preset, rule=rule, trial=by_id[scenario.id], prices=prices[policy.prices])
+    presets = tuple(gated_preset(name) for name in dict.fromkeys(names))
+    shadowed = [remark for preset in presets for remark in require_unshadowed(preset, folder)]
+    idle = [remark for preset in presets for remark in idle_values(preset)]
+    return GatePlan(
+        presets=presets,
+        policies={preset.name: policy_for(preset.name, policy) for preset in presets},
+        remarks=(*shadowed, *idle),
+    )
 
 
-def judge_presets(
-    names: Sequence[str],
-    scenarios: Sequence[Scenario],
-    *,
-    profile: Profile,
-    policy: Path | None = None,
-    folder: Path,
-) -> GateResult:
-    """Return all verdicts on the presets called `names`, and remarks on them.
+def judge_presets(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) -> GateResult:
+    """Return all verdicts of a plan on those of the scenarios that hold for the profile, and remarks.
 
-    `folder` is where STATEK is to run: a `.env` there may decide. Raises `BadInput` before anything runs, with a line
-    per problem, for what is wrong with presets, policy or scenarios.
+    Raises `BadInput` for a rule that selects none of them, or a scenario that cannot show what a rule demands.
     """
-    presets = [gated_preset(name) for name in dict.fromkeys(names)]
-    noticed = [
-        remark for preset in presets for remark in (*require_unshadowed(preset, folder), *idle_values(preset))
+    verdicts = tuple(case.verdict() for case in list(cases(plan, scenarios, profile=profile)))
+    idle = [
+        remark
+        for preset in plan.presets
+        for remark in idle_on(preset, _stops_demanded(preset, plan.policies[preset.name], verdicts))
     ]
-    policies = {preset.name: policy_for(preset.name, policy) for preset in presets}
-    trials = [Trial(scenario, profile) for scenario in scenarios if profile in scenario.profiles]
-    verdicts = tuple(case.verdict() for case in list(cases(presets, policies, trials)))
-    for preset in presets:
-        noticed += idle_on(preset, _stops_demanded(preset, policies[preset.name], verdicts))
     return GateResult(
         profile=profile,
-        presets=tuple(judged(preset, policies[preset.name]) for preset in presets),
+        presets=tuple(judged(preset, plan.policies[preset.name]) for preset in plan.presets),
         verdicts=verdicts,
-        remarks=tuple(noticed),
+        remarks=(*plan.remarks, *idle),
     )
 
 
 def _stops_demanded(preset: GatedPreset, policy: Policy, verdicts: Sequence[Verdict]) -> list[Verdict]:
     names = {rule.name for rule in policy.rules if rule.must is Must.STOP}
     return [verdict for verdict in verdicts if verdict.preset == preset.name and verdict.rule in names]
+
+
+def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) -> Iterator[Case]:
+    """Yield every verdict to be given: preset by preset, rule by rule, scenarios in their order.
+
+    Raises `BadPolicy` for a rule that selects nothing.
+    """
+    trials = {one.id: Trial(one, profile) for one in scenarios if profile in one.profiles}
+    prices = {policy.prices: _prices(policy) for policy in plan.policies.values()}
+    for preset in plan.presets:
+        policy = plan.policies[preset.name]
+        for rule in policy.rules:
+            for scenario in selected(policy, rule, [trial.scenario for trial in trials.values()]):
+                yield Case(preset=preset, rule=rule, trial=trials[scenario.id], prices=prices[policy.prices])
 
 
 def judged(preset: GatedPreset, policy: Policy) -> JudgedPreset:
@@ -101,10 +112,6 @@ def judged(preset: GatedPreset, policy: Policy) -> JudgedPreset:
         limits=tuple((limit, getattr(limits, limit.value)) for limit in LimitName),
         extension=limits.limit_extension_per_completion,
     )
-
-
-def _selected(policy: Policy, rule: Rule, trials: Sequence[Trial]) -> Sequence[Scenario]:
-    return selected(policy, rule, [trial.scenario for trial in trials])
 
 
 def _prices(policy: Policy) -> PriceList | None:

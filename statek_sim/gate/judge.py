@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, BadScenario
-from statek_sim.gate.burnt import burnt, reached
+from statek_sim.gate.burnt import burnt
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.policy import Must, Rule
 from statek_sim.gate.trial import LIMITS, Trial, stops, unfinished
@@ -137,7 +137,7 @@ def _stop(trial: Trial, preset: GatedPreset, rule: Rule, spent: Burnt | None) ->
     said = f"stopped {_job(trial, last)} on turn {last.turn} by {last.limit}"
     if spent is None:
         return _Finding(True, said, last.limit)
-    _require_reached(trial, preset, record)
+    _require_reached(trial, preset)
     over = list(_over(rule, spent))
     burned = f"{said}, {_amount(spent)} from going bad on"
     return _Finding(not over, f"{burned}; allowed {' and '.join(over)}" if over else burned, last.limit)
@@ -160,12 +160,11 @@ def _running_free(trial: Trial, record: RunRecord) -> str | None:
     return None
 
 
-def _require_reached(trial: Trial, preset: GatedPreset, record: RunRecord) -> None:
+def _require_reached(trial: Trial, preset: GatedPreset) -> None:
     """Raise `BadScenario` when no job goes bad even if nothing stops it: then any preset would pass."""
-    bad = trial.scenario.goes_bad
-    if reached(record, bad) or reached(trial.probe(preset).record, bad):
+    if trial.reaches(preset):
         return
-    said = ", ".join(f"{name}: {turn}" for name, turn in bad.items())
+    said = ", ".join(f"{name}: {turn}" for name, turn in trial.scenario.goes_bad.items())
     raise BadScenario(
         f"{trial.scenario.path}:{trial.scenario.line}: scenario {trial.scenario.id!r}: goes_bad {{{said}}} is never "
         "reached, even without limits; expected a turn that the script has"

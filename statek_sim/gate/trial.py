@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.reference import run_scenario
 from statek_sim.backends.setup import harness_for, settings_of
+from statek_sim.gate.burnt import reached
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.probe import Probe, ProbeHarness
 from statek_sim.gate.verdict import LimitFigure, Stop
@@ -52,6 +53,20 @@ class Trial:
         probe = self._probed(preset)
         self._probes.append((settings, probe))
         return probe
+
+    def reaches(self, preset: GatedPreset) -> bool:
+        """Return whether a job goes bad, if no limit stops it before."""
+        bad = self.scenario.goes_bad
+        if reached(self.run(preset), bad):
+            return True
+        # Reactivations take turns too; some more than asked for do no harm.
+        enough = 3 * max(bad.values()) + 10
+
+        def only_turns(harness: LLM_Harness) -> LLM_Harness:
+            return LLM_Harness(enough, None, None, None, rule=harness.rule)
+
+        record = run_scenario(self.scenario, self.profile, preset=preset.runs_as, harness=only_turns)
+        return bool(reached(record, bad))
 
     def figures(self, preset: GatedPreset, *, needed: bool) -> tuple[LimitFigure, ...]:
         """Return what the scenario makes of each limit; with `needed`, also what it needs, if it ends by itself."""

@@ -1,0 +1,42 @@
+"""The gate's part of the plugin; registered only in runs that judge presets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_statek.gate_collect import GateCollection
+from pytest_statek.gate_options import GateRequested
+from pytest_statek.options import REQUESTED
+from statek_sim.errors import BadInput
+from statek_sim.gate.gate import GatePlan, gate_plan
+from statek_sim.suite.run import profile_known
+
+PLAN = pytest.StashKey[GatePlan]()
+"""Where `config.stash` keeps what is to be judged."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the presets and the policy; register what collects verdicts."""
+    asked = GateRequested(config)
+    here = config.invocation_params.dir
+    # Scenarios are judged under one profile: the first that was asked for.
+    profile = next(iter(config.stash[REQUESTED].profiles), "docs")
+    if not asked.presets:
+        raise pytest.UsageError("statek: which preset is to be judged? Say --statek-gate=PRESET too")
+    try:
+        known = profile_known(profile)
+        plan = config.stash[PLAN] = gate_plan(
+            asked.presets, policy=None if asked.policy is None else Path(asked.policy), folder=here
+        )
+    except BadInput as error:
+        raise pytest.UsageError(f"statek: {error}") from None
+    config.pluginmanager.register(
+        GateCollection(plan, asked.scenarios, known, alone=asked.alone), "statek-gate-collection"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say what was noticed about the presets and decides nothing."""
+    return [f"statek gate: {remark.place}: {remark.message}" for remark in config.stash[PLAN].remarks]

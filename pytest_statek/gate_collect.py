@@ -1,0 +1,135 @@
+"""Verdicts of the gate as test items: one per preset, rule and scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from statek_sim.errors import BadInput
+from statek_sim.gate.gate import Case, GatePlan, cases
+from statek_sim.gate.gated_preset import GatedPreset
+from statek_sim.gate.verdict import Verdict
+from statek_sim.gate.workloads import workloads
+from statek_sim.scenario.schema import Profile
+
+_FOLDER: Final = "statek_gate"
+"""Where the node ids of verdicts start."""
+
+
+class VerdictFailed(Exception):
+    """A preset is not what the policy demands."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.reason)
+        self.verdict = verdict
+
+
+class VerdictItem(pytest.Item):
+    """Judges its case. `-k` finds it by preset, rule, scenario and tags."""
+
+    def __init__(self, *, case: Case, parent: pytest.Collector, **node: Any) -> None:
+        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
+        name = f"{case.rule.name}::{case.trial.name}"
+        super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **node)
+        self._case = case
+        self.extra_keyword_matches.update(case.trial.scenario.tags)
+        self.user_properties += [("preset", case.preset.name), ("rule", case.rule.name)]
+        self.add_marker("statek")
+
+    def runtest(self) -> None:
+        """Run what is needed and judge it."""
+        verdict = self._case.verdict()
+        if not verdict.passed:
+            raise VerdictFailed(verdict)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return the sentence with the preset's line; only a bug keeps its traceback."""
+        # Any: pytest's own types of traceback and style are not public.
+        match excinfo.value:
+            case VerdictFailed(verdict=verdict):
+                return f"{verdict.place}: {verdict.reason}"
+            case BadInput() as problem:
+                return str(problem)
+            case _:
+                return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return the preset's file, no line of it, and title."""
+        return self.path, 0, f"{self._case.preset.name}::{self.name}"
+
+
+class GatedPresetNode(pytest.Collector):
+    """One preset and its verdicts."""
+
+    def __init__(self, *, cases: list[Case], **node: Any) -> None:
+        # Any: as above.
+        super().__init__(**node)
+        self._cases = cases
+
+    def collect(self) -> Iterable[VerdictItem]:
+        """Yield the items, rule by rule."""
+        for case in self._cases:
+            yield VerdictItem.from_parent(self, case=case)
+
+
+class GateFailedToStart(pytest.Collector):
+    """What is wrong with scenarios, or with a policy for them, as one collection error."""
+
+    def __init__(self, *, problem: str, **node: Any) -> None:
+        # Any: as above.
+        super().__init__(**node)
+        self._problem = problem
+
+    def collect(self) -> Iterable[VerdictItem]:
+        """Fail with the problem, which pytest prints as text."""
+        raise self.CollectError(self._problem)
+
+
+class GateCollection:
+    """Adds the presets to the session, beside or in place of what it found itself."""
+
+    def __init__(self, plan: GatePlan, scenarios: tuple[str, ...], profile: Profile, *, alone: bool) -> None:
+        self._plan = plan
+        self._scenarios = scenarios
+        self._profile = profile
+        self._alone = alone
+
+    # First, and so the outermost: scenarios that were asked for are in the report by then.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Put the presets into the session."""
+        report = yield
+        if isinstance(collector, pytest.Session) and report.passed:
+            own = [node for node in report.result if not self._alone or _is_ours(node)]
+            report.result = [*own, *self._nodes(collector)]
+        return report
+
+    def _nodes(self, session: pytest.Session) -> Iterator[pytest.Collector]:
+        try:
+            found = list(cases(self._plan, workloads(self._scenarios), profile=self._profile))
+        except BadInput as error:
+            yield GateFailedToStart.from_parent(session, name=_FOLDER, nodeid=_FOLDER, problem=str(error))
+            return
+        for preset, own in groupby(found, key=lambda case: case.preset):
+            yield _node(session, preset, list(own))
+
+
+def _node(session: pytest.Session, preset: GatedPreset, own: list[Case]) -> pytest.Collector:
+    return GatedPresetNode.from_parent(
+        session,
+        name=preset.name,
+        path=preset.preset.path.absolute(),
+        nodeid=f"{_FOLDER}/{preset.name}",
+        cases=own,
+    )
+
+
+def _is_ours(node: object) -> bool:
+    """Return whether a node is one of this plugin's, as scenarios are that were asked for as well."""
+    return type(node).__module__.startswith("pytest_statek.")

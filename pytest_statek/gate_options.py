@@ -1,0 +1,91 @@
+"""Options of the gate. Loaded in every pytest run, so it imports nothing but pytest and what is loaded already."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+PLUGIN: Final = "pytest_statek.gate"
+"""The module that does the work, for runs that judge presets."""
+
+
+def add_gate_options(parser: pytest.Parser) -> None:
+    """Declare the options and ini keys of the gate."""
+    group = parser.getgroup("statek", "STATEK agents: scenario suites and fixtures")
+    group.addoption(
+        "--statek-gate",
+        action="append",
+        default=[],
+        metavar="PRESET",
+        help="judge this preset as `statek-sim gate` does, an item per rule and scenario: default, local, interactive, "
+        "batch, or a .env file (repeatable). Added to the tests whose paths are given; without any path, only these "
+        "items and scenarios run",
+    )
+    group.addoption(
+        "--statek-gate-policy",
+        metavar="FILE",
+        help="what is demanded of the presets; none: the shipped policy",
+    )
+    group.addoption(
+        "--statek-gate-scenarios",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="judge on the scenarios in this file or folder (repeatable); none, or `built-in`: the shipped workloads",
+    )
+    parser.addini(
+        "statek_gate", "as --statek-gate, one per line: judged when no path is given", type="linelist"
+    )
+    parser.addini("statek_gate_policy", "as --statek-gate-policy")
+    parser.addini("statek_gate_scenarios", "as --statek-gate-scenarios, one per line", type="linelist")
+
+
+def gate_is_wanted(config: pytest.Config) -> bool:
+    """Whether a run judges presets, or says how without saying which."""
+    return GateRequested(config).wanted
+
+
+class GateRequested:
+    """What was asked for: key by key the command line's, or else the configuration file's. Read, not yet checked.
+
+    Paths start where pytest was called, those of the configuration file at its folder. `alone`: nothing but what this
+    plugin collects is to run.
+    """
+
+    # A plain class, as `Requested` is.
+    __slots__ = ("alone", "policy", "presets", "scenarios", "wanted")
+
+    def __init__(self, config: pytest.Config) -> None:
+        here = config.invocation_params.dir
+        there = config.rootpath if config.inipath is None else config.inipath.parent
+        # Absent or None, by version, when pytest only prints its help.
+        paths: list[str] = config.getoption("file_or_dir", None) or []
+        said: list[str] = config.getoption("--statek-gate")
+        written: list[str] = [] if paths else config.getini("statek_gate")
+        policy: str | None = config.getoption("--statek-gate-policy")
+        scenarios: list[str] = config.getoption("--statek-gate-scenarios")
+
+        self.wanted = bool(said or written or policy or scenarios)
+        self.alone = bool(said) and not paths
+        self.presets = tuple(_found(one, here, here) for one in said) or tuple(
+            _found(one, there, here) for one in written
+        )
+        self.policy = _path(policy, here, here) or _path(config.getini("statek_gate_policy"), there, here)
+        self.scenarios = tuple(_found(one, here, here) for one in scenarios) or tuple(
+            _found(one, there, here) for one in config.getini("statek_gate_scenarios")
+        )
+
+
+def _found(text: str, base: Path, here: Path) -> str:
+    """Return a path as people read it from `here` where there is something at it, else the text: a built-in name."""
+    return (_path(text, base, here) or text) if os.path.exists(base / text) else text
+
+
+def _path(text: str | None, base: Path, here: Path) -> str | None:
+    if not text:
+        return None
+    path = Path(os.path.normpath(base / text))
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,0 +1,121 @@
+"""`statek-sim gate`: what it prints, what it writes, how it exits."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import pytest
+from junitparser import JUnitXml
+
+from statek_sim.cli import main
+from statek_sim.reporting.gate_json import gate_schema
+from tests.unit.gate_samples import POLICY, ROOMY, TIGHT, WORKLOADS, written
+
+ON = ("--scenarios", "workloads.yaml", "--policy", "policy.toml")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (
+        ("workloads.yaml", WORKLOADS),
+        ("policy.toml", POLICY),
+        ("roomy.env", ROOMY),
+        ("tight.env", TIGHT),
+    ):
+        written(tmp_path, name, text)
+    return tmp_path
+
+
+def gate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
+    """Run the command and return how it exits, and what it prints."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as exit_:
+        main(["gate", *arguments])
+    captured = capsys.readouterr()
+    return exit_.value.code or 0, captured.out, captured.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_preset_that_passes_exits_0(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = gate(capsys, "roomy.env", *ON)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1] == "all 3 verdicts pass"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_preset_that_fails_exits_1_with_the_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    code, out, _ = gate(capsys, "tight.env", "roomy.env", *ON)
+    assert code == 1
+    assert (
+        "tight.env:2: `tight.env`: stopped `useful` on turn 5 by max_turns; needs >= 6 (work finishes)" in out
+    )
+
+
+def test_every_output_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written_to = ("--json", "out/g.json", "--junit", "out/g.xml", "--markdown", "out/g.md", "--github")
+    code, out, _ = gate(capsys, "tight.env", *ON, *written_to)
+    assert code == 1
+    assert (
+        "\n::error file=tight.env,line=2,title=statek-sim gate%3A work finishes::`tight.env`: stopped" in out
+    )
+    document = json.loads((folder / "out" / "g.json").read_text("utf-8"))
+    jsonschema.validate(document, gate_schema())
+    assert document["policies"] == {"tight.env": "policy.toml"}
+    assert JUnitXml.fromfile(str(folder / "out" / "g.xml")).failures == 1
+    assert (folder / "out" / "g.md").read_text("utf-8").startswith("# STATEK presets: 1 of 3 verdicts fail")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("nothing.env",), "preset 'nothing.env': no such file"),
+        (("roomy.env", "--policy", "nothing.toml"), "nothing.toml: no such file"),
+        (("roomy.env", *ON[:2], "--profile", "9"), "9"),
+        (("roomy.env", "--policy", "policy.toml", "--scenarios", "nowhere"), "nowhere"),
+        (("roomy.env", *ON, "--json", "policy.toml/x.json"), "policy.toml/x.json: cannot write the report"),
+        (
+            ("roomy.env", *ON, "--profile", "1.2"),
+            "policy.toml:1: rule 'work finishes': no scenario has the tag",
+        ),
+    ],
+)
+def test_bad_input_exits_2_and_says_what(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str
+) -> None:
+    code, out, err = gate(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert problem in err
+
+
+def test_a_policy_may_select_what_a_profile_has(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = gate(capsys, "roomy.env", *ON, "--profile", "1.4")
+    assert code == 0
+    assert "all 3 verdicts pass" in out
+    assert folder.is_dir()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_preset_named_twice_is_judged_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "all 3 verdicts pass" in gate(capsys, "roomy.env", "roomy.env", *ON)[1]
+
+
+def test_without_a_policy_the_shipped_one_judges(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = gate(capsys, "roomy.env", "--scenarios", "workloads.yaml", "--json", "g.json")
+    assert code == 1
+    assert "leaks claim invoice-1" in " ".join(out.split())
+    policies = json.loads((folder / "g.json").read_text("utf-8"))["policies"]
+    assert policies == {"roomy.env": "statek_sim/gate/policies/general.toml"}
+
+
+def test_the_schema_of_policies_is_published(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["schema", "--policy"])
+    jsonschema.validate(tomllib.loads(POLICY), json.loads(capsys.readouterr().out))

@@ -1,0 +1,179 @@
+"""Reading policy files: values, and what is wrong in them by path and line."""
+
+from __future__ import annotations
+
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+
+import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import pytest
+
+from statek_sim.errors import BadPolicy
+from statek_sim.gate.policy import Must, Selection
+from statek_sim.gate.policy_file import GENERAL, MAX_BYTES, POLICIES_DIR, read_policy, shipped_policy
+from statek_sim.gate.policy_text import policy_schema
+from statek_sim.harness.limits import LimitName
+from statek_sim.harness.preset import BUILT_IN
+from tests.unit.gate_samples import written
+
+EVERYTHING = """\
+version = 1
+prices = "prices"
+
+[[rule]]
+name = "work finishes"
+select = {tags = ["healthy"], without_tags = ["slow"]}
+must = "finish"
+headroom_percent = {max_turns = 20}
+
+[[rule]]
+name = "loops stop"
+select = {scenarios = ["workloads/loop", "storm"]}
+must = "stop"
+within_turns = 3
+within_tokens = 5000
+within_cost = "0.05"
+
+[[rule]]
+name = "no claim leaks"
+select = {}
+claims_leak = false
+
+[baseline]
+worse_by_percent = 10
+"""
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    """Return the lines that a policy is refused with, without its folder."""
+    path = written(folder, "policy.toml", text)
+    with pytest.raises(BadPolicy) as caught:
+        read_policy(path)
+    return str(caught.value).replace(f"{folder}/", "").splitlines()
+
+
+def test_a_policy_is_read_as_values(tmp_path: Path) -> None:
+    policy = read_policy(written(tmp_path, "policy.toml", EVERYTHING))
+    finish, stop, claims = policy.rules
+    assert (finish.must, finish.selection) == (
+        Must.FINISH,
+        Selection(tags=("healthy",), without_tags=("slow",)),
+    )
+    assert (
+        finish.headroom_percent[LimitName.MAX_TURNS],
+        finish.headroom_percent[LimitName.MAX_TOKEN_USAGE],
+    ) == (
+        20,
+        0,
+    )
+    assert (stop.within_turns, stop.within_tokens, stop.within_cost) == (3, 5000, Decimal("0.05"))
+    assert (stop.line, claims.claims_may_leak, claims.must) == (10, False, None)
+    assert (policy.worse_by_percent, policy.prices) == (10, tmp_path / "prices")
+
+
+def test_one_headroom_is_that_of_every_limit(tmp_path: Path) -> None:
+    text = EVERYTHING.replace("{max_turns = 20}", "15")
+    finish = read_policy(written(tmp_path, "policy.toml", text)).rules[0]
+    assert set(finish.headroom_percent.values()) == {15}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("version = 1", "version = 2", "1: version: expected 1, got 2"),
+        ('must = "finish"', 'must = "finsh"', "7: rule[0].must: expected 'finish' or 'stop', got 'finsh'"),
+        ('name = "loops stop"', "name = 3", "11: rule[1].name: expected text in quotes, got 3"),
+        ("tags =", "tag =", "6: unknown key 'rule[0].select.tag'. Did you mean 'tags'?"),
+        (
+            "{max_turns = 20}",
+            "{max_turn = 20}",
+            "8: unknown key 'rule[0].headroom_percent.max_turn'. Did you mean 'max_turns'?",
+        ),
+        (
+            "{max_turns = 20}",
+            "{max_turns = 100}",
+            "8: rule[0].headroom_percent.max_turns: expected a number of at most 99, got 100",
+        ),
+        ("{max_turns = 20}", '"20"', "8: rule[0].headroom_percent: expected a whole number, got '20'"),
+        (
+            "within_turns = 3",
+            "within_turns = 0",
+            "14: rule[1].within_turns: expected a number of at least 1, got 0",
+        ),
+        ('"0.05"', "0.05", "16: rule[1].within_cost: expected text in quotes, got 0.05"),
+        (
+            '"0.05"',
+            '"5 cents"',
+            "16: rule[1].within_cost: expected an amount as text, like \"0.05\", got '5 cents'",
+        ),
+        ("select = {}", "", "18: missing key 'rule[2].select'"),
+        (
+            "claims_leak = false",
+            "",
+            "18: rule 'no claim leaks': it demands nothing; expected must, or claims_leak = false",
+        ),
+        (
+            'must = "stop"',
+            'must = "finish"',
+            "14: rule 'loops stop': within_turns goes with must = 'stop' only",
+        ),
+        ('"loops stop"', '"work finishes"', "11: rule 'work finishes': there is another rule of this name"),
+        (
+            'prices = "prices"',
+            "",
+            "16: rule 'loops stop': within_cost needs prices; say prices = FOLDER above the rules",
+        ),
+        ("[baseline]", "[base line]", "23: not TOML: expected ']' at the end of a table declaration"),
+        ("[baseline]\nworse_by_percent = 10", "rule = [", "24: not TOML: invalid value"),
+    ],
+)
+def test_what_is_wrong_is_told_by_path_and_line(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    found = problems(tmp_path, EVERYTHING.replace(old, new, 1))
+    assert found[0] == f"policy.toml:{problem}"
+
+
+def test_everything_wrong_is_told_at_once_in_the_order_of_lines(tmp_path: Path) -> None:
+    text = EVERYTHING.replace('"finish"', "3").replace("= 5000", "= -1").replace("[baseline]", "[basline]")
+    assert [line.split(": ")[0] for line in problems(tmp_path, text)] == [
+        "policy.toml:7",
+        "policy.toml:15",
+        "policy.toml:23",
+    ]
+
+
+def test_a_policy_without_rules_is_refused(tmp_path: Path) -> None:
+    assert problems(tmp_path, "version = 1\n") == ["policy.toml:1: missing key 'rule'"]
+    assert problems(tmp_path, "rule = []\n") == [
+        "policy.toml:1: rule: expected at least one, got an empty list"
+    ]
+
+
+def test_a_file_that_cannot_be_a_policy_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bytes.toml").write_bytes(b"version = 1\n\xff")
+    with pytest.raises(BadPolicy, match=r"bytes.toml:2: not UTF-8 \(byte 0xff\)$"):
+        read_policy(tmp_path / "bytes.toml")
+    with pytest.raises(BadPolicy, match=r"nothing.toml: no such file; expected a policy in TOML"):
+        read_policy(tmp_path / "nothing.toml")
+    with pytest.raises(BadPolicy, match=rf"more than {MAX_BYTES} bytes"):
+        read_policy(written(tmp_path, "large.toml", "#" * (MAX_BYTES + 1)))
+
+
+def test_every_shipped_policy_can_be_read_and_keeps_to_the_schema() -> None:
+    paths = sorted(POLICIES_DIR.glob("*.toml"))
+    assert {path.stem for path in paths} <= {GENERAL, *BUILT_IN}
+    for path in paths:
+        assert read_policy(path).rules
+        jsonschema.validate(tomllib.loads(path.read_text("utf-8")), policy_schema())
+
+
+def test_a_preset_file_is_judged_by_the_general_policy() -> None:
+    assert shipped_policy("own.env").stem == GENERAL
+    assert shipped_policy("general").stem == GENERAL
+
+
+def test_the_schema_refuses_what_the_reader_refuses() -> None:
+    jsonschema.Draft202012Validator.check_schema(policy_schema())
+    with pytest.raises(jsonschema.ValidationError, match=r"finsh"):
+        jsonschema.validate(tomllib.loads(EVERYTHING.replace('"finish"', '"finsh"')), policy_schema())
+    jsonschema.validate(tomllib.loads(EVERYTHING), policy_schema())
