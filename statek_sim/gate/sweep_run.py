@@ -1,0 +1,197 @@
+"""Running a sweep: every scenario under every setting, over processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+
+from statek_sim.analysis.rerun import Replay
+from statek_sim.backends.record import RunRecord
+from statek_sim.backends.reference import run_scenario
+from statek_sim.errors import BadInput
+from statek_sim.gate.burnt import burnt
+from statek_sim.gate.gated_preset import GatedPreset
+from statek_sim.gate.sweep import Outcome, Sweep, Tried, limits_of, settings, sweep
+from statek_sim.gate.sweep_ranges import Axis
+from statek_sim.gate.trial import stops
+from statek_sim.gate.watched_harness import Checks, WatchedHarness
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.harness.limits import HarnessLimits
+from statek_sim.metering.pricing import PriceList
+from statek_sim.scenario.schema import Profile, Scenario
+
+HEALTHY, RUNAWAY = "healthy", "runaway"
+"""Tags of the scenarios that a sweep is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One scenario to be tried under settings of a sweep: those at these places."""
+
+    scenario: Scenario
+    profile: Profile
+    preset: str
+    x: Axis
+    y: Axis | None
+    places: range
+    prices: PriceList | None
+
+
+def run_sweep(
+    preset: GatedPreset,
+    scenarios: Sequence[Scenario],
+    profile: Profile,
+    axes: Sequence[Axis],
+    *,
+    prices: PriceList | None = None,
+    workers: int | None = None,
+) -> Sweep:
+    """Return the sweep of a preset over one axis or two; limits that are not swept stay the preset's.
+
+    `workers` is a number of processes, None for one per core that this process may use; the result is the same with
+    any. Scenarios with neither tag are left out; `BadInput` when there are no healthy or no runaway ones, as then
+    there is nothing to weigh.
+    """
+    x, y = axes[0], axes[1] if len(axes) > 1 else None
+    weighed = _weighed(scenarios, profile)
+    size, processes = len(settings(x, y)), workers or cores()
+    # Parts of a scenario's settings, so that one that takes long does not keep the others waiting.
+    parts = max(1, min(processes // 2, len(x.values)))
+    tasks = [
+        Task(
+            scenario=scenario,
+            profile=profile,
+            preset=preset.runs_as,
+            x=x,
+            y=y,
+            places=range(part, size, parts),
+            prices=prices,
+        )
+        for scenario in weighed
+        for part in range(parts)
+    ]
+    tried = _together(weighed, _attempts(tasks, processes), parts)
+    return sweep(tried, preset.limits, x, y, preset=preset.name, profile=profile)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def attempt(task: Task) -> tuple[Outcome, ...]:
+    """Return what becomes of a task's scenario under each of its settings.
+
+    A setting that would give the harness the same answers as one that ran before is not run again.
+    """
+    replay = Replay(scenario=task.scenario, profile=task.profile, preset=task.preset)
+    known: list[tuple[Checks, Outcome]] = []
+    return tuple(_outcome(task, replay, limits, known) for limits in _grid(task, replay))
+
+
+def watched_run(replay: Replay, limits: HarnessLimits) -> tuple[RunRecord, Checks]:
+    """Run a scenario under these limits; return what it left behind and every check of the harness."""
+    made: list[WatchedHarness] = []
+
+    def watching(harness: LLM_Harness) -> LLM_Harness:
+        made.append(WatchedHarness(limits, harness.rule))
+        return made[0]
+
+    record = run_scenario(replay.scenario, replay.profile, preset=replay.preset, harness=watching)
+    return record, made[0].checks()
+
+
+def outcome_of(record: RunRecord, scenario: Scenario, prices: PriceList | None) -> Outcome:
+    """Return what a sweep wants to know of a run."""
+    stopped = {stop.job for stop in stops(record)}
+    used = burnt(record, scenario.goes_bad, prices)
+    return Outcome(
+        stopped=bool(stopped),
+        unstopped=not stopped.issuperset(scenario.goes_bad),
+        tokens=used.tokens,
+        cost=used.cost,
+    )
+
+
+def reads_errors(scenario: Scenario) -> bool:
+    """Return whether a scenario has tools of its own, whose handlers could read the number in a harness message."""
+    return any(":" in tool for agent in scenario.agents.values() for tool in agent.tools)
+
+
+def _weighed(scenarios: Sequence[Scenario], profile: Profile) -> list[Scenario]:
+    found = [one for one in scenarios if profile in one.profiles and {HEALTHY, RUNAWAY} & set(one.tags)]
+    for tag in (HEALTHY, RUNAWAY):
+        if not any(tag in scenario.tags for scenario in found):
+            raise BadInput(
+                f"--sweep: none of {len(scenarios)} scenarios has the tag {tag!r} under profile {profile}; expected "
+                "healthy scenarios and runaways, to weigh one against the other"
+            )
+    return found
+
+
+def _grid(task: Task, replay: Replay) -> Iterator[HarnessLimits]:
+    """Yield the limits of every setting; a limit that the scenario states itself stays."""
+    own, every = replay.limits, settings(task.x, task.y)
+    swept = [axis.limit for axis in (task.x, task.y) if axis is not None]
+    stated = {limit.value: getattr(own, limit.value) for limit in swept if replay.states(limit)}
+    for place in task.places:
+        yield limits_of(every[place], own, task.x, task.y, stated)
+
+
+def _outcome(
+    task: Task, replay: Replay, limits: HarnessLimits, known: list[tuple[Checks, Outcome]]
+) -> Outcome:
+    message_matters = reads_errors(task.scenario)
+    for checks, outcome in reversed(known):
+        if checks.same_run(limits, message_matters=message_matters):
+            return outcome
+    record, checks = watched_run(replay, limits)
+    outcome = outcome_of(record, task.scenario, task.prices)
+    known.append((checks, outcome))
+    return outcome
+
+
+def _together(
+    scenarios: Sequence[Scenario], outcomes: Sequence[tuple[Outcome, ...]], parts: int
+) -> list[Tried]:
+    """Return every scenario with the outcomes of its parts, in the order of the settings."""
+    return [
+        Tried(
+            name=f"{scenario.suite}/{scenario.id}",
+            runaway=RUNAWAY in scenario.tags,
+            outcomes=_interleaved(outcomes[number * parts : (number + 1) * parts]),
+        )
+        for number, scenario in enumerate(scenarios)
+    ]
+
+
+def _interleaved(parts: Sequence[tuple[Outcome, ...]]) -> tuple[Outcome, ...]:
+    size = sum(map(len, parts))
+    return tuple(parts[place % len(parts)][place // len(parts)] for place in range(size))
+
+
+def _attempts(tasks: Sequence[Task], processes: int) -> list[tuple[Outcome, ...]]:
+    processes = min(processes, len(tasks))
+    if processes <= 1:
+        return list(map(attempt, tasks))
+    # Runaways take longest: begun first, they leave no worker without work at the end.
+    places = sorted(range(len(tasks)), key=lambda place: (RUNAWAY not in tasks[place].scenario.tags, place))
+    found = dict(zip(places, _in_processes([tasks[place] for place in places], processes), strict=True))
+    return [found[place] for place in range(len(tasks))]
+
+
+def _in_processes(tasks: Sequence[Task], processes: int) -> list[tuple[Outcome, ...]]:
+    # Not fork: this process may have threads, whose locks a copy would never see released.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    pool = ProcessPoolExecutor(processes, mp_context=context)
+    try:
+        return list(pool.map(attempt, tasks))
+    except BrokenProcessPool as error:
+        raise BadInput(f"--sweep: a worker process died ({error}); --workers 1 does without them") from error
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,200 @@
+"""A harness that notes what it was asked, so that other limits can be held against the same run.
+
+A run depends on its limits only through what the harness answers: whether a check passes, and with which message it
+fails. Limits with which every check of a run has the same answer therefore lead to the same run; nothing needs to run
+again for them. A tool that reads the harness's limits itself breaks this, and is noticed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from statek_sim.harness.harness import LLM_Harness, LLM_HarnessError
+from statek_sim.harness.limits import (
+    Exceeded,
+    ExtensionRule,
+    HarnessLimits,
+    HarnessSubject,
+    exceeded_after_step,
+    exceeded_before_step,
+    limits_in_force,
+)
+
+
+class When(StrEnum):
+    """Which of the two checks it is."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What the harness saw of a job at one check; a count that the check does not read is 0."""
+
+    when: When
+    num_completions: int | None
+    difficulty_token_extension: int = 0
+    num_turns: int = 0
+    exception_count: int
+    max_consecutive_exceptions: int
+    approx_token_usage: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks:
+    """All checks of one run.
+
+    `passed` has one entry for checks of the same kind and the same extensions, with the most that any of them counted.
+    `failed` are the others, in order. `ends_failing`: the last check of the run failed, so that no job did anything
+    after it. `limits_read`: a tool read limits of the harness.
+    """
+
+    rule: ExtensionRule
+    passed: tuple[Counted, ...]
+    failed: tuple[tuple[Counted, Exceeded], ...]
+    ends_failing: bool
+    limits_read: bool
+
+    def same_run(self, limits: HarnessLimits, *, message_matters: bool = True) -> bool:
+        """Return whether the run is the same under these limits.
+
+        Unless `message_matters`, a last check that fails by the same limit with another number in its message counts
+        as the same: nobody but handlers reads it any more.
+        """
+        if self.limits_read:
+            return False
+        if any(decision(counted, limits, self.rule) is not None for counted in self.passed):
+            return False
+        last = len(self.failed) - 1
+        return all(
+            _same(
+                exceeded,
+                decision(counted, limits, self.rule),
+                by_limit=number == last and self.ends_failing and not message_matters,
+            )
+            for number, (counted, exceeded) in enumerate(self.failed)
+        )
+
+
+def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Exceeded | None:
+    """Return what a harness with these limits finds exceeded at a check, None when it passes."""
+    in_force = limits_in_force(limits, counted.num_completions, rule)
+    exceeded = exceeded_before_step if counted.when is When.BEFORE else exceeded_after_step
+    return exceeded(in_force, counted)
+
+
+def _same(found: Exceeded, other: Exceeded | None, *, by_limit: bool) -> bool:
+    if other is None or not by_limit:
+        return found == other
+    return found.limit is other.limit
+
+
+_Key = tuple[When, int | None, int]
+_NOTHING: Final = (0, 0, 0, 0)
+
+
+class WatchedHarness(LLM_Harness):
+    """Answers as STATEK's does and notes every check."""
+
+    __slots__ = ("_ends_failing", "_failed", "_most", "_read")
+
+    def __init__(self, limits: HarnessLimits, rule: ExtensionRule) -> None:
+        super().__init__(
+            limits.max_turns,
+            limits.max_exceptions,
+            limits.max_consecutive_exceptions,
+            limits.max_token_usage,
+            limits.limit_extension_per_completion,
+            rule=rule,
+        )
+        self._most: dict[_Key, tuple[int, int, int, int]] = {}
+        self._failed: list[tuple[Counted, Exceeded]] = []
+        self._ends_failing = False
+        self._read = False
+
+    def checks(self) -> Checks:
+        """Return what was noted so far."""
+        return Checks(
+            rule=self.rule,
+            passed=tuple(_counted(key, most) for key, most in self._most.items()),
+            failed=tuple(self._failed),
+            ends_failing=self._ends_failing,
+            limits_read=self._read,
+        )
+
+    def check_before_step(self, job: HarnessSubject) -> None:
+        """Check turns and exceptions; raise `LLM_HarnessError` as STATEK does."""
+        counts = (job.num_turns, job.exception_count, job.max_consecutive_exceptions, 0)
+        self._check((When.BEFORE, job.num_completions, 0), counts)
+
+    def check_after_step(self, job: HarnessSubject) -> None:
+        """Check tokens and exceptions; raise `LLM_HarnessError` as STATEK does."""
+        counts = (0, job.exception_count, job.max_consecutive_exceptions, job.approx_token_usage)
+        self._check((When.AFTER, job.num_completions, job.difficulty_token_extension), counts)
+
+    def _check(self, key: _Key, counts: tuple[int, int, int, int]) -> None:
+        counted = _counted(key, counts)
+        exceeded = decision(counted, self._limits, self._rule)
+        self._ends_failing = exceeded is not None
+        if exceeded is None:
+            before = self._most.get(key, _NOTHING)
+            self._most[key] = (
+                max(counts[0], before[0]),
+                max(counts[1], before[1]),
+                max(counts[2], before[2]),
+                max(counts[3], before[3]),
+            )
+            return
+        self._failed.append((counted, exceeded))
+        error = LLM_HarnessError(exceeded.message)
+        error.limit = exceeded.limit
+        raise error
+
+    # -- what a tool may read ----------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> HarnessLimits:
+        """The limits; reading them is noted."""
+        self._read = True
+        return self._limits
+
+    @property
+    def max_turns(self) -> int | None:
+        """The base limit of LLM turns; reading it is noted."""
+        return self.limits.max_turns
+
+    @property
+    def max_exceptions(self) -> int | None:
+        """The base limit of exceptions in total; reading it is noted."""
+        return self.limits.max_exceptions
+
+    @property
+    def max_consecutive_exceptions(self) -> int | None:
+        """The base limit of the longest streak of failing turns; reading it is noted."""
+        return self.limits.max_consecutive_exceptions
+
+    @property
+    def max_token_usage(self) -> int | None:
+        """The base limit of approximate tokens; reading it is noted."""
+        return self.limits.max_token_usage
+
+    @property
+    def limit_extension_per_completion(self) -> float:
+        """How far a completion extends the limits; reading it is noted."""
+        return self.limits.limit_extension_per_completion
+
+
+def _counted(key: _Key, counts: tuple[int, int, int, int]) -> Counted:
+    when, completions, extension = key
+    return Counted(
+        when=when,
+        num_completions=completions,
+        difficulty_token_extension=extension,
+        num_turns=counts[0],
+        exception_count=counts[1],
+        max_consecutive_exceptions=counts[2],
+        approx_token_usage=counts[3],
+    )
