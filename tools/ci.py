@@ -37,8 +37,9 @@ def here() -> Iterator[Part]:
     yield Part("imports", (tool("lint-imports"),))
     yield Part("validate", (tool("statek-sim", "validate", "scenarios"),))
     yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
-    # Before the tests: some of them run on the real STATEK, and would be skipped without it.
+    # Before the tests: some of them run on the real STATEK or in a browser, and would be skipped without them.
     yield Part("environments", (module("tools.environments", "--ci"),))
+    yield Part("browser", (module("tools.browser"),))
     yield Part("tests", (tool("pytest", *SHARED, "--durations", "5"),))
     yield Part("scenarios", (tool("statek-sim", "run"),))
     yield Part("conformance", (module("tools.conformance", "--ci", "--random", str(EXAMPLES)),))

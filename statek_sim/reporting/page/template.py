@@ -8,7 +8,8 @@ Places in `page.html`, each filled once:
 - `{{style:NAME}}`: a `style` element that holds the file NAME of this folder.
 - `{{script:NAME}}`: a `script` element that holds the file NAME; NAME may end in `.xz`, for a file that is packed.
 - `{{modules:NAME}}`: a `script` element that holds the module NAME and all that it imports.
-- `{{script-sources}}`: the hashes of those scripts, for a Content-Security-Policy that lets no other run.
+- `{{script-sources}}`, `{{style-sources}}`: the hashes of those scripts and styles, for a Content-Security-Policy
+  that lets no others work.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def _elements(template: str) -> Mapping[str, str]:
     }
     return {
         "script-sources": " ".join(map(_source, scripts.values())),
+        "style-sources": " ".join(map(_source, styles.values())),
         **{place: f"<style>{text}</style>" for place, text in styles.items()},
         **{place: f"<script>{text}</script>" for place, text in scripts.items()},
     }
@@ -84,8 +86,8 @@ def _inside(place: str, text: str) -> str:
     return text
 
 
-def _source(script: str) -> str:
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
+def _source(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 

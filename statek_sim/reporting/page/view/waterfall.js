@@ -1,0 +1,66 @@
+// From the harness's estimate to the measured tokens, step by step.
+import { figure } from "./figure.js";
+import { count, signed } from "./numbers.js";
+import { table } from "./table.js";
+
+/** Returns the figure for a waterfall, all in tokens; `meanings` says what each of its steps is. */
+export function waterfall(title, steps, meanings) {
+  const rows = bars(steps, meanings);
+  return figure({
+    title,
+    says: steps.why,
+    spec: (width) => spec(rows, width),
+    numbers: () =>
+      table(title, [
+        { label: "step", value: (row) => row.label, header: true },
+        { label: "tokens", value: (row) => row.shown, numeric: true },
+        { label: "what it is", value: (row) => row.meaning },
+      ], rows),
+  });
+}
+
+function bars({ once, history, from, to, steps }, meanings) {
+  const total = (label, end, kind, meaning) => ({ label, start: 0, end, kind, shown: count(end), meaning });
+  let reached = once;
+  const moved = (name, label, tokens) => {
+    const start = reached;
+    reached += tokens;
+    return { label, start, end: reached, kind: tokens < 0 ? "less" : "more", shown: signed(tokens), meaning: meanings[name] };
+  };
+  return [
+    total("Every message once", once, "once", "the estimate, if no message were sent again"),
+    moved("history", "History sent again", history),
+    total("Harness estimate", from, "estimate", "bytes sent and received, divided by 4"),
+    ...steps.map(({ name, label, tokens }) => moved(name, label, tokens)),
+    total("Measured", to, "measured", "what a tokenizer counts"),
+  ];
+}
+
+function spec(rows, width) {
+  const narrow = width < 520;
+  const y = { field: "label", type: "nominal", sort: null, title: null, axis: { labelLimit: narrow ? 130 : 260, ticks: false, domain: false } };
+  const kinds = ["once", "estimate", "more", "less", "measured"];
+  return {
+    width: "container",
+    height: 30 * rows.length,
+    autosize: { type: "fit-x", contains: "padding" },
+    data: { values: rows },
+    encoding: { y },
+    layer: [
+      {
+        mark: { type: "bar", cornerRadius: 2, height: { band: 0.7 } },
+        encoding: {
+          x: { field: "start", type: "quantitative", title: "tokens", axis: { tickCount: narrow ? 3 : 6, format: narrow ? "~s" : "," } },
+          x2: { field: "end" },
+          color: { field: "kind", type: "nominal", legend: null, scale: { domain: kinds, range: kinds.map((kind) => `var(--${kind})`) } },
+          tooltip: [{ field: "label", title: "step" }, { field: "shown", title: "tokens" }, { field: "meaning" }],
+        },
+      },
+      {
+        transform: [{ calculate: "max(datum.start, datum.end)", as: "edge" }],
+        mark: { type: "text", align: "left", dx: 5 },
+        encoding: { x: { field: "edge", type: "quantitative" }, text: { field: "shown" } },
+      },
+    ],
+  };
+}

@@ -1,0 +1,36 @@
+// The words the page explains, and how outcomes and bases are shown everywhere.
+import { h, section } from "./element.js";
+
+/** The three ways to count tokens, in the order the page shows them. */
+export const BASES = [
+  { key: "approx", label: "Harness estimate", colour: "var(--estimate)", dash: [1, 0] },
+  { key: "measured", label: "Measured", colour: "var(--measured)", dash: [6, 2] },
+  { key: "reported", label: "Reported", colour: "var(--reported)", dash: [2, 2] },
+];
+
+const MEANINGS = [
+  ["Run", "One scenario under one behaviour profile of STATEK, such as docs or 1.4."],
+  ["Turn", "One request to the language model, and its reply."],
+  ["Job", "One agent at work on one task. A job may start others."],
+  ["Harness estimate", "What STATEK counts as tokens: bytes sent and received, divided by 4. Its limits act on it."],
+  ["Measured", "Tokens counted by a tokenizer: what the model really sees."],
+  ["Reported", "Tokens that the provider's replies say were used: what it bills."],
+  ["Estimate ÷ measured", "×2 means that the harness counts twice as many tokens as the model sees."],
+  ["Virtual time", "The clock of the simulation, in seconds. It does not pass while code runs."],
+  ["Claim", "A job's hold on something that only one job may use at a time."],
+  ["Error handler", "A function that STATEK calls when a job or a tool fails."],
+  ["Preset", "A file with the harness's limits, such as the number of turns."],
+];
+
+/** Returns the outcome in a word, with a sign that needs no colour. */
+export function outcome(word) {
+  const good = word === "passed";
+  const sign = h("span", { "aria-hidden": "true" }, good ? "✓" : "✗");
+  return h("span", { class: `outcome ${good ? "good" : "bad"}` }, sign, " ", word);
+}
+
+/** Returns what the page's words mean. */
+export function glossary() {
+  const terms = MEANINGS.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning)));
+  return section("words", "What the words mean", h("dl", { class: "words" }, terms));
+}

