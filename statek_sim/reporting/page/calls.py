@@ -10,15 +10,12 @@ from statek_sim.backends.record import RunRecord
 from statek_sim.backends.setup import harness_for, settings_of
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import limits_in_force
-from statek_sim.metering.usage import approx_tokens
+from statek_sim.metering.usage import TurnUsage, approx_tokens
 from statek_sim.semantics import profile_named
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import located_preset
 from statek_sim.trace import DifficultyRaised, LLMReplied, LLMRequested, Reactivated
 from statek_sim.values import JSON
-
-_KEEPS_CALLS = "reference"
-"""The backend whose record says which answers were metered; of others every answer counts."""
 
 
 @dataclass(slots=True)
@@ -40,14 +37,17 @@ def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
     """Return the curve of every job that was answered."""
     readers: dict[str, _Reader] = {}
     grants = profile_named(result.profile).difficulty_extends_tokens
-    metered = _metered(result.record)
+    unheard = _unheard(result.record)
     for event in result.record.events:
         reader = readers.setdefault(event.job, _Reader(harness, grants=grants))
         match event:
             case LLMRequested():
                 reader.bytes_sent = event.bytes_sent
-            case LLMReplied() if metered is None or (event.job, event.turn) in metered:
-                reader.answer(event)
+                if usage := unheard.pop((event.job, event.turn), None):
+                    reader.answer(event, usage.bytes_received, usage.measured_tokens, usage.reported_tokens)
+            case LLMReplied():
+                measured = event.measured_prompt + event.measured_completion
+                reader.answer(event, event.bytes_received, measured, _reported(event))
             case Reactivated():
                 reader.completions = event.completions
             case DifficultyRaised():
@@ -57,11 +57,11 @@ def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
     return {name: reader.curve for name, reader in readers.items() if reader.curve.calls}
 
 
-def _metered(record: RunRecord) -> frozenset[tuple[str, int]] | None:
-    """Return the answered calls that count; STATEK meters no answer that it cannot read (behaviour 5)."""
-    if record.backend != _KEEPS_CALLS:
-        return None
-    return frozenset((call.job, call.turn) for call in record.calls)
+def _unheard(record: RunRecord) -> dict[tuple[str, int], TurnUsage]:
+    """Return what was metered of answers that the job did not live to read: a count of null ends it (behaviour 5)."""
+    heard = {(event.job, event.turn) for event in record.events if isinstance(event, LLMReplied)}
+    calls = {(call.job, call.turn): call.usage for call in record.calls}
+    return {place: usage for place, usage in calls.items() if place not in heard}
 
 
 @dataclass(slots=True)
@@ -78,21 +78,21 @@ class _Reader:
     reported: int | None = None
     curve: Curve = field(default_factory=Curve)
 
-    def answer(self, reply: LLMReplied) -> None:
-        """Add one answered call."""
-        measured = reply.measured_prompt + reply.measured_completion
-        reported = _reported(reply)
-        self.all_bytes += self.bytes_sent + reply.bytes_received
+    def answer(
+        self, event: LLMRequested | LLMReplied, received: int, measured: int, reported: int | None
+    ) -> None:
+        """Add one answered call: bytes received, and tokens by the tokenizer and by the provider."""
+        self.all_bytes += self.bytes_sent + received
         self.measured += measured
         if reported is not None:
             self.reported = (self.reported or 0) + reported
         self.curve.calls.append(
             {
-                "turn": reply.turn,
-                "at": reply.at,
+                "turn": event.turn,
+                "at": event.at,
                 "bytes_sent": self.bytes_sent,
-                "bytes_received": reply.bytes_received,
-                "approx": approx_tokens(self.bytes_sent, reply.bytes_received),
+                "bytes_received": received,
+                "approx": approx_tokens(self.bytes_sent, received),
                 "measured": measured,
                 "reported": reported,
                 "approx_total": approx_tokens(self.all_bytes, 0),

@@ -1,0 +1,103 @@
+"""A page's data: the index of all runs, and the details of as many as there is room for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from statek_sim.reporting.page.template import render, write_page
+from statek_sim.suite.result import Mismatch
+from tests.unit.page_samples import Elements, check_index, index, page
+from tests.unit.reporting_samples import Talk, english, result, said
+from tests.unit.usage_samples import dialog, played
+
+WRONG = [Mismatch(("idle",), True, False)]
+
+
+def test_runs_are_listed_in_the_reports_order_and_numbered() -> None:
+    results = [result("b/two", english(1)), result("a/one", profile="1.4"), result("a/one")]
+    found = index(*results)
+    check_index(found)
+    assert [(run["n"], run["name"]) for run in found["runs"]] == [
+        (0, "a/one[docs]"),
+        (1, "a/one[1.4]"),
+        (2, "b/two[docs]"),
+    ]
+    assert [(suite["name"], suite["runs"]) for suite in found["suites"]] == [("a", 2), ("b", 1)]
+
+
+def test_totals_are_the_sums_of_the_runs() -> None:
+    found = index(
+        result("a/one", english(2)), result("a/two", english(3)), result("b/wrong", mismatches=WRONG)
+    )
+    totals = found["totals"]
+    for name in ("approx", "measured", "turns", "jobs"):
+        assert totals[name] == sum(run[name] for run in found["runs"])
+        assert totals[name] > 0
+    assert (totals["runs"], totals["passed"], totals["failed"]) == (3, 2, 1)
+
+
+def test_a_failure_names_its_run() -> None:
+    found = index(result("a/fine"), result("b/wrong", mismatches=WRONG))
+    (failure,) = found["failures"]
+    assert found["runs"][failure["run"]]["name"] == "b/wrong[docs]"
+    assert failure["text"].startswith("idle: expected true")
+
+
+def test_the_waterfall_of_all_runs_leads_from_the_estimate_to_the_measured_tokens() -> None:
+    results = [played(dialog({"text": text}), text) for text in ("one", "two")]
+    found = index(*results)
+    steps = found["waterfall"]
+    assert steps["once"] + steps["history"] == steps["from"] == found["totals"]["approx"]
+    assert steps["from"] + sum(step["tokens"] for step in steps["steps"]) == steps["to"]
+    assert steps["to"] == found["totals"]["measured"]
+    assert set(found["meanings"]) == {"history", *(step["name"] for step in steps["steps"])}
+
+
+def test_a_page_of_no_runs_is_a_page() -> None:
+    found = index()
+    check_index(found)
+    assert (found["title"], found["runs"], found["waterfall"]) == (
+        "STATEK scenarios: no scenarios ran",
+        [],
+        None,
+    )
+
+
+def test_gate_and_sweep_are_handed_on_as_they_are() -> None:
+    found = index(gate={"version": 1, "passed": True}, sweep={"cells": []})
+    check_index(found)
+    assert (found["gate"], found["sweep"]) == ({"version": 1, "passed": True}, {"cells": []})
+
+
+def test_every_run_has_its_details_in_an_element_of_its_own() -> None:
+    data = page(result("a/one", english(1)), result("b/two"))
+    found = Elements(render(data))
+    assert json.loads(found.data["index"]) == json.loads(data.index)
+    assert {name: json.loads(text) for name, text in found.data.items() if name.isdecimal()} == {
+        str(n): json.loads(text) for n, text in data.details.items()
+    }
+    assert list(data.details) == [0, 1]
+
+
+def test_past_the_room_the_details_of_passed_runs_are_left_out_and_those_of_failed_ones_stay() -> None:
+    results = [result(f"a/fine-{n}", english(1)) for n in range(5)]
+    results += [result(f"b/wrong-{n}", english(1), mismatches=WRONG) for n in range(2)]
+    room = sum(len(text) for text in list(page(*results).details.values())[:4])
+    data = page(*results, room=room)
+    found = json.loads(data.index)
+    assert [run["n"] for run in found["runs"] if run["details"]] == list(data.details)
+    assert {5, 6} <= set(data.details)
+    assert found["left_out"] == 7 - len(data.details) > 0
+    assert list(page(*results, room=0).details) == [5, 6]
+
+
+def test_equal_results_make_an_equal_page_in_whatever_order_they_arrive(tmp_path: Path) -> None:
+    results = [
+        result("a/one", english(2)),
+        result("b/two", Talk().turn(said("user", "go")), mismatches=WRONG),
+    ]
+    text = render(page(*results))
+    assert render(page(*reversed(results))) == text
+    write_page(page(*results), tmp_path / "deep" / "report.html")
+    assert (tmp_path / "deep" / "report.html").read_bytes() == text.encode("utf-8")
