@@ -132,7 +132,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--statek-report",
         metavar="DIR",
-        help="write report.json and report.md about the scenarios into this folder",
+        help="write report.json, report.md and report.html about the scenarios into this folder",
     )
     group.addoption(
         "--statek-allow-network",

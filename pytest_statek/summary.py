@@ -1,4 +1,4 @@
-"""What the scenarios of a run showed, after it: the terminal section, `report.json` and `report.md`."""
+"""What the scenarios of a run showed, after it: the terminal section, and the report as JSON, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ import pytest
 from rich.console import Console
 
 from pytest_statek.plan import Plan
+from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput
 from statek_sim.reporting.json import write_json
 from statek_sim.reporting.markdown import write_markdown
 from statek_sim.reporting.model import Report, build_report
+from statek_sim.reporting.page.data import page_data
+from statek_sim.reporting.page.template import write_page
 from statek_sim.reporting.terminal import TerminalReporter
 from statek_sim.suite.result import ScenarioResult
 
@@ -71,12 +74,12 @@ class ScenarioSummary:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """Write the report files before the terminal summary, and fail the run if that was impossible."""
-        written = self._sum_up()
+        written = self._sum_up(session.config)
         yield
         if not written:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
-    def _sum_up(self) -> bool:
+    def _sum_up(self, config: pytest.Config) -> bool:
         if not len(self._results):
             return True
         self._report = build_report(
@@ -88,10 +91,13 @@ class ScenarioSummary:
         try:
             write_json(self._report, folder / "report.json")
             write_markdown(self._report, folder / "report.md")
+            page = page_data(list(self._results), self._report, tokenizers=tokenizers(config))
+            write_page(page, folder / "report.html")
         except BadInput as error:
             self._lines.append(f"statek: {error}")
             return False
-        self._lines.append(f"report: {folder / 'report.json'}, {folder / 'report.md'}")
+        names = ("report.json", "report.md", "report.html")
+        self._lines.append(f"report: {', '.join(str(folder / name) for name in names)}")
         return True
 
     def pytest_terminal_summary(

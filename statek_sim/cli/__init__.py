@@ -12,6 +12,7 @@ from statek_sim.cli import run
 from statek_sim.cli import files
 from statek_sim.cli import trace
 from statek_sim.cli import usage
+from statek_sim.cli import report
 from statek_sim.cli import limits
 from statek_sim.cli import gate
 from statek_sim.cli import record
@@ -34,6 +35,7 @@ __all__ = [
     "listing",
     "main",
     "record",
+    "report",
     "run",
     "serve",
     "trace",

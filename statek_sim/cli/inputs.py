@@ -56,5 +56,5 @@ def check_writable(*, json_file: Path | None, folder: Path | None) -> None:
     if json_file is not None:
         check_writable(json_file)
     if folder is not None:
-        check_writable(folder / "report.json")
-        check_writable(folder / "report.md")
+        for name in ("report.json", "report.md", "report.html"):
+            check_writable(folder / name)

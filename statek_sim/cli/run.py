@@ -57,8 +57,12 @@ def run(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to this file.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page to this file.")
+    ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write report.json and report.md into this folder.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Write report.json, report.md and report.html into this folder."),
     ] = None,
     accept: Annotated[
         bool,
@@ -101,6 +105,7 @@ def run(
     if accept and cassettes is not None:
         raise BadInput("--accept: expectations belong to the scripts; leave --cassettes out")
     check_writable(json_file=json_file, folder=report)
+    check_writable(json_file=html, folder=None)
     from statek_sim.cassettes.own_secrets import OwnSecrets
     from statek_sim.suite.recorded import Cassettes
     from statek_sim.suite.run import chosen, nothing_chosen, run_one
@@ -124,7 +129,7 @@ def run(
                 every_profile=profile is not None or backend is Backend.INSTALLED,
             )
         results, told = _run(pairs, preset=preset, seed=seed, coverage=coverage, quiet=quiet, runner=runner)
-    _write(told, json_file=json_file, folder=report)
+    _write(results, told, json_file=json_file, html=html, folder=report)
     failed = told.overall.failed > 0
     if accept and failed:
         failed = _accept(results)
@@ -210,16 +215,30 @@ def _installed(
     return partial(run_one_installed, peer, preset=located, seed=seed), chosen
 
 
-def _write(report: Report, *, json_file: Path | None, folder: Path | None) -> None:
+def _write(
+    results: Sequence[ScenarioResult],
+    report: Report,
+    *,
+    json_file: Path | None,
+    html: Path | None,
+    folder: Path | None,
+) -> None:
     """Write the reports that were asked for."""
     from statek_sim.reporting.json import write_json
     from statek_sim.reporting.markdown import write_markdown
+    from statek_sim.reporting.page.data import page_data
+    from statek_sim.reporting.page.template import write_page
 
     if json_file is not None:
         write_json(report, json_file)
+    pages = [path for path in (html, folder and folder / "report.html") if path is not None]
     if folder is not None:
         write_json(report, folder / "report.json")
         write_markdown(report, folder / "report.md")
+    if pages:
+        page = page_data(results, report)
+        for path in pages:
+            write_page(page, path)
 
 
 def _accept(results: Sequence[ScenarioResult]) -> bool:

@@ -40,13 +40,14 @@ def test_the_preset_replaces_the_scenarios_own(pytester: pytest.Pytester, write:
 
 
 @pytest.mark.usefixtures("suite")
-def test_the_report_is_written_as_json_and_markdown(pytester: pytest.Pytester) -> None:
+def test_the_report_is_written_as_json_markdown_and_html(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("--statek-scenarios=scenarios", "--statek-report=out", "--statek-seed=7")
     found = report(pytester)
     assert found["summary"] == {"total": 4, "passed": 3, "failed": 1}
     assert found["seed"] == 7
     assert "one-turn-more" in (pytester.path / "out" / "report.md").read_text("utf-8")
-    result.stdout.fnmatch_lines(["report: *report.json, *report.md"])
+    assert "limits/one-turn-more[docs]" in (pytester.path / "out" / "report.html").read_text("utf-8")
+    result.stdout.fnmatch_lines(["report: *report.json, *report.md, *report.html"])
 
 
 @pytest.mark.usefixtures("suite")
@@ -54,6 +55,8 @@ def test_a_run_on_two_workers_makes_the_same_report(pytester: pytest.Pytester) -
     pytester.runpytest("--statek-scenarios=scenarios", "--statek-report=one")
     pytester.runpytest("--statek-scenarios=scenarios", "--statek-report=two", "-n", "2")
     assert report(pytester, "one") == report(pytester, "two")
+    pages = [(pytester.path / folder / "report.html").read_bytes() for folder in ("one", "two")]
+    assert pages[0] == pages[1]
 
 
 @pytest.mark.usefixtures("suite")

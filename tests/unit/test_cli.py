@@ -339,6 +339,7 @@ COMMANDS = (
     "record",
     "serve",
     "usage",
+    "report",
     "stops",
     "calibrate",
     "sensitivity",

@@ -1,0 +1,112 @@
+"""`statek-sim report` and `run --html`: which page they write, and how they exit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statek_sim.cli import main
+from tests.unit.page_samples import Elements, check_details, check_index
+
+SUITE = """\
+defaults: {agents: {clerk: {}}, script: {clerk: [{code: exit("done")}]}, profiles: [docs, "1.4"]}
+scenarios:
+  - {id: fine, title: Fine., tags: [small]}
+  - {id: wrong, title: Wrong., expect: {jobs: {main: {exit: "</script>"}}}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "a.yaml").write_text(SUITE, encoding="utf-8")
+    return tmp_path
+
+
+def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    captured = capsys.readouterr()
+    return exit_.value.code or 0, captured.out, captured.err
+
+
+def _index(page: Path) -> dict[str, Any]:
+    data = Elements(page.read_text("utf-8")).data
+    found: dict[str, Any] = json.loads(data["index"])
+    check_index(found)
+    check_details(*(json.loads(text) for name, text in data.items() if name.isdecimal()))
+    return found
+
+
+def test_a_page_is_written_and_a_failing_scenario_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(capsys, "report", "suite", "--no-corpus") == (1, "report.html: 2 passed, 2 failed\n", "")
+    index = _index(folder / "report.html")
+    assert [run["outcome"] for run in index["runs"]] == ["passed", "passed", "failed", "failed"]
+    assert index["corpus"] is None
+    assert "</script>" in index["failures"][0]["text"]
+
+
+def test_only_what_was_chosen_is_on_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (
+        "--tag",
+        "small",
+        "--profile",
+        "docs",
+        "--preset",
+        "batch",
+        "--seed",
+        "7",
+        "-o",
+        "out/page.html",
+    )
+    code, out, _ = _run(capsys, "report", "suite", "--no-corpus", *arguments)
+    assert (code, out) == (0, "out/page.html: 1 passed\n")
+    index = _index(folder / "out" / "page.html")
+    assert [run["name"] for run in index["runs"]] == ["suite/fine[docs]"]
+    assert (index["preset"], index["seed"]) == ("batch", 7)
+
+
+def test_the_corpus_is_on_the_page_unless_it_is_left_out(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(capsys, "report", "suite", "--select", "fine")
+    cells = _index(folder / "report.html")["corpus"]
+    assert len(cells) == 15 * 6
+    assert all(cell["ratio"] == round(cell["approx"] / cell["measured"], 6) for cell in cells)
+
+
+def test_run_writes_the_same_page_beside_the_other_reports(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run(capsys, "report", "suite", "--no-corpus", "--output", "one.html")
+    assert _run(capsys, "run", "suite", "-q", "--html", "two.html", "--report", "out")[0] == 1
+    pages = [(folder / name).read_bytes() for name in ("one.html", "two.html", "out/report.html")]
+    assert pages[0] == pages[1] == pages[2]
+    assert (folder / "out" / "report.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["report", "suite", "-o", "suite"], "suite: cannot write the report: Is a directory"),
+        (
+            ["run", "suite", "--html", "suite/a.yaml/x"],
+            "suite/a.yaml/x: cannot write the report: Not a directory",
+        ),
+        (["report", "suite", "--select", "nothing"], "no scenario to run: none of 2 fits what was asked for"),
+        (["report", "suite", "--preset", "batsch"], "preset 'batsch': no such file"),
+    ],
+)
+def test_bad_input_is_told_before_anything_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    code, out, err = _run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert [path.name for path in folder.iterdir()] == ["suite"]
