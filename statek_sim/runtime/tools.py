@@ -110,10 +110,12 @@ def _run_tool(
     if job is not None:
         # As the caller wrote them: names are looked up only afterwards.
         record_call(job, function.__name__, args, kwargs)
-    args, kwargs = resolve_names(function, args, kwargs)
     if job is None:
+        args, kwargs = resolve_names(function, args, kwargs)
         return _finish(function(*args, **kwargs))[0]
     try:
+        # A name may be that of a future that is not ready, and a model's own call cannot wait for it.
+        args, kwargs = resolve_names(function, args, kwargs)
         result, slept = _finish(function(*args, **kwargs))
     except Exception as error:
         record_failure(job, function.__name__, f"{type(error).__name__}: {error}")

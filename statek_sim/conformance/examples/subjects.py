@@ -41,7 +41,7 @@ _WAITS: Final = _forms(
     ),
     "try:\n    note('trying')\n    print(wait_for('{future}'))\nexcept Exception as error:\n    print('caught', error)",
     "if wait_for('{future}'):\n    note('true')\nelse:\n    note('false')",
-    "{name} = f'value {{wait_for('{future}')}}'",
+    "print('value', wait_for('{future}'))",
     "{name} = wait_for_all('approval', 'payment')\nnote('all')\nprint({name})",
     "note(wait_for('{future}'))",
     "def f():\n    return wait_for('{future}')\nprint(f())",
