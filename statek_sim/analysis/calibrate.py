@@ -18,6 +18,9 @@ from statek_sim.errors import BadInput
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.usage_basis import UsageBasis
 
+SCENARIO: Final = "scenario"
+"""What a calibration is over, unless it is recorded conversations."""
+
 RESAMPLES: Final = 2_000
 _INTERVAL: Final = (0.025, 0.975)
 
@@ -57,7 +60,8 @@ class Calibration:
     """The answer. `limit` keeps a share `keep` of the scenarios within `budget` tokens on `basis`.
 
     `interval` is the 95 % bootstrap interval of `limit` over scenarios, from `seed`. `over` are scenarios that still
-    use more with it; `unknown` those whose provider did not report every call.
+    use more with it; `unknown` those whose provider did not report every call. `unit`: what `scenarios` are, scenarios
+    or recorded conversations.
     """
 
     budget: int
@@ -70,6 +74,7 @@ class Calibration:
     stopped: tuple[Stopped, ...]
     over: tuple[str, ...]
     unknown: tuple[str, ...]
+    unit: str = SCENARIO
 
 
 def calibrate(

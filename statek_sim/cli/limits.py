@@ -46,9 +46,6 @@ class Basis(StrEnum):
     REPORTED = "reported"
 
 
-BasisOption = Annotated[Basis, typer.Option(metavar="measured|reported", help="What counts as real usage.")]
-
-
 @app.command()
 def stops(
     paths: Paths = None,
@@ -92,9 +89,24 @@ def calibrate(
             metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
         ),
     ] = None,
+    cassettes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            show_default=False,
+            help="Recorded conversations instead of scenarios: a folder of cassettes, or one.",
+        ),
+    ] = None,
     preset: PresetOption = None,
     profile: ProfileName = "docs",
-    basis: BasisOption = Basis.MEASURED,
+    basis: Annotated[
+        Basis | None,
+        typer.Option(
+            metavar="measured|reported",
+            show_default=False,
+            help="What counts as real usage; without it measured for scenarios, reported for cassettes.",
+        ),
+    ] = None,
     keep: Annotated[
         float,
         typer.Option(metavar="SHARE", help="Share of scenarios to keep within the budget."),
@@ -106,19 +118,32 @@ def calibrate(
 ) -> None:
     """Find the token limit that keeps jobs within a budget."""
     from statek_sim.analysis.calibrate import calibrate as find
+    from statek_sim.analysis.conversations import traffic_under
+    from statek_sim.analysis.recorded_limits import calibrate_recorded
     from statek_sim.harness.usage_basis import UsageBasis
+    from statek_sim.metering.local_tokenizers import registry_of
     from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.reporting.decisions import calibration_lines
+    from statek_sim.reporting.decisions import calibration_lines, traffic_lines
     from statek_sim.reporting.decisions_json import calibration_json
 
     if not 0 <= keep <= 1:
         raise BadInput(f"--keep {keep:g}: expected a share from 0 to 1")
     check_writable(json_file=json_file, folder=None)
-    replays = _replays(scenarios, profile, preset, None, tokenizer)
-    found = find(replays, budget_tokens, basis=UsageBasis(basis), keep=keep, seed=seed)
+    if cassettes is None:
+        traffic, replays = None, _replays(scenarios, profile, preset, None, tokenizer)
+        counted = UsageBasis(basis or Basis.MEASURED)
+        found = find(replays, budget_tokens, basis=counted, keep=keep, seed=seed)
+    else:
+        if scenarios or preset is not None:
+            raise BadInput("--cassettes: recordings are no scenarios; leave --scenarios and --preset out")
+        traffic = traffic_under(cassettes, registry_of(tokenizer or ()))
+        counted = UsageBasis(basis or Basis.REPORTED)
+        found = calibrate_recorded(traffic.conversations, budget_tokens, basis=counted, keep=keep, seed=seed)
     _print(calibration_lines(found, width=_width(), every=every))
+    if traffic is not None:
+        _print(traffic_lines(traffic, width=_width()))
     if json_file is not None:
-        write_artifact(json_file, calibration_json(found))
+        write_artifact(json_file, calibration_json(found, traffic))
 
 
 @app.command()

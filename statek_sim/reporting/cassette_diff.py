@@ -12,14 +12,13 @@ from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.jsontext import NotJson, parsed
 from statek_sim.cassettes.matching import Matching
 from statek_sim.errors import InvalidFormat
-from statek_sim.providers.wire import anthropic, gemini, openai
 from statek_sim.providers.wire.format import WireFormat
+from statek_sim.providers.wire.formats import format_at
 from statek_sim.values import JSON
 
 _CHANGES_ALWAYS: Final = frozenset(
     {"created", "id", "request_id", "responseId", "system_fingerprint", "createTime"}
 )
-_GENERATE: Final = (":generateContent", ":streamGenerateContent")
 
 
 def changes(old: Sequence[Exchange], new: Sequence[Exchange], matching: Matching) -> list[str]:
@@ -59,23 +58,13 @@ def said(exchange: Exchange) -> dict[str, JSON]:
     """
     response = exchange.response
     told: dict[str, JSON] = {"status": response.status}
-    format_ = _format(exchange.request)
+    format_ = format_at(exchange.request.uri)
     if format_ is not None and response.status < 400:
         try:
             return {**told, **_reply(format_, response)}
         except (InvalidFormat, ValueError, TypeError, KeyError, IndexError, AttributeError):
             pass  # no answer of this format: it is shown as what it is
     return {**told, "body": _plain(response)}
-
-
-def _format(request: Request) -> WireFormat | None:
-    """Return the wire format that a request speaks, by the end of its address."""
-    path = request.uri.partition("?")[0]
-    if path.endswith("/chat/completions"):
-        return openai
-    if path.endswith("/messages"):
-        return anthropic
-    return gemini if path.endswith(_GENERATE) else None
 
 
 def _reply(format_: WireFormat, response: Response) -> dict[str, JSON]:

@@ -8,7 +8,8 @@ from typing import Final
 
 from rich.text import Text
 
-from statek_sim.analysis.calibrate import Calibration
+from statek_sim.analysis.calibrate import SCENARIO, Calibration
+from statek_sim.analysis.conversations import Traffic
 from statek_sim.analysis.sensitivity import LimitNeed, Sensitivity
 from statek_sim.analysis.stops import OTHERS, Comparison, JobStops, Judgement
 from statek_sim.harness.limits import LimitName
@@ -72,33 +73,55 @@ def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
 def calibration_lines(found: Calibration, *, width: int, every: bool = False) -> Iterator[Text]:
     """Yield the limit, how sure it is, the spread over scenarios, and what it stops."""
     yield Text(f"STATEK_MAX_TOKEN_USAGE={found.limit}", "bold green")
-    kept = "every scenario" if found.keep == 1 else f"{found.keep:.0%} of scenarios"
+    unit, jobs = found.unit, "job" if found.unit == SCENARIO else "conversation"
+    kept = f"every {unit}" if found.keep == 1 else f"{found.keep:.0%} of {unit}s"
     low, high = found.interval
     yield from paragraph(
-        f"keeps the {found.basis} tokens of each job within {count(found.budget)} in {kept}; 95% bootstrap interval "
-        f"over scenarios {count(low)} to {count(high)} (seed {found.seed})",
+        f"keeps the {found.basis} tokens of each {jobs} within {count(found.budget)} in {kept}; 95% bootstrap interval "
+        f"over {unit}s {count(low)} to {count(high)} (seed {found.seed})",
         width,
     )
     limits = sorted(one.limit for one in found.scenarios if one.limit is not None)
     projected = sum(one.projected for one in found.scenarios)
     spread = (
-        f"limits of the scenarios: smallest {count(limits[0])}, median {count(round(median(limits)))}, largest "
+        f"limits of the {unit}s: smallest {count(limits[0])}, median {count(round(median(limits)))}, largest "
         f"{count(limits[-1])}"
     )
     if projected:
         spread += (
-            f"; {projected} of {plural(len(found.scenarios), 'scenario')} never reach the budget, for those it is "
+            f"; {projected} of {plural(len(found.scenarios), unit)} never reach the budget, for those it is "
             "projected at their own rate"
         )
     yield from paragraph(spread, width, "dim")
     ranked = sorted(found.scenarios, key=lambda one: (-1 if one.limit is None else one.limit, one.scenario))
     shown = ranked if every else ranked[:ROWS]
     yield Text()
-    yield Text("The strictest scenarios" if len(shown) < len(ranked) else "The scenarios", "bold")
-    heads = ("scenario", "limit", "", "estimate", found.basis.value)
+    yield Text(f"The strictest {unit}s" if len(shown) < len(ranked) else f"The {unit}s", "bold")
+    heads = (unit, "limit", "", "estimate", found.basis.value)
     yield from _table(heads, _scenario_limits(found, len(shown)), left=1, width=width)
     yield Text()
     yield from _stopped(found, width)
+
+
+def traffic_lines(traffic: Traffic, *, width: int) -> Iterator[Text]:
+    """Yield what was read: how many conversations in how many cassettes, and what counts nothing."""
+    calls = sum(len(one.calls) for one in traffic.conversations)
+    told = (
+        f"read: {plural(len(traffic.conversations), 'conversation')} with {plural(calls, 'answered call')} in "
+        f"{plural(traffic.cassettes, 'cassette')}"
+    )
+    if traffic.failed:
+        told += f"; {plural(traffic.failed, 'call')} without a readable answer, which STATEK does not count"
+    if traffic.others:
+        told += f"; {plural(traffic.others, 'request')} of another kind"
+    yield Text()
+    yield from paragraph(told, width, "dim")
+    yield from paragraph(
+        "What a conversation did after the call that stops it is recorded; what it would have done after its last call "
+        "is not.",
+        width,
+        "dim",
+    )
 
 
 def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[Text]:
@@ -125,6 +148,11 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
 def _bare(scenario: str) -> str:
     """Return a scenario's name without its profile, which the whole table shares."""
     return scenario.partition("[")[0]
+
+
+def _called(found: Calibration, name: str) -> str:
+    """Return a scenario's short name, or a conversation's whole one."""
+    return _bare(name) if found.unit == SCENARIO else name
 
 
 def _job(scenario: str, job: str) -> str:
@@ -171,7 +199,7 @@ def _scenario_limits(found: Calibration, shown: int) -> Rows:
     ranked = sorted(found.scenarios, key=lambda one: (-1 if one.limit is None else one.limit, one.scenario))
     return [
         (
-            _bare(one.scenario),
+            _called(found, one.scenario),
             "none keeps it" if one.limit is None else count(one.limit),
             "projected" if one.projected else "",
             count(one.estimate),
@@ -183,28 +211,29 @@ def _scenario_limits(found: Calibration, shown: int) -> Rows:
 
 def _stopped(found: Calibration, width: int) -> Iterator[Text]:
     needless = [one for one in found.stopped if one.needlessly]
+    jobs = "job" if found.unit == SCENARIO else "conversation"
     if not found.stopped:
-        yield from paragraph("It stops none of these jobs.", width)
+        yield from paragraph(f"It stops none of these {jobs}s.", width)
     else:
         yield Text("What it stops", "bold")
         rows = [
             (
-                _job(one.scenario, one.job),
+                _job(one.scenario, one.job) if found.unit == SCENARIO else one.scenario,
                 f"{one.calls} of {one.of}",
                 count(one.usage),
                 "within the budget without it" if one.needlessly else "",
             )
             for one in found.stopped
         ]
-        yield from _table(("scenario", "calls", found.basis.value, ""), rows[:ROWS], left=1, width=width)
+        yield from _table((found.unit, "calls", found.basis.value, ""), rows[:ROWS], left=1, width=width)
         more = f", {len(rows) - ROWS} not shown" if len(rows) > ROWS else ""
         price = f"; {len(needless)} would have stayed within the budget without it" if needless else ""
-        yield from paragraph(f"{plural(len(rows), 'job')}{more}{price}", width, "dim")
+        yield from paragraph(f"{plural(len(rows), jobs)}{more}{price}", width, "dim")
     if found.over:
         yield from paragraph(f"still over the budget: {', '.join(found.over)}", width, "bold red")
     if found.unknown:
         yield from paragraph(
-            f"left out, not every call is reported: {plural(len(found.unknown), 'scenario')}", width, "dim"
+            f"left out, not every call is reported: {plural(len(found.unknown), found.unit)}", width, "dim"
         )
 
 

@@ -1,29 +1,66 @@
-"""What limits decide, for machines: three small documents, each with its schema's name."""
+"""What limits decide, for machines: three small documents, each with its schema's name and its JSON Schema."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from importlib import resources
+from typing import Final, Literal
 
 from statek_sim.analysis.calibrate import Calibration
+from statek_sim.analysis.conversations import Traffic
 from statek_sim.analysis.sensitivity import Sensitivity
 from statek_sim.analysis.stops import JobStops
+from statek_sim.values import JSON
+
+SchemaName = Literal["stops", "calibration", "sensitivity"]
+
+NAMES: Final[Mapping[SchemaName, str]] = {
+    "stops": "statek-sim/stops@1",
+    "calibration": "statek-sim/calibration@1",
+    "sensitivity": "statek-sim/sensitivity@1",
+}
+"""What `schema` is in each document."""
 
 
 def stops_json(jobs: Sequence[JobStops]) -> str:
     """Return `statek-sim/stops@1`: every job with its ending on each count."""
-    return _text({"schema": "statek-sim/stops@1", "jobs": [asdict(job) for job in jobs]})
+    return _text({"schema": NAMES["stops"], "jobs": [asdict(job) for job in jobs]})
 
 
-def calibration_json(found: Calibration) -> str:
-    """Return `statek-sim/calibration@1`: the limit, its interval, and what it rests on."""
-    return _text({"schema": "statek-sim/calibration@1", **asdict(found)})
+def calibration_json(found: Calibration, traffic: Traffic | None = None) -> str:
+    """Return `statek-sim/calibration@1`: the limit, its interval, and what it rests on.
+
+    `traffic` is what was read where it is calibrated on cassettes.
+    """
+    told = None if traffic is None else _traffic(traffic)
+    return _text({"schema": NAMES["calibration"], **asdict(found), "traffic": told})
 
 
 def sensitivity_json(found: Sequence[Sensitivity]) -> str:
     """Return `statek-sim/sensitivity@1`: what every scenario needs of every limit."""
-    return _text({"schema": "statek-sim/sensitivity@1", "scenarios": [asdict(one) for one in found]})
+    return _text({"schema": NAMES["sensitivity"], "scenarios": [asdict(one) for one in found]})
+
+
+def decision_schema(name: SchemaName) -> dict[str, JSON]:
+    """Return the JSON Schema (draft 2020-12) of one of the documents."""
+    text = (resources.files("statek_sim.reporting") / f"{name}_schema.json").read_text("utf-8")
+    schema: dict[str, JSON] = json.loads(text)
+    return schema
+
+
+def _traffic(traffic: Traffic) -> dict[str, JSON]:
+    """Return what was read, with the curves that the limits come from."""
+    return {
+        "cassettes": traffic.cassettes,
+        "failed": traffic.failed,
+        "others": traffic.others,
+        "conversations": [
+            {"name": one.name, "estimates": [*one.estimates()], "calls": [asdict(call) for call in one.calls]}
+            for one in traffic.conversations
+        ],
+    }
 
 
 def _text(document: object) -> str:

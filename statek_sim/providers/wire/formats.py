@@ -43,6 +43,9 @@ FAKE_URLS: Final[Mapping[FormatName, str]] = {
 """The `<P>_API_URL` of a fake by format; STATEK does not look at Anthropic's."""
 
 
+_GENERATE: Final = (":generateContent", ":streamGenerateContent")
+
+
 def format_of_url(url: str) -> WireFormat:
     """Return the format of a request that STATEK sent to `url`."""
     if url == anthropic.request_url("", ""):
@@ -64,3 +67,13 @@ def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
     if key in GEMINI_PROVIDERS:
         return gemini
     raise ValueError(f"Unsupported LLM API provider: {provider}")
+
+
+def format_at(uri: str) -> WireFormat | None:
+    """Return the format that anyone's request to this address speaks, by how it ends; None for no chat."""
+    path = uri.partition("?")[0]
+    if path.endswith("/chat/completions"):
+        return openai
+    if path.endswith("/messages"):
+        return anthropic
+    return gemini if path.endswith(_GENERATE) else None
