@@ -199,16 +199,42 @@ def test_forms_of_aiohttp_are_recorded_as_they_are_sent_and_found_again(tmp_path
     assert not session.unplayed()
 
 
+async def moved(url: str) -> tuple[str, list[int]]:
+    async with aiohttp.ClientSession() as client, client.get(f"{url}/moved") as answer:
+        return str(answer.url), [answer.status, *(past.status for past in answer.history)]
+
+
+def test_aiohttp_follows_a_recorded_redirect_as_it_followed_the_real_one(tmp_path: Path) -> None:
+    path = tmp_path / "moved.yaml"
+    with forms() as (url, _):
+        session = CassetteSession(path, RecordMode.ONCE)
+        with tapped(session):
+            live = asyncio.run(moved(url))
+        assert session.close().recorded == 2
+    session = CassetteSession(path, RecordMode.NONE)
+    with tapped(session):
+        assert asyncio.run(moved(url)) == live == (f"{url}/here", [200, 307])
+    assert not session.unplayed()
+
+
 @contextmanager
 def forms() -> Iterator[tuple[str, list[bytes]]]:
-    """A server that takes anything and keeps it."""
+    """A server that takes anything and keeps it; what is `/moved` is to be asked for at `/here`."""
     bodies: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             bodies.append(self.rfile.read(int(self.headers["content-length"])))
-            self.send_response(200)
+            self._answer(200)
+
+        def do_GET(self) -> None:
+            self._answer(307 if self.path.endswith("/moved") else 200)
+
+        def _answer(self, status: int) -> None:
+            self.send_response(status)
             self.send_header("content-length", "0")
+            if status != 200:
+                self.send_header("location", self.path.replace("/moved", "/here"))
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
