@@ -11,6 +11,7 @@ from pytest_statek.gate_options import GateRequested
 from pytest_statek.options import REQUESTED
 from statek_sim.errors import BadInput
 from statek_sim.gate.gate import GatePlan, gate_plan
+from statek_sim.gate.workloads import has_shipped
 from statek_sim.suite.run import profile_known
 
 PLAN = pytest.StashKey[GatePlan]()
@@ -28,7 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         known = profile_known(profile)
         plan = config.stash[PLAN] = gate_plan(
-            asked.presets, policy=None if asked.policy is None else Path(asked.policy), folder=here
+            asked.presets,
+            policy=None if asked.policy is None else Path(asked.policy),
+            folder=here,
+            on_shipped=has_shipped(asked.scenarios),
         )
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None

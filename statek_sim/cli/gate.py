@@ -30,7 +30,8 @@ def gate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What is demanded, as TOML; none: the shipped policy, of which each built-in preset has its own.",
+            help="What is demanded, as TOML; none: the shipped policy, of which each built-in preset has its own for "
+            "the shipped workloads.",
         ),
     ] = None,
     scenarios: Annotated[
@@ -65,14 +66,15 @@ def gate(
     Exits 1 when a verdict fails, 2 when a preset, the policy or a scenario is wrong.
     """
     from statek_sim.gate.gate import gate_plan, judge_presets
-    from statek_sim.gate.workloads import workloads
+    from statek_sim.gate.workloads import has_shipped, workloads
     from statek_sim.suite.run import profile_known
 
     for file in (json_file, junit, markdown):
         check_writable(json_file=file, folder=None)
     here = Path.cwd()
-    plan = gate_plan(presets, policy=policy, folder=here)
-    result = judge_presets(plan, workloads(scenarios or ()), profile=profile_known(profile))
+    paths = scenarios or ()
+    plan = gate_plan(presets, policy=policy, folder=here, on_shipped=has_shipped(paths))
+    result = judge_presets(plan, workloads(paths), profile=profile_known(profile))
     _print(result)
     if github:
         _annotate(result, here)

@@ -11,7 +11,7 @@ from statek_sim.gate.gated_preset import GatedPreset, gated_preset
 from statek_sim.gate.judge import judge
 from statek_sim.gate.never_binds import idle_on, idle_values
 from statek_sim.gate.policy import Must, Policy, Rule
-from statek_sim.gate.policy_file import read_policy, shipped_policy
+from statek_sim.gate.policy_file import GENERAL, read_policy, shipped_policy
 from statek_sim.gate.selection import selected
 from statek_sim.gate.shown_path import shown_path
 from statek_sim.gate.trial import Trial
@@ -35,9 +35,14 @@ class Case:
         return judge(self.trial, self.preset, self.rule, prices=self.prices)
 
 
-def policy_for(preset: str, path: Path | None) -> Policy:
-    """Return the policy in the file at `path`, or without one the shipped policy for this preset."""
-    return read_policy(shipped_policy(preset) if path is None else path)
+def policy_for(preset: str, path: Path | None, *, on_shipped: bool = True) -> Policy:
+    """Return the policy in the file at `path`, or without one the shipped policy for this preset.
+
+    Those of the built-in presets are about the shipped workloads; on others (not `on_shipped`) the general one judges.
+    """
+    if path is not None:
+        return read_policy(path)
+    return read_policy(shipped_policy(preset if on_shipped else GENERAL))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +54,20 @@ class GatePlan:
     remarks: tuple[Remark, ...]
 
 
-def gate_plan(names: Sequence[str], *, policy: Path | None, folder: Path) -> GatePlan:
+def gate_plan(
+    names: Sequence[str], *, policy: Path | None, folder: Path, on_shipped: bool = True
+) -> GatePlan:
     """Return the plan for the presets called `names`; `folder` is where STATEK is to run: a `.env` there may decide.
 
-    Raises `BadInput`, a line per problem, for what is wrong with presets or policy.
+    `on_shipped`: the shipped workloads are among what it will be carried out on. Raises `BadInput`, a line per problem,
+    for what is wrong with presets or policy.
     """
     presets = tuple(gated_preset(name) for name in dict.fromkeys(names))
     shadowed = [remark for preset in presets for remark in require_unshadowed(preset, folder)]
     idle = [remark for preset in presets for remark in idle_values(preset)]
     return GatePlan(
         presets=presets,
-        policies={preset.name: policy_for(preset.name, policy) for preset in presets},
+        policies={preset.name: policy_for(preset.name, policy, on_shipped=on_shipped) for preset in presets},
         remarks=(*shadowed, *idle),
     )
 

@@ -16,6 +16,11 @@ SHIPPED: Final = "built-in"
 _SUITE: Final = "workloads"
 
 
+def has_shipped(paths: Sequence[str]) -> bool:
+    """Return whether the shipped workloads are among what `workloads(paths)` returns."""
+    return not paths or SHIPPED in paths
+
+
 def workloads(paths: Sequence[str]) -> tuple[Scenario, ...]:
     """Return the scenarios in these files and folders, or the shipped workloads where `SHIPPED` or nothing is said.
 

@@ -115,6 +115,18 @@ def test_without_a_policy_the_shipped_one_judges(folder: Path, capsys: pytest.Ca
     assert policies == {"roomy.env": "statek_sim/gate/policies/general.toml"}
 
 
+def test_a_built_in_preset_has_its_own_policy_for_the_shipped_workloads_only(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate(capsys, "batch", "--scenarios", "workloads.yaml", "--json", "own.json")
+    gate(capsys, "batch", "--json", "shipped.json")
+    names = [
+        json.loads((folder / name).read_text("utf-8"))["policies"]["batch"].rpartition("/")[2]
+        for name in ("own.json", "shipped.json")
+    ]
+    assert names == ["general.toml", "batch.toml"]
+
+
 def test_the_schema_of_policies_is_published(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["schema", "--policy"])
