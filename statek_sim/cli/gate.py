@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,12 +11,13 @@ import typer
 
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_writable, say
+from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from statek_sim.gate.verdict import GateResult
 
 Presets = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="PRESET", show_default=False, help="default, local, interactive, batch, or a .env file."
     ),
@@ -25,7 +26,7 @@ Presets = Annotated[
 
 @app.command()
 def gate(
-    presets: Presets,
+    presets: Presets = None,
     policy: Annotated[
         Path | None,
         typer.Option(
@@ -60,11 +61,40 @@ def gate(
     github: Annotated[
         bool, typer.Option("--github", help="Print GitHub annotations at the lines of the preset files, too.")
     ] = False,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LIMIT=VALUES",
+            help="Judge nothing, try other values of one limit or two: max_turns=3..20 max_token_usage=5k..60k/5k. "
+            "Shows how many healthy scenarios each setting stops, and what runaways burn.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Processes of a sweep; none: one per core. The result is the same."
+        ),
+    ] = None,
 ) -> None:
     """Judge presets: healthy work finishes, runaways are stopped.
 
     Exits 1 when a verdict fails, 2 when a preset, the policy or a scenario is wrong.
     """
+    if sweep:
+        from statek_sim.cli.sweep import sweep_preset
+
+        _refuse_with_sweep({"--junit": junit, "--markdown": markdown, "--github": github})
+        sweep_preset(
+            [*sweep, *(presets or ())],
+            scenarios or (),
+            policy=policy,
+            profile=profile,
+            json_file=json_file,
+            workers=workers,
+        )
+        return
+    if not presets:
+        raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
     from statek_sim.gate.gate import gate_plan, judge_presets
     from statek_sim.gate.workloads import has_shipped, workloads
     from statek_sim.suite.run import profile_known
@@ -81,6 +111,12 @@ def gate(
     _write(result, json_file=json_file, junit=junit, markdown=markdown)
     if not result.passed:
         raise typer.Exit(1)
+
+
+def _refuse_with_sweep(options: Mapping[str, object]) -> None:
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise BadInput(f"{given[0]}: a sweep gives no verdicts to write; leave it out, or leave --sweep out")
 
 
 def _print(result: GateResult) -> None:

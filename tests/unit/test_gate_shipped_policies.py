@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.gate.gate import judge_presets
+from statek_sim.gate.gate import gate_plan, judge_presets
 from statek_sim.gate.policy_file import POLICIES_DIR, read_policy, shipped_policy
 from statek_sim.gate.verdict import GateResult
 from statek_sim.gate.workloads import workloads
@@ -15,7 +15,8 @@ from statek_sim.scenario.schema import DEFAULT_PROFILES, Profile
 
 
 def judged(preset: str, policy: Path | None = None, *, profile: Profile = "docs", folder: Path) -> GateResult:
-    return judge_presets([preset], workloads(()), profile=profile, policy=policy, folder=folder)
+    plan = gate_plan([preset], policy=policy, folder=folder)
+    return judge_presets(plan, workloads(()), profile=profile)
 
 
 def changed(preset: str, change: str, folder: Path) -> Path:
