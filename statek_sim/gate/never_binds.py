@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from statek_sim.gate.gated_preset import GatedPreset, variable_of
 from statek_sim.gate.verdict import Remark, Verdict
@@ -11,6 +12,10 @@ from statek_sim.harness.limits import LimitName
 TURNS = LimitName.MAX_TURNS
 TOTAL = LimitName.MAX_EXCEPTIONS
 STREAK = LimitName.MAX_CONSECUTIVE_EXCEPTIONS
+
+
+ENOUGH: Final = 5
+"""Runaway scenarios that have to be stopped before it says something that a limit stopped none of them."""
 
 
 def idle_values(preset: GatedPreset) -> Iterator[Remark]:
@@ -41,11 +46,11 @@ def _never_extended(preset: GatedPreset) -> Iterator[Remark]:
 def idle_on(preset: GatedPreset, verdicts: Iterable[Verdict]) -> Iterator[Remark]:
     """Yield the limits that the preset sets and that stopped none of the scenarios that had to be stopped.
 
-    `verdicts` are those of this preset by rules that demand a stop. Nothing is said when nothing was stopped, or where
-    it is known already that the limit cannot bind.
+    `verdicts` are those of this preset by rules that demand a stop. Nothing is said when few were stopped, or where it
+    is known already that the limit cannot bind.
     """
     stopped = {verdict.scenario: verdict.stop.limit for verdict in verdicts if verdict.stop is not None}
-    if not stopped:
+    if len(stopped) < ENOUGH:
         return
     first = set(stopped.values())
     known = {remark.place for remark in idle_values(preset)}

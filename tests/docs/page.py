@@ -1,6 +1,6 @@
 """Pages of documentation whose code is run.
 
-A block whose first line is `# name.py` (or `# name.ini`, `# name.yaml`) is a file. A `console` block is commands
+A block whose first line is `# name.py` (or `.ini`, `.yaml`, `.toml`, `.env`) is a file. A `console` block is commands
 after `$ `, run in order in the folder of those files, and what they print: `...` stands for anything, in a line or
 as lines. A command that is to fail is followed by `# exits 1`. Blocks of other languages, and blocks that start with
 neither, are not looked at.
@@ -21,7 +21,7 @@ from typing import Final
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE: Final = re.compile(r"# ([\w./-]+\.(?:py|ini|yaml|toml))\n")
+_FILE: Final = re.compile(r"# ([\w./-]+\.(?:py|ini|yaml|toml|env))\n")
 _COMMAND: Final = re.compile(r"\$ (.*?)(?:\s+# exits (\d))?")
 
 

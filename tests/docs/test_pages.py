@@ -61,6 +61,10 @@ def test_the_corpus_table_of_the_page_on_usage_is_the_corpus_of_today() -> None:
     assert len(shown.splitlines()) == 2 + len(KINDS)
 
 
+def test_the_page_on_the_gate_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "gate.md", tmp_path, {"COLUMNS": "120"}) >= 6
+
+
 def test_a_page_is_files_and_commands(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
