@@ -61,6 +61,20 @@ def gate(
     github: Annotated[
         bool, typer.Option("--github", help="Print GitHub annotations at the lines of the preset files, too.")
     ] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Nothing may be worse than in this baseline: a .json file, or a folder with one per preset. How much "
+            "worse is too much, the policy says.",
+        ),
+    ] = None,
+    update_baseline: Annotated[
+        bool,
+        typer.Option(
+            "--update-baseline", help="Write the baseline instead, and show the diff of what changed."
+        ),
+    ] = False,
     sweep: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,7 +97,9 @@ def gate(
     if sweep:
         from statek_sim.cli.sweep import sweep_preset
 
-        _refuse_with_sweep({"--junit": junit, "--markdown": markdown, "--github": github})
+        _refuse_with_sweep(
+            {"--junit": junit, "--markdown": markdown, "--github": github, "--baseline": baseline}
+        )
         sweep_preset(
             [*sweep, *(presets or ())],
             scenarios or (),
@@ -95,16 +111,26 @@ def gate(
         return
     if not presets:
         raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
+    from statek_sim.cli.baseline import baselines_at, require_place, update_baselines
+    from statek_sim.gate.baseline import compared
     from statek_sim.gate.gate import gate_plan, judge_presets
     from statek_sim.gate.workloads import has_shipped, workloads
     from statek_sim.suite.run import profile_known
 
+    if update_baseline:
+        require_place(baseline)
     for file in (json_file, junit, markdown):
         check_writable(json_file=file, folder=None)
     here = Path.cwd()
     paths = scenarios or ()
     plan = gate_plan(presets, policy=policy, folder=here, on_shipped=has_shipped(paths))
-    result = judge_presets(plan, workloads(paths), profile=profile_known(profile))
+    names, behaviour = [preset.name for preset in plan.presets], profile_known(profile)
+    before = {} if update_baseline else baselines_at(baseline, names, profile=behaviour)
+    result = judge_presets(plan, workloads(paths), profile=behaviour)
+    if update_baseline:
+        update_baselines(baseline, result)
+    elif baseline is not None:
+        result = compared(result, before, plan)
     _print(result)
     if github:
         _annotate(result, here)

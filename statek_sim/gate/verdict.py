@@ -122,12 +122,16 @@ class JudgedPreset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """Everything that one run of the gate found, presets in the order given, verdicts by rule and scenario."""
+    """Everything that one run of the gate found, presets in the order given, verdicts by rule and scenario.
+
+    `baselines` are the presets that were compared, with the file of each one's baseline.
+    """
 
     profile: str
     presets: tuple[JudgedPreset, ...]
     verdicts: tuple[Verdict, ...]
     remarks: tuple[Remark, ...] = ()
+    baselines: tuple[tuple[str, Path], ...] = ()
 
     @property
     def failed(self) -> tuple[Verdict, ...]:

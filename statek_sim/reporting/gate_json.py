@@ -20,6 +20,7 @@ def gate_json(result: GateResult) -> dict[str, JSON]:
         "version": VERSION,
         "profile": result.profile,
         "policies": {preset.name: preset.policy.as_posix() for preset in result.presets},
+        "baselines": {name: path.as_posix() for name, path in result.baselines},
         "presets": [_preset(preset, result) for preset in result.presets],
         "verdicts": [_verdict(verdict) for verdict in result.verdicts],
         "remarks": [_remark(remark) for remark in result.remarks],

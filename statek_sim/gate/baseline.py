@@ -1,0 +1,210 @@
+"""What was good enough before: figures of a preset on every scenario, and what is worse now. Values and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from statek_sim.gate.gate import GatePlan
+from statek_sim.gate.gated_preset import GatedPreset
+from statek_sim.gate.verdict import GateResult, Remark, Verdict
+from statek_sim.harness.limits import LimitName
+
+RULE: Final = "no worse than the baseline"
+"""What the rule is called that baselines add to a policy's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The smallest value with which a limit lets a scenario finish, and the value that it has, None for unlimited."""
+
+    needed: int
+    value: int | None
+
+    @property
+    def share(self) -> float:
+        """The share of the limit that is needed; above 1 for one that is too small."""
+        if not self.needed or self.value is None:
+            return 0.0
+        return self.needed / self.value if self.value else float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What a scenario came to under a preset.
+
+    `stopped_by` is the first limit that stopped a job. `needs` has the limits of which something is needed, for a
+    scenario that a rule wants to finish; it is empty where no rule asked. `turns`, `tokens` (measured) and `cost` are
+    those of a runaway after it went bad, None for any other. `leaked` counts claims.
+    """
+
+    stopped_by: LimitName | None
+    needs: Mapping[LimitName, Need]
+    turns: int | None = None
+    tokens: int | None = None
+    cost: Decimal | None = None
+    leaked: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """The figures of one preset under one profile, by scenario (`suite/scenario`), in alphabetical order.
+
+    `path` is the file they were read from.
+    """
+
+    preset: str
+    profile: str
+    scenarios: Mapping[str, Figures]
+    path: Path = field(default=Path(), compare=False)
+
+
+def baseline_of(result: GateResult, preset: str) -> Baseline:
+    """Return the figures that a gate's result has of a preset."""
+    found: dict[str, Figures] = {}
+    for verdict in result.verdicts:
+        if verdict.preset == preset and verdict.rule != RULE:
+            name = _unprofiled(verdict.scenario)
+            found[name] = _merged(found.get(name), _figures(verdict))
+    return Baseline(preset=preset, profile=result.profile, scenarios=dict(sorted(found.items())))
+
+
+def compared(result: GateResult, baselines: Mapping[str, Baseline], plan: GatePlan) -> GateResult:
+    """Return the result with a verdict per scenario of each preset's baseline, and a remark per new scenario.
+
+    How much worse is too much, the policies of the plan say.
+    """
+    verdicts, remarks = list(result.verdicts), list(result.remarks)
+    for preset in plan.presets:
+        if preset.name in baselines:
+            percent = plan.policies[preset.name].worse_by_percent
+            before, now = baselines[preset.name], baseline_of(result, preset.name)
+            verdicts += _verdicts(result, preset, before, now, percent)
+            remarks += _new(preset, before, now)
+    files = tuple((name, baseline.path) for name, baseline in baselines.items())
+    return replace(result, verdicts=tuple(verdicts), remarks=tuple(remarks), baselines=files)
+
+
+def worse(before: Figures, now: Figures, percent: int) -> Iterator[tuple[LimitName | None, str]]:
+    """Yield what got worse by more than so many percent: the limit it is about, and a clause. Else nothing."""
+    if before.stopped_by is None and now.stopped_by is not None:
+        yield now.stopped_by, f"it was not stopped before, now {now.stopped_by} stops it"
+    if before.turns is not None and before.stopped_by is not None and now.stopped_by is None:
+        yield before.stopped_by, f"{before.stopped_by} stopped it before, now nothing does"
+    if before.needs and now.needs:
+        for limit in LimitName:
+            yield from _worse_need(limit, before.needs.get(limit), now.needs.get(limit), percent)
+    for clause in (
+        *_more("turns after going bad", before.turns, now.turns, percent),
+        *_more("measured tokens after going bad", before.tokens, now.tokens, percent),
+        *_more("of cost after going bad", before.cost, now.cost, percent),
+    ):
+        yield now.stopped_by, clause
+    for clause in _more("leaked claims", before.leaked, now.leaked, 0):
+        yield None, clause
+
+
+def _worse_need(
+    limit: LimitName, before: Need | None, now: Need | None, percent: int
+) -> Iterator[tuple[LimitName, str]]:
+    """Yield that a larger share of a limit is needed; nothing is needed of a limit that is left out."""
+    if now is None:
+        return
+    was = Need(0, now.value) if before is None else before
+    if now.share * 100 > was.share * (100 + percent):
+        yield (
+            limit,
+            f"it needs {now.needed:,} of {_limited(now)} {limit}, before {was.needed:,} of {_limited(was)}",
+        )
+
+
+def _limited(need: Need) -> str:
+    return "unlimited" if need.value is None else f"{need.value:,}"
+
+
+def _more(what: str, before: int | Decimal | None, now: int | Decimal | None, percent: int) -> Iterator[str]:
+    if before is not None and now is not None and now * 100 > before * (100 + percent):
+        yield f"{now:,} {what}, before {before:,}"
+
+
+def _figures(verdict: Verdict) -> Figures:
+    burnt = verdict.burnt
+    return Figures(
+        stopped_by=None if verdict.stop is None else verdict.stop.limit,
+        needs={
+            figure.limit: Need(figure.needed, figure.value)
+            for figure in verdict.figures
+            if figure.needed and not figure.stated
+        },
+        turns=None if burnt is None else burnt.turns,
+        tokens=None if burnt is None else burnt.tokens,
+        cost=None if burnt is None else burnt.cost,
+        leaked=len(verdict.leaked),
+    )
+
+
+def _merged(known: Figures | None, other: Figures) -> Figures:
+    """Return what two rules know of the same run together: only some rules ask what a scenario needs."""
+    if known is None:
+        return other
+    return known if known.needs or not other.needs else other
+
+
+def _verdicts(
+    result: GateResult, preset: GatedPreset, before: Baseline, now: Baseline, percent: int
+) -> Iterator[Verdict]:
+    samples = {_unprofiled(one.scenario): one for one in result.verdicts if one.preset == preset.name}
+    for name, figures in before.scenarios.items():
+        if name in samples:
+            yield _verdict(samples[name], preset, list(worse(figures, now.scenarios[name], percent)))
+        else:
+            yield _vanished(preset, f"{name}[{now.profile}]")
+
+
+def _verdict(sample: Verdict, preset: GatedPreset, found: Sequence[tuple[LimitName | None, str]]) -> Verdict:
+    said = "; ".join(clause for _, clause in found) or "as good as the baseline"
+    limit = found[0][0] if found else None
+    return replace(
+        sample,
+        rule=RULE,
+        passed=not found,
+        reason=f"`{preset.name}`: `{_id(sample.scenario)}`: {said}",
+        limit=limit,
+        place=preset.place(limit),
+    )
+
+
+def _vanished(preset: GatedPreset, scenario: str) -> Verdict:
+    missing = "the baseline has it, and it was not judged; --update-baseline drops it"
+    return Verdict(
+        preset=preset.name,
+        scenario=scenario,
+        tags=(),
+        rule=RULE,
+        passed=False,
+        reason=f"`{preset.name}`: `{_id(scenario)}`: {missing}",
+        place=preset.place(None),
+        limit=None,
+        stop=None,
+        figures=(),
+        burnt=None,
+        leaked=(),
+    )
+
+
+def _new(preset: GatedPreset, before: Baseline, now: Baseline) -> Iterator[Remark]:
+    for name in now.scenarios:
+        if name not in before.scenarios:
+            message = f"`{_id(name)}` is new: the baseline does not have it; --update-baseline adds it"
+            yield Remark(preset=preset.name, place=preset.place(None), message=message)
+
+
+def _unprofiled(scenario: str) -> str:
+    return scenario.partition("[")[0]
+
+
+def _id(scenario: str) -> str:
+    return _unprofiled(scenario).rpartition("/")[2]

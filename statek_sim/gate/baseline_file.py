@@ -1,0 +1,172 @@
+"""Baselines as committed files: JSON with one line per scenario, so that a change is a small diff."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from statek_sim.errors import BadInput
+from statek_sim.gate.baseline import Baseline, Figures, Need
+from statek_sim.harness.limits import LimitName
+from statek_sim.values import JSON
+
+FORMAT: Final = "statek-sim/baseline@1"
+SUFFIX: Final = ".json"
+
+Count = Annotated[int, Field(ge=0)]
+Money = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?$")]
+_LIMITS: Final = tuple(limit.value for limit in LimitName)
+_Limit = Literal["max_turns", "max_exceptions", "max_consecutive_exceptions", "max_token_usage"]
+
+
+class FiguresText(BaseModel):
+    """One scenario; what is not said is nothing."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    stopped_by: _Limit | None = Field(default=None, description="The first limit that stopped a job.")
+    needs: dict[_Limit, list[Count | None]] = Field(
+        default_factory=dict, description="[what is needed of a limit, its value or null for unlimited]."
+    )
+    bad_turns: Count | None = Field(default=None, description="LLM turns after a job went bad.")
+    bad_tokens: Count | None = Field(default=None, description="Measured tokens after a job went bad.")
+    bad_cost: Money | None = Field(default=None, description="Cost after a job went bad, as text.")
+    leaked: Count = Field(default=0, description="Claims that leaked.")
+
+
+class BaselineText(BaseModel):
+    """A baseline file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    format: Literal["statek-sim/baseline@1"] = Field(description="Name of the format.")
+    preset: str = Field(description="The preset, as it was asked for.")
+    profile: str = Field(description="Behaviour profile.")
+    scenarios: dict[str, FiguresText] = Field(description="Figures by suite/scenario, in alphabetical order.")
+
+
+def baseline_schema() -> dict[str, JsonValue]:
+    """Return the JSON Schema of baseline files."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **BaselineText.model_json_schema(),
+        "title": FORMAT,
+    }
+
+
+def baseline_paths(path: Path, presets: Sequence[str]) -> dict[str, Path]:
+    """Return each preset's baseline file: `path` itself, if it ends in .json, else `path/NAME.json`.
+
+    `BadInput` when one file would have to do for several presets.
+    """
+    if path.suffix == SUFFIX and not path.is_dir():
+        if len(presets) > 1:
+            raise BadInput(
+                f"--baseline {path}: one file for {len(presets)} presets; give a folder of NAME.json files"
+            )
+        return {presets[0]: path}
+    found = {preset: path / f"{Path(preset).stem}{SUFFIX}" for preset in presets}
+    if len(set(found.values())) < len(found):
+        raise BadInput(
+            f"--baseline {path}: two presets have the same file name, and so the same baseline; judge them apart"
+        )
+    return found
+
+
+def read_baseline(path: Path, *, profile: str) -> Baseline:
+    """Return the baseline in a file; `BadInput` (`path:line: ...`) for a wrong one, or one of another profile."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise BadInput(f"{path}: cannot be read: {why}; --update-baseline writes it") from None
+    try:
+        written = BaselineText.model_validate_json(text)
+    except ValidationError as error:
+        raise BadInput("\n".join(_problems(path, text, error))) from None
+    if written.profile != profile:
+        raise BadInput(
+            f"{path}:{_line_of(text, 'profile')}: baseline of profile {written.profile}, but {profile} is judged; "
+            "expected --profile to be the same, or a baseline of its own"
+        )
+    scenarios = {name: _figures(path, text, name, one) for name, one in written.scenarios.items()}
+    return Baseline(preset=written.preset, profile=written.profile, scenarios=scenarios, path=path)
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """Return the text of a baseline's file. Equal baselines give equal texts."""
+    rows = [f"    {json.dumps(name)}: {json.dumps(_said(one))}" for name, one in baseline.scenarios.items()]
+    head = {"format": FORMAT, "preset": baseline.preset, "profile": baseline.profile}
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+    return "\n".join(["{", *lines, '  "scenarios": {', ",\n".join(rows), "  }", "}"]) + "\n"
+
+
+def baseline_diff(path: Path, new: str) -> list[str]:
+    """Return the lines of the unified diff between a file, which may not exist yet, and its new text."""
+    old = path.read_text(encoding="utf-8") if path.is_file() else ""
+    name = path.as_posix()
+    before = name if old else "/dev/null"
+    return list(difflib.unified_diff(old.splitlines(), new.splitlines(), before, name, lineterm="", n=1))
+
+
+def _said(figures: Figures) -> dict[str, JSON]:
+    said: dict[str, JSON] = {}
+    if figures.stopped_by is not None:
+        said["stopped_by"] = figures.stopped_by.value
+    if figures.needs:
+        said["needs"] = {
+            limit.value: [figures.needs[limit].needed, figures.needs[limit].value]
+            for limit in LimitName
+            if limit in figures.needs
+        }
+    counts: Mapping[str, JSON] = {
+        "bad_turns": figures.turns,
+        "bad_tokens": figures.tokens,
+        "bad_cost": None if figures.cost is None else f"{figures.cost:f}",
+        "leaked": figures.leaked or None,
+    }
+    return {**said, **{name: value for name, value in counts.items() if value is not None}}
+
+
+def _figures(path: Path, text: str, name: str, written: FiguresText) -> Figures:
+    return Figures(
+        stopped_by=None if written.stopped_by is None else LimitName(written.stopped_by),
+        needs={LimitName(limit): _need(path, text, name, pair) for limit, pair in written.needs.items()},
+        turns=written.bad_turns,
+        tokens=written.bad_tokens,
+        cost=None if written.bad_cost is None else Decimal(written.bad_cost),
+        leaked=written.leaked,
+    )
+
+
+def _need(path: Path, text: str, name: str, pair: Sequence[int | None]) -> Need:
+    match pair:
+        case [int(needed), value]:
+            return Need(needed, value)
+        case _:
+            raise BadInput(
+                f"{path}:{_line_of(text, name)}: {name}: expected [needed, limit or null], got {list(pair)}"
+            )
+
+
+def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
+    for details in error.errors(include_url=False):
+        loc = [str(part) for part in details["loc"]]
+        where = next((line for part in reversed(loc) if (line := _line_of(text, part, missing=0))), 1)
+        said = f"{'.'.join(loc)}: " if loc else ""
+        problem = f"{details['msg'][:1].lower()}{details['msg'][1:]}"
+        yield f"{path}:{where}: {said}{problem}; --update-baseline writes it anew"
+
+
+def _line_of(text: str, key: str, *, missing: int = 1) -> int:
+    """Return the line of a key; a baseline has one scenario per line."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.lstrip().startswith(f"{json.dumps(key)}:"):
+            return number
+    return missing
