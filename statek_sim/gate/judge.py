@@ -80,7 +80,7 @@ def _finish(trial: Trial, preset: GatedPreset, rule: Rule, figures: Sequence[Lim
 
 def _killed(trial: Trial, preset: GatedPreset, stop: Stop, figures: Sequence[LimitFigure]) -> _Finding:
     said = f"stopped {_job(trial, stop)} on turn {stop.turn} by {stop.limit}"
-    endless = unfinished(trial.probe(preset).record)
+    endless = unfinished(trial.free_run(preset))
     if endless is not None:
         return _Finding(False, f"{said}; without limits it does not finish either: {endless}", stop.limit)
     needed = next(figure.needed for figure in figures if figure.limit is stop.limit)

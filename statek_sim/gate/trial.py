@@ -9,8 +9,10 @@ from statek_sim.backends.reference import run_scenario
 from statek_sim.backends.setup import harness_for, settings_of
 from statek_sim.gate.burnt import reached
 from statek_sim.gate.gated_preset import GatedPreset
-from statek_sim.gate.probe import Probe, ProbeHarness
+from statek_sim.gate.needs import needed as needed_of
+from statek_sim.gate.needs import unlimited
 from statek_sim.gate.verdict import LimitFigure, Stop
+from statek_sim.gate.watched_harness import Checks, WatchedHarness
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.settings import StatekSettings
@@ -24,14 +26,24 @@ OWN_ENDS = frozenset({"exit", "final"})
 LIMITS = frozenset(limit.value for limit in LimitName)
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run: the settings besides limits, everything that limits were held against, and what it left behind."""
+
+    settings: StatekSettings
+    checks: Checks
+    record: RunRecord
+
+
 @dataclass(slots=True)
 class Trial:
-    """One scenario under one profile. Remembers its runs: several rules ask about the same ones."""
+    """One scenario under one profile. Remembers its runs: several rules and presets ask about the same ones."""
 
     scenario: Scenario
     profile: Profile
-    _runs: dict[str, RunRecord] = field(default_factory=dict)
-    _probes: list[tuple[StatekSettings, Probe]] = field(default_factory=list)
+    _runs: list[_Run] = field(default_factory=list)
+    _records: dict[str, RunRecord] = field(default_factory=dict)
+    _unlimited: dict[str, _Run] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -40,19 +52,16 @@ class Trial:
 
     def run(self, preset: GatedPreset) -> RunRecord:
         """Return what becomes of the scenario under a preset."""
-        if preset.runs_as not in self._runs:
-            self._runs[preset.runs_as] = self._run(preset)
-        return self._runs[preset.runs_as]
+        if preset.runs_as not in self._records:
+            if not self.scenario.goes_bad:
+                # What does not go bad mostly runs under every preset as it does without limits.
+                self._free(preset)
+            self._records[preset.runs_as] = self._found(preset, self.limits(preset)).record
+        return self._records[preset.runs_as]
 
-    def probe(self, preset: GatedPreset) -> Probe:
-        """Return what becomes of it without limits; presets that differ in their limits alone share that run."""
-        settings = _without_limits(settings_of(self.scenario, preset=preset.runs_as))
-        for known, probe in self._probes:
-            if known == settings:
-                return probe
-        probe = self._probed(preset)
-        self._probes.append((settings, probe))
-        return probe
+    def free_run(self, preset: GatedPreset) -> RunRecord:
+        """Return what becomes of it without limits, the other settings as in the preset."""
+        return self._free(preset).record
 
     def reaches(self, preset: GatedPreset) -> bool:
         """Return whether a job goes bad, if no limit stops it before."""
@@ -70,42 +79,52 @@ class Trial:
 
     def figures(self, preset: GatedPreset, *, needed: bool) -> tuple[LimitFigure, ...]:
         """Return what the scenario makes of each limit; with `needed`, also what it needs, if it ends by itself."""
-        probe = self.probe(preset) if needed else None
-        known = probe is not None and not unfinished(probe.record)
-        limits = self.limits(preset)
+        needs = self._needs(preset) if needed else {}
+        limits, jobs = self.limits(preset), self.run(preset).jobs.values()
         return tuple(
             LimitFigure(
                 limit=limit,
                 value=getattr(limits, limit.value),
-                used=max((counted(limit, job) for job in self.run(preset).jobs.values()), default=0),
-                needed=probe.needed(limit, limits.limit_extension_per_completion)
-                if probe and known
-                else None,
+                used=max((counted(limit, job) for job in jobs), default=0),
+                needed=needs.get(limit),
                 stated=self.scenario.limits.said(limit.value),
             )
             for limit in LimitName
         )
+
+    def _needs(self, preset: GatedPreset) -> dict[LimitName, int]:
+        free = self._free(preset)
+        if unfinished(free.record) is not None:
+            return {}
+        extension = self.limits(preset).limit_extension_per_completion
+        return {limit: needed_of(free.checks, limit, extension) for limit in LimitName}
 
     def limits(self, preset: GatedPreset) -> HarnessLimits:
         """Return the limits in force: what the scenario says itself, the rest from the preset."""
         settings = settings_of(self.scenario, preset=preset.runs_as)
         return harness_for(self.scenario.limits, settings, profile_named(self.profile)).limits
 
-    def _run(self, preset: GatedPreset) -> RunRecord:
-        # What goes bad is stopped somewhere else under each preset; the rest mostly runs as it does without limits.
-        if not self.scenario.goes_bad and self.probe(preset).is_run_under(self.limits(preset)):
-            return self.probe(preset).record
-        return run_scenario(self.scenario, self.profile, preset=preset.runs_as)
+    def _free(self, preset: GatedPreset) -> _Run:
+        if preset.runs_as not in self._unlimited:
+            extension = self.limits(preset).limit_extension_per_completion
+            self._unlimited[preset.runs_as] = self._found(preset, unlimited(extension))
+        return self._unlimited[preset.runs_as]
 
-    def _probed(self, preset: GatedPreset) -> Probe:
-        made: list[ProbeHarness] = []
+    def _found(self, preset: GatedPreset, limits: HarnessLimits) -> _Run:
+        """Return a run under these limits: one that was made already, if it could not have been another one."""
+        settings = _without_limits(settings_of(self.scenario, preset=preset.runs_as))
+        for run in self._runs:
+            if run.settings == settings and run.checks.same_run(limits):
+                return run
+        made: list[WatchedHarness] = []
 
-        def probing(harness: LLM_Harness) -> LLM_Harness:
-            made.append(ProbeHarness(harness.rule))
+        def watching(harness: LLM_Harness) -> LLM_Harness:
+            made.append(WatchedHarness(limits, harness.rule))
             return made[0]
 
-        record = run_scenario(self.scenario, self.profile, preset=preset.runs_as, harness=probing)
-        return Probe(record, made[0].counted, made[0].rule, made[0].was_read)
+        record = run_scenario(self.scenario, self.profile, preset=preset.runs_as, harness=watching)
+        self._runs.append(_Run(settings, made[0].checks(), record))
+        return self._runs[-1]
 
 
 def stops(record: RunRecord) -> tuple[Stop, ...]:

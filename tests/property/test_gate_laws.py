@@ -56,23 +56,23 @@ def _scenario(codes: list[str], pushes: list[int]) -> Scenario:
 
 
 class Presets:
-    """Presets of the values that an example chooses, in one file."""
+    """Presets of the values that an example chooses, in a file by this name."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
-    def __call__(self, values: Mapping[LimitName, int], extension: float) -> GatedPreset:
+    def __call__(self, values: Mapping[LimitName, int], extension: float, name: str = "own") -> GatedPreset:
+        path = self._folder / f"{name}.env"
         lines = [f"{variable_of(limit)}={values.get(limit, ROOM)}" for limit in LimitName]
-        self._path.write_text(
-            "\n".join([*lines, f"STATEK_LIMIT_EXTENSION_PER_COMPLETION={extension}"]), "utf-8"
-        )
-        return gated_preset(str(self._path))
+        lines.append(f"STATEK_LIMIT_EXTENSION_PER_COMPLETION={extension}")
+        path.write_text("\n".join(lines), "utf-8")
+        return gated_preset(str(path))
 
 
 @pytest.fixture(scope="module")
 def presets() -> Iterator[Presets]:
     with TemporaryDirectory() as folder:
-        yield Presets(Path(folder) / "own.env")
+        yield Presets(Path(folder))
 
 
 def passes(text: Scenario, preset: GatedPreset, profile: str, headroom: int = 0) -> bool:
@@ -130,12 +130,28 @@ def test_raising_a_limit_never_makes_healthy_work_fail(
     assert passes(text, presets(higher, extension), profile, headroom) or not before
 
 
-@given(text=working(CODE), profile=profiles, extension=extensions, values=limits)
+@given(
+    text=working(CODE),
+    profile=profiles,
+    extension=extensions,
+    first=limits,
+    second=limits,
+    same=st.sets(st.sampled_from(LimitName)),
+)
 def test_a_run_that_the_gate_spares_itself_would_have_been_the_same(
-    presets: Presets, text: Scenario, profile: str, extension: float, values: dict[LimitName, int]
+    presets: Presets,
+    text: Scenario,
+    profile: str,
+    extension: float,
+    first: dict[LimitName, int],
+    second: dict[LimitName, int],
+    same: set[LimitName],
 ) -> None:
-    preset = presets(values, extension)
-    really = run_scenario(text, profile, preset=preset.runs_as)
-    judged = trial(text, profile).run(preset)
-    assert judged.digest == really.digest
-    assert (judged.jobs, judged.items, unfinished(judged)) == (really.jobs, really.items, unfinished(really))
+    second = {limit: first[limit] if limit in same else value for limit, value in second.items()}
+    judged = trial(text, profile)
+    for values, name in ((first, "first"), (second, "second")):
+        preset = presets(values, extension, name)
+        really = run_scenario(text, profile, preset=preset.runs_as)
+        found = judged.run(preset)
+        assert found.digest == really.digest
+        assert (found.jobs, found.items, unfinished(found)) == (really.jobs, really.items, unfinished(really))
