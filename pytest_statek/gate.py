@@ -10,6 +10,8 @@ from pytest_statek.gate_collect import GateCollection
 from pytest_statek.gate_options import GateRequested
 from pytest_statek.options import REQUESTED
 from statek_sim.errors import BadInput
+from statek_sim.gate.baseline import Baseline
+from statek_sim.gate.baseline_file import baseline_paths, read_baseline
 from statek_sim.gate.gate import GatePlan, gate_plan
 from statek_sim.gate.workloads import has_shipped
 from statek_sim.suite.run import profile_known
@@ -34,13 +36,22 @@ def pytest_configure(config: pytest.Config) -> None:
             folder=here,
             on_shipped=has_shipped(asked.scenarios),
         )
+        baselines = _baselines(plan, asked.baseline, known)
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None
     config.pluginmanager.register(
-        GateCollection(plan, asked.scenarios, known, alone=asked.alone), "statek-gate-collection"
+        GateCollection(plan, asked.scenarios, known, baselines=baselines, alone=asked.alone),
+        "statek-gate-collection",
     )
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say what was noticed about the presets and decides nothing."""
     return [f"statek gate: {remark.place}: {remark.message}" for remark in config.stash[PLAN].remarks]
+
+
+def _baselines(plan: GatePlan, path: str | None, profile: str) -> dict[str, Baseline]:
+    if path is None:
+        return {}
+    files = baseline_paths(Path(path), [preset.name for preset in plan.presets])
+    return {preset: read_baseline(file, profile=profile) for preset, file in files.items()}

@@ -1,15 +1,16 @@
-"""Verdicts of the gate as test items: one per preset, rule and scenario."""
+"""Verdicts of the gate as test items: one per preset, rule and scenario, and one per scenario of a baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from statek_sim.errors import BadInput
+from statek_sim.gate.baseline import Baseline
+from statek_sim.gate.baseline_case import BaselineCase, baseline_cases
 from statek_sim.gate.gate import Case, GatePlan, cases
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.verdict import Verdict
@@ -31,13 +32,13 @@ class VerdictFailed(Exception):
 class VerdictItem(pytest.Item):
     """Judges its case. `-k` finds it by preset, rule, scenario and tags."""
 
-    def __init__(self, *, case: Case, parent: pytest.Collector, **node: Any) -> None:
+    def __init__(self, *, case: Case | BaselineCase, parent: pytest.Collector, **node: Any) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
-        name = f"{case.rule.name}::{case.trial.name}"
+        name = f"{case.rule}::{case.scenario}"
         super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **node)
         self._case = case
-        self.extra_keyword_matches.update(case.trial.scenario.tags)
-        self.user_properties += [("preset", case.preset.name), ("rule", case.rule.name)]
+        self.extra_keyword_matches.update(case.tags)
+        self.user_properties += [("preset", case.preset.name), ("rule", case.rule)]
         self.add_marker("statek")
 
     def runtest(self) -> None:
@@ -65,7 +66,7 @@ class VerdictItem(pytest.Item):
 class GatedPresetNode(pytest.Collector):
     """One preset and its verdicts."""
 
-    def __init__(self, *, cases: list[Case], **node: Any) -> None:
+    def __init__(self, *, cases: list[Case | BaselineCase], **node: Any) -> None:
         # Any: as above.
         super().__init__(**node)
         self._cases = cases
@@ -92,8 +93,17 @@ class GateFailedToStart(pytest.Collector):
 class GateCollection:
     """Adds the presets to the session, beside or in place of what it found itself."""
 
-    def __init__(self, plan: GatePlan, scenarios: tuple[str, ...], profile: Profile, *, alone: bool) -> None:
+    def __init__(
+        self,
+        plan: GatePlan,
+        scenarios: tuple[str, ...],
+        profile: Profile,
+        *,
+        baselines: Mapping[str, Baseline],
+        alone: bool,
+    ) -> None:
         self._plan = plan
+        self._baselines = baselines
         self._scenarios = scenarios
         self._profile = profile
         self._alone = alone
@@ -116,11 +126,12 @@ class GateCollection:
         except BadInput as error:
             yield GateFailedToStart.from_parent(session, name=_FOLDER, nodeid=_FOLDER, problem=str(error))
             return
-        for preset, own in groupby(found, key=lambda case: case.preset):
-            yield _node(session, preset, list(own))
+        every: list[Case | BaselineCase] = [*found, *baseline_cases(self._plan, found, self._baselines)]
+        for preset in self._plan.presets:
+            yield _node(session, preset, [case for case in every if case.preset == preset])
 
 
-def _node(session: pytest.Session, preset: GatedPreset, own: list[Case]) -> pytest.Collector:
+def _node(session: pytest.Session, preset: GatedPreset, own: list[Case | BaselineCase]) -> pytest.Collector:
     return GatedPresetNode.from_parent(
         session,
         name=preset.name,

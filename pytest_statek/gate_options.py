@@ -36,10 +36,17 @@ def add_gate_options(parser: pytest.Parser) -> None:
         metavar="PATH",
         help="judge on the scenarios in this file or folder (repeatable); none, or `built-in`: the shipped workloads",
     )
+    group.addoption(
+        "--statek-gate-baseline",
+        metavar="PATH",
+        help="nothing may be worse than in this baseline: a .json file, or a folder with one per preset; an item per "
+        "scenario in it",
+    )
     parser.addini(
         "statek_gate", "as --statek-gate, one per line: judged when no path is given", type="linelist"
     )
     parser.addini("statek_gate_policy", "as --statek-gate-policy")
+    parser.addini("statek_gate_baseline", "as --statek-gate-baseline")
     parser.addini("statek_gate_scenarios", "as --statek-gate-scenarios, one per line", type="linelist")
 
 
@@ -56,7 +63,7 @@ class GateRequested:
     """
 
     # A plain class, as `Requested` is.
-    __slots__ = ("alone", "policy", "presets", "scenarios", "wanted")
+    __slots__ = ("alone", "baseline", "policy", "presets", "scenarios", "wanted")
 
     def __init__(self, config: pytest.Config) -> None:
         here = config.invocation_params.dir
@@ -66,14 +73,18 @@ class GateRequested:
         said: list[str] = config.getoption("--statek-gate")
         written: list[str] = [] if paths else config.getini("statek_gate")
         policy: str | None = config.getoption("--statek-gate-policy")
+        baseline: str | None = config.getoption("--statek-gate-baseline")
         scenarios: list[str] = config.getoption("--statek-gate-scenarios")
 
-        self.wanted = bool(said or written or policy or scenarios)
+        self.wanted = bool(said or written or policy or baseline or scenarios)
         self.alone = bool(said) and not paths
         self.presets = tuple(_found(one, here, here) for one in said) or tuple(
             _found(one, there, here) for one in written
         )
         self.policy = _path(policy, here, here) or _path(config.getini("statek_gate_policy"), there, here)
+        self.baseline = _path(baseline, here, here) or _path(
+            config.getini("statek_gate_baseline"), there, here
+        )
         self.scenarios = tuple(_found(one, here, here) for one in scenarios) or tuple(
             _found(one, there, here) for one in config.getini("statek_gate_scenarios")
         )

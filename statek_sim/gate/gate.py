@@ -26,13 +26,28 @@ class Case:
     """One verdict to be given: a preset, a rule of its policy, a scenario that the rule selects."""
 
     preset: GatedPreset
-    rule: Rule
+    demand: Rule
     trial: Trial
     prices: PriceList | None
 
+    @property
+    def rule(self) -> str:
+        """What the rule is called."""
+        return self.demand.name
+
+    @property
+    def scenario(self) -> str:
+        """`suite/scenario[profile]`."""
+        return self.trial.name
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The scenario's tags."""
+        return tuple(self.trial.scenario.tags)
+
     def verdict(self) -> Verdict:
         """Run what is needed and judge it."""
-        return judge(self.trial, self.preset, self.rule, prices=self.prices)
+        return judge(self.trial, self.preset, self.demand, prices=self.prices)
 
 
 def policy_for(preset: str, path: Path | None, *, on_shipped: bool = True) -> Policy:
@@ -107,7 +122,9 @@ def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) ->
         policy = plan.policies[preset.name]
         for rule in policy.rules:
             for scenario in selected(policy, rule, [trial.scenario for trial in trials.values()]):
-                yield Case(preset=preset, rule=rule, trial=trials[scenario.id], prices=prices[policy.prices])
+                yield Case(
+                    preset=preset, demand=rule, trial=trials[scenario.id], prices=prices[policy.prices]
+                )
 
 
 def judged(preset: GatedPreset, policy: Policy) -> JudgedPreset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,13 @@ def project(write: Write) -> None:
     write("presets/tight.env", TIGHT)
     write("gate/policy.toml", POLICY)
     write("gate/workloads.yaml", WORKLOADS)
+
+
+def write_baseline(pytester: pytest.Pytester) -> None:
+    """Write `base.json`: the figures of the roomy preset."""
+    on = ("presets/roomy.env", "--policy", "gate/policy.toml", "--scenarios", "gate/workloads.yaml")
+    command = (sys.executable, "-m", "statek_sim.cli", "gate", *on, "--baseline", "base.json")
+    assert pytester.run(*command, "--update-baseline").ret == 0
 
 
 def test_every_rule_and_scenario_of_a_preset_is_an_item(pytester: pytest.Pytester) -> None:
@@ -134,3 +142,30 @@ def test_what_is_noticed_about_a_preset_is_in_the_header(pytester: pytest.Pytest
     result.stdout.fnmatch_lines(
         ["statek gate: presets/roomy.env:1: STATEK_MAX_CONSECUTIVE_EXCEPTIONS=1 never binds*"]
     )
+
+
+def test_what_is_worse_than_the_baseline_fails(pytester: pytest.Pytester, write: Write) -> None:
+    write_baseline(pytester)
+    options = ("--statek-gate=presets/roomy.env", *OPTIONS, "--statek-gate-baseline=base.json")
+    pytester.runpytest(*options).assert_outcomes(passed=6)
+    write("presets/roomy.env", ROOMY.replace("MAX_TURNS=10", "MAX_TURNS=20"))
+    result = pytester.runpytest(*options, "-n", "2")
+    result.assert_outcomes(passed=5, failed=1)
+    result.stdout.fnmatch_lines(
+        ["presets/roomy.env:1: `presets/roomy.env`: `loop`: 19 turns after going bad, before 9*"]
+    )
+
+
+def test_what_has_vanished_from_the_baseline_fails(pytester: pytest.Pytester, write: Write) -> None:
+    write_baseline(pytester)
+    write("gate/workloads.yaml", WORKLOADS.replace("id: short", "id: brief"))
+    pytester.makeini("[pytest]\nstatek_gate_baseline = base.json\n")
+    result = pytester.runpytest("--statek-gate=presets/roomy.env", *OPTIONS)
+    result.assert_outcomes(passed=5, failed=1)
+    result.stdout.fnmatch_lines(["*`short`: the baseline has it, and it was not judged*"])
+
+
+def test_a_baseline_that_is_none_ends_the_run_in_one_line(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest("--statek-gate=presets/roomy.env", *OPTIONS, "--statek-gate-baseline=no.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: statek: no.json: cannot be read*"])
