@@ -1,6 +1,6 @@
 # Each target sets up .venv by itself; Python 3.11 or later is all it needs.
 
-.PHONY: help scenarios test conformance record lint types format bench clean
+.PHONY: help scenarios test conformance record lint types format report bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -35,6 +35,9 @@ types: $(READY) ## mypy --strict
 
 format: $(READY) ## rewrite the sources in the one format
 	@$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
+
+report: $(READY) ## write the sample reports anew, reports/sample
+	@$(BIN)/python -m tools.sample_report
 
 bench: $(READY) ## measure against the real STATEK and against other cassettes
 	@$(BIN)/python -m bench.run

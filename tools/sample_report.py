@@ -1,0 +1,50 @@
+"""Write the sample reports that are committed: `python -m tools.sample_report`, which is `make report`.
+
+`report.html` is about suites that between them show everything a page can show, under one profile; it is kept under
+3 MB. `report.md` is about all suites and profiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from statek_sim.cli import main as statek_sim
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+FOLDER: Final = ROOT / "reports" / "sample"
+
+SUITES: Final = ("claims", "delegation", "harness", "suspension")
+"""The suites of the page: claims and handlers, several jobs, limits, waits."""
+
+
+def write(folder: Path) -> int:
+    """Write the samples into `folder`; the exit code of the command that failed, or 0."""
+    suites = [f"scenarios/{suite}" for suite in SUITES]
+    page = _run("report", *suites, "--profile", "docs", "--output", str(folder / "report.html"))
+    with tempfile.TemporaryDirectory() as everything:
+        text = _run("run", "--quiet", "--report", everything)
+        shutil.copy(Path(everything) / "report.md", folder / "report.md")
+    return page or text
+
+
+def _run(*arguments: str) -> int:
+    try:
+        statek_sim(arguments)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+
+
+def main() -> int:
+    """Write the committed samples."""
+    # Paths in reports begin where the command is run.
+    with contextlib.chdir(ROOT):
+        return write(FOLDER)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
