@@ -4,7 +4,6 @@ import { fill, h, onDemand } from "./element.js";
 
 // Colours are the page's own variables, so that charts follow light, dark and print without being drawn again.
 const CONFIG = {
-  aria: false, // the figure has a description and a table; a label on each mark would be noise
   background: null,
   font: "system-ui, sans-serif", // measured before it is drawn, so it cannot be inherited
   axis: {
@@ -34,7 +33,7 @@ const observer = new IntersectionObserver((entries) => {
  * a width in pixels, and `numbers()`, the table. `onClick` gets the row of a mark that was clicked.
  */
 export function figure({ title, says, spec, numbers, onClick = null }) {
-  const place = h("div", { class: "chart", role: "img", "aria-label": `${title}. ${says}` });
+  const place = h("div", { class: "chart", role: "img", "aria-label": `${title} ${says}` });
   const caption = h("figcaption", {}, h("strong", {}, title), " ", says);
   waiting.set(place, { spec, onClick });
   observer.observe(place);
@@ -46,14 +45,20 @@ function draw(place) {
   if (!spec) return;
   waiting.delete(place);
   observer.unobserve(place);
-  const drawing = h("div");
+  // The figure has a description and a table: a label on each mark would be noise.
+  const drawing = h("div", { "aria-hidden": "true" });
   fill(place, drawing);
   const { spec: compiled } = charts.compile({ ...spec(place.clientWidth), config: CONFIG });
   // The interpreter evaluates expressions without making code from text, which the page's policy forbids.
   const runtime = charts.parse(compiled, {}, { ast: true });
   const view = new charts.View(runtime, { expr: charts.expressionInterpreter, renderer: "svg", container: drawing });
   if (onClick) view.addEventListener("click", (_event, item) => item?.datum && onClick(item.datum));
-  view.runAsync();
+  view.runAsync().then(() => reachable(place));
+}
+
+/** Lets the keyboard scroll a chart that is wider than its place. */
+function reachable(place) {
+  if (place.scrollWidth > place.clientWidth) place.tabIndex = 0;
 }
 
 /** Draws what has not come into view yet: paper shows all of it. */

@@ -3,6 +3,7 @@ import { h, section } from "./element.js";
 import { count, plural, times } from "./numbers.js";
 import { toPart, toRun } from "./route.js";
 import { table } from "./table.js";
+import { written } from "./text.js";
 import { waterfall } from "./waterfall.js";
 
 const SHOWN = 20;
@@ -47,7 +48,7 @@ function tiles(totals) {
 function failures({ failures: failed, runs }) {
   if (!failed.length) return null;
   const items = failed.slice(0, SHOWN).map(({ run, text }) =>
-    h("li", {}, h("a", { href: toRun(runs[run].name) }, runs[run].name), h("pre", {}, text)));
+    h("li", {}, h("a", { href: toRun(runs[run].name) }, runs[run].name), written(text, 8)));
   const more = failed.length > SHOWN && h("p", {}, h("a", { href: toPart("runs", { outcome: "failed" }) }, `Show all ${count(failed.length)} failed runs`));
   return [h("h3", {}, "What failed, and why"), h("ul", { class: "failures" }, items), more];
 }

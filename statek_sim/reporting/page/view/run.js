@@ -4,6 +4,7 @@ import { details, index } from "./data.js";
 import { count, plural } from "./numbers.js";
 import { toPart, toRun } from "./route.js";
 import { table } from "./table.js";
+import { written } from "./text.js";
 import { timeline } from "./timeline.js";
 import { transcript } from "./transcript.js";
 import { usage } from "./usage.js";
@@ -94,5 +95,5 @@ function inside(job) {
 
 function message({ role, text, more }) {
   const rest = more && h("pre", { class: "soft" }, typeof more === "string" ? more : JSON.stringify(more, null, 2));
-  return h("li", { "data-kind": role }, h("div", { class: "head" }, h("b", {}, role)), text && h("pre", {}, text), rest);
+  return h("li", { "data-kind": role }, h("div", { class: "head" }, h("b", {}, role)), text && written(text, 40), rest);
 }

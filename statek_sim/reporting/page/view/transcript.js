@@ -1,8 +1,10 @@
 // What was said, run and answered, in order; as text, whatever it holds.
 import { fill, h } from "./element.js";
 import { count, plural, seconds } from "./numbers.js";
+import { written } from "./text.js";
 
 const PAGE = 200;
+const LINES = 40;
 const NAMES = {
   assistant: "model's reply", code: "code run", exit: "result", provider: "provider", delivered: "result delivered",
   handler: "error handler", stopped: "stop", world: "work queue", subtask: "delegated job",
@@ -51,5 +53,5 @@ export function transcript(entries) {
 function entry({ seq, at, job, kind, text, error }) {
   const name = NAMES[kind] ?? kind;
   const head = h("div", { class: "head" }, h("b", {}, name), h("span", {}, job), h("span", {}, seconds(at)), h("span", {}, `event ${seq}`));
-  return h("li", { tabindex: -1, class: error ? "error" : null, "data-kind": kind }, head, error && h("span", { class: "bad" }, "✗ error"), h("pre", {}, text));
+  return h("li", { tabindex: -1, class: error ? "error" : null, "data-kind": kind }, head, error && h("span", { class: "bad" }, "✗ error"), written(text, LINES));
 }

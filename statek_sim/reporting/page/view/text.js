@@ -1,0 +1,14 @@
+// Texts of any length: the beginning at once, the rest on demand.
+import { h, onDemand } from "./element.js";
+import { count } from "./numbers.js";
+
+const PER_LINE = 200;
+
+/** Returns a text as it is written; past so many lines only its beginning, and a way to see it all. */
+export function written(text, lines) {
+  const all = text.split("\n");
+  if (all.length <= lines && text.length <= lines * PER_LINE) return h("pre", {}, text);
+  const beginning = all.slice(0, lines).join("\n").slice(0, lines * PER_LINE);
+  const size = all.length > lines ? `${count(all.length)} lines` : `${count(text.length)} characters`;
+  return [h("pre", {}, beginning, "\n…"), onDemand(`Show all ${size}`, () => h("pre", {}, text))];
+}

@@ -1,0 +1,134 @@
+"""Reports for the browser: a real one, with hostile texts and a failure, and one of ten thousand runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from statek_sim.analysis.corpus.scenarios import corpus_scenarios
+from statek_sim.analysis.corpus.table import CorpusTable, corpus_table
+from statek_sim.analysis.read import analyse
+from statek_sim.reporting.model import build_report
+from statek_sim.reporting.page.data import PageData, page_data
+from statek_sim.reporting.page.embed import embedded
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.run import builtin_suites, run_one
+from statek_sim.values import JSON
+
+HOSTILE: Final = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'><!--"
+"""What must be shown as it is, wherever it stands."""
+
+_SCENARIOS: Final = f"""\
+suite: hostile
+defaults:
+  profiles: [docs]
+  agents: {{clerk: {{prompt: "You work. {HOSTILE}", tools: [echo]}}}}
+scenarios:
+  - id: markup
+    title: "A title with {HOSTILE}"
+    tags: [markup]
+    jobs: {{main: {{message: "{HOSTILE}"}}}}
+    script:
+      clerk:
+        - tools: [{{name: echo, args: {{value: "{HOSTILE}"}}}}]
+        - code: |
+            print("{HOSTILE}")
+        - code: exit("{HOSTILE}")
+    expect: {{jobs: {{main: {{status: DONE}}}}}}
+  - id: wrong
+    title: A run that does not end as expected
+    tags: [broken]
+    jobs: {{main: {{}}}}
+    script: {{clerk: [{{code: 'exit("yes")'}}]}}
+    expect: {{jobs: {{main: {{exit: "{HOSTILE}"}}}}}}
+"""
+
+GATE: Final[dict[str, JSON]] = {
+    "version": 1,
+    "profile": "docs",
+    "presets": [{"name": "tight.env", "path": "tight.env"}, {"name": "wide.env", "path": "wide.env"}],
+    "verdicts": [
+        {
+            "preset": preset,
+            "scenario": f"workloads/{scenario}[docs]",
+            "rule": "healthy work finishes",
+            "passed": passed,
+            "reason": f"`{preset}`: {reason}",
+        }
+        for preset, scenario, passed, reason in (
+            (
+                "tight.env",
+                "long-useful-chat",
+                False,
+                "stopped `long-useful-chat` on turn 6 by max_turns; needs >= 9",
+            ),
+            ("tight.env", "short-chat", True, "finished with 40 % headroom"),
+            ("wide.env", "long-useful-chat", True, "finished with 55 % headroom"),
+            ("wide.env", "short-chat", True, "finished with 90 % headroom"),
+        )
+    ],
+    "passed": False,
+}
+
+SWEEP: Final[dict[str, JSON]] = {
+    "x": {"limit": "max_turns", "values": [3, 6, 9]},
+    "y": {"limit": "max_token_usage", "values": [5000, 20000]},
+    "cells": [
+        {
+            "x": turns,
+            "y": tokens,
+            "killed": killed,
+            "healthy": 4,
+            "runaway_tokens": used,
+            "runaway_cost": None,
+            "killed_names": ["long-useful-chat"] * bool(killed),
+        }
+        for turns, tokens, killed, used in (
+            (3, 5000, 3, 3000),
+            (6, 5000, 2, 4800),
+            (9, 5000, 1, 4900),
+            (3, 20000, 3, 3000),
+            (6, 20000, 1, 6100),
+            (9, 20000, 0, 9300),
+        )
+    ],
+    "frontier": [0, 1, 2, 5],
+}
+
+
+def sample(folder: Path) -> PageData:
+    """Return the page of the hostile runs, of built-in ones, and of everything else that a report can show."""
+    hostile = folder / "hostile.yaml"
+    hostile.write_text(_SCENARIOS, encoding="utf-8")
+    paths = [builtin_suites() / "isolation", builtin_suites() / "harness" / "tokens.yaml", hostile]
+    results = [run_one(scenario, "docs") for scenario in load_or_fail(paths) if "docs" in scenario.profiles]
+    told = build_report(results, preset=None, seed=None, statements=None)
+    return page_data(results, told, corpus=_corpus(), gate=GATE, sweep=SWEEP)
+
+
+def crowd(page: PageData, runs: int) -> PageData:
+    """Return a page with so many runs, `crowd/run-0[docs]` and so on; every tenth failed. Without details."""
+    index: dict[str, Any] = json.loads(page.index)
+    one = index["runs"][0]
+    index["runs"] = [_copy(one, n) for n in range(runs)]
+    failed = [run["n"] for run in index["runs"] if run["outcome"] == "failed"]
+    index["totals"] |= {"runs": runs, "passed": runs - len(failed), "failed": len(failed)}
+    index["failures"] = [{"run": n, "text": "it failed"} for n in failed]
+    return PageData(title="A crowd", index=embedded(index), details={})
+
+
+def _copy(run: dict[str, Any], n: int) -> dict[str, Any]:
+    names = {"n": n, "suite": "crowd", "id": f"run-{n}", "name": f"crowd/run-{n}[docs]"}
+    return {
+        **run,
+        **names,
+        "title": f"Run {n}",
+        "outcome": "passed" if n % 10 else "failed",
+        "details": False,
+    }
+
+
+def _corpus() -> CorpusTable:
+    results = [run_one(scenario, "docs") for scenario in corpus_scenarios("gpt-4o")]
+    return corpus_table(analyse(results))

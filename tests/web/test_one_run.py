@@ -1,0 +1,85 @@
+"""A run's own page: its jobs in time, what they used, and all that was said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from playwright.sync_api import expect
+
+from statek_sim.reporting.page.data import PageData
+from tests.web.visit import Visit
+
+LATER = "isolation/jobs-come-later[docs]"
+LARGE = "harness/tokens-large-output[docs]"
+
+
+def details(page: PageData, name: str) -> Any:
+    """Return the details of a run by its name."""
+    (n,) = (run["n"] for run in json.loads(page.index)["runs"] if run["name"] == name)
+    return json.loads(page.details[n])
+
+
+def test_the_timeline_has_a_lane_per_job_and_a_mark_per_event(
+    visit: Visit, page_of_samples: PageData
+) -> None:
+    told = details(page_of_samples, LATER)
+    page = visit.open(f"#/run/{LATER}")
+    chart = page.locator("#timeline svg")
+    for job in ("main", "later"):
+        expect(chart.get_by_text(job, exact=True)).to_be_visible()
+    expect(chart.locator(".mark-symbol.role-mark path")).to_have_count(len(told["marks"]))
+    page.locator("#timeline").get_by_text("Show the numbers").click()
+    expect(page.locator("#timeline tbody tr")).to_have_count(len(told["marks"]))
+    expect(page.locator("#timeline tbody")).to_contain_text("fetch_next_item")
+
+
+def test_a_click_on_a_mark_goes_to_what_was_said(visit: Visit, page_of_samples: PageData) -> None:
+    told = details(page_of_samples, LATER)
+    page = visit.open(f"#/run/{LATER}")
+    page.locator("#timeline .mark-symbol.role-mark path").nth(2).click()
+    seq = told["marks"][2]["seq"]
+    expect(page.locator("#transcript li:focus .head")).to_contain_text(f"event {seq}")
+
+
+def test_usage_is_judged_under_each_basis_against_the_limit(visit: Visit) -> None:
+    page = visit.open(f"#/run/{LARGE}")
+    usage = page.locator("#usage figure").first
+    expect(usage.locator("figcaption")).to_contain_text(
+        "Harness estimate: reaches the limit of 3,000 tokens on turn 4. "
+        "Measured: reaches the limit of 3,000 tokens on turn 3."
+    )
+    usage.scroll_into_view_if_needed()
+    for label in ("Harness estimate", "Measured", "Token limit"):
+        expect(usage.locator("svg").get_by_text(label, exact=True)).to_be_visible()
+
+
+def test_usage_is_there_turn_by_turn_as_numbers(visit: Visit, page_of_samples: PageData) -> None:
+    (job,) = details(page_of_samples, LARGE)["jobs"]
+    page = visit.open(f"#/run/{LARGE}")
+    usage = page.locator("#usage figure").first
+    usage.get_by_text("Show the numbers").click()
+    expect(usage.locator("tbody tr")).to_have_count(len(job["calls"]))
+    expect(usage.locator("tbody tr").last).to_contain_text(f"{job['calls'][-1]['approx_total']:,} ≥ limit")
+
+
+def test_a_job_can_be_chosen_by_address(visit: Visit, page_of_samples: PageData) -> None:
+    said = [entry for entry in details(page_of_samples, LATER)["transcript"] if entry["job"] == "later"]
+    page = visit.open(f"#/run/{LATER}?job=later")
+    expect(page.locator("#usage h2")).to_have_text("Usage of later")
+    expect(page.locator("#transcript li")).to_have_count(len(said))
+    page.get_by_role("link", name="Show all jobs").click()
+    expect(page.locator("#usage h2")).to_have_text("Usage of main")
+
+
+def test_the_transcript_can_be_cut_down_to_tools(visit: Visit, page_of_samples: PageData) -> None:
+    calls = [entry for entry in details(page_of_samples, LATER)["transcript"] if entry["kind"] == "tool"]
+    page = visit.open(f"#/run/{LATER}")
+    page.get_by_label("Show", exact=True).select_option("tools")
+    expect(page.locator("#transcript li")).to_have_count(len(calls))
+    expect(page.locator("#transcript [role=status]")).to_have_text(f"{len(calls)} entries")
+
+
+def test_a_failed_run_says_why(visit: Visit) -> None:
+    page = visit.open("#/run/hostile/wrong[docs]")
+    expect(page.locator("#failure pre").first).to_contain_text("exit")

@@ -1,0 +1,100 @@
+"""What a reader sees first: what passed, what failed and why, and what it used."""
+
+from __future__ import annotations
+
+import json
+
+from playwright.sync_api import expect
+
+from statek_sim.reporting.page.data import PageData
+from tests.web.report_samples import SWEEP
+from tests.web.visit import Visit
+
+
+def test_the_overview_says_how_many_failed_and_why(visit: Visit) -> None:
+    page = visit.open()
+    expect(page.locator("#overview .verdict")).to_contain_text("1 of")
+    failure = page.locator("#overview .failures li")
+    expect(failure).to_have_count(1)
+    expect(failure.locator("a")).to_have_text("hostile/wrong[docs]")
+    expect(failure.locator("pre")).to_contain_text("yes")
+
+
+def test_the_overview_says_what_the_harness_thinks_and_what_the_models_saw(
+    visit: Visit, page_of_samples: PageData
+) -> None:
+    totals = json.loads(page_of_samples.index)["totals"]
+    story = visit.open().locator(".story")
+    expect(story).to_contain_text(f"The harness thinks {totals['approx']:,} tokens")
+    expect(story).to_contain_text(f"The models saw {totals['measured']:,}")
+
+
+def test_no_chart_is_drawn_before_it_comes_into_view(visit: Visit) -> None:
+    page = visit.open()
+    last = page.locator("#sweep .chart").last
+    expect(last).to_be_attached()
+    expect(last.locator("svg")).to_have_count(0)
+    last.scroll_into_view_if_needed()
+    expect(last.locator("svg")).to_have_count(1)
+
+
+def test_the_waterfall_shows_every_step_and_adds_up(visit: Visit, page_of_samples: PageData) -> None:
+    waterfall = json.loads(page_of_samples.index)["waterfall"]
+    page = visit.open()
+    figure = page.locator("#why figure")
+    figure.scroll_into_view_if_needed()
+    shown = figure.locator("svg")
+    for label in (*(step["label"] for step in waterfall["steps"]), "Harness estimate", "Measured"):
+        expect(shown.get_by_text(label, exact=True)).to_be_visible()
+    figure.get_by_text("Show the numbers").click()
+    numbers = [
+        number.replace(",", "").replace("\u2212", "-")
+        for number in figure.locator("td.number").all_inner_texts()
+    ]
+    once, history, estimate, *steps, measured = map(int, numbers)
+    assert once + history == estimate
+    assert estimate + sum(steps) == measured == waterfall["to"]
+
+
+def test_languages_are_shown_as_a_chart_and_as_a_table(visit: Visit, page_of_samples: PageData) -> None:
+    cells = json.loads(page_of_samples.index)["corpus"]
+    page = visit.open("#/languages")
+    figure = page.locator("#languages figure")
+    figure.scroll_into_view_if_needed()
+    expect(figure.locator("svg .mark-symbol.role-mark path")).to_have_count(len(cells))
+    figure.get_by_text("Show the numbers").click()
+    expect(figure.locator("tbody tr")).to_have_count(len(cells))
+
+
+def test_the_gate_names_the_preset_that_fails_and_the_reason(visit: Visit) -> None:
+    page = visit.open("#/gate")
+    gate = page.locator("#gate")
+    expect(gate.locator(".verdict")).to_contain_text("The gate fails")
+    expect(gate.locator(".failures li")).to_have_text(
+        ["`tight.env`: stopped `long-useful-chat` on turn 6 by max_turns; needs >= 9"]
+    )
+    gate.get_by_text("All 2 verdicts on wide.env").click()
+    expect(gate.locator("details[open] tbody tr")).to_have_count(2)
+
+
+def test_the_sweep_is_a_heat_map_whose_frontier_is_framed(visit: Visit) -> None:
+    page = visit.open("#/sweep")
+    for chart in page.locator("#sweep .chart").all():
+        chart.scroll_into_view_if_needed()
+        cells, frames = chart.locator(".mark-rect.role-mark").all()
+        expect(cells.locator("path")).to_have_count(len(list(SWEEP["cells"])))  # type: ignore[arg-type]  # a list
+        expect(frames.locator("path")).to_have_count(4)
+    expect(page.locator("#sweep > .wide tbody tr")).to_have_count(4)
+
+
+def test_dark_colours_can_be_chosen_and_are_kept(visit: Visit) -> None:
+    page = visit.open()
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(paper)
+    page.get_by_role("button", name="Dark colours").click()
+    dark = page.evaluate(paper)
+    assert dark != light
+    page.reload()
+    page.wait_for_selector("h1")
+    assert page.evaluate(paper) == dark
+    expect(page.get_by_role("button", name="Light colours")).to_be_visible()
