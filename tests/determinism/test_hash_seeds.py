@@ -70,6 +70,14 @@ def test_the_traces_are_the_same_with(
     assert other == usual
 
 
+def test_the_page_is_the_same_file_with_another_hash_seed_and_locale(tmp_path: Path) -> None:
+    suites = [SCENARIOS / suite for suite in ("claims", "delegation")]
+    worlds = (WORLDS["another hash seed"], WORLDS["a locale without Unicode"])
+    for name, variables in zip(("one.html", "two.html"), worlds, strict=True):
+        report(tmp_path, "--html", name, *suites, **variables)
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+
+
 def test_every_scenario_has_a_digest(usual: Mapping[str, Any]) -> None:
     found = digests(usual)
     assert len(found) == usual["summary"]["total"]

@@ -53,6 +53,10 @@ def test_the_page_on_usage_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "usage.md", tmp_path, {"COLUMNS": "120"}) == 6
 
 
+def test_the_page_on_the_report_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "report.md", tmp_path, {}) == 7
+
+
 def test_the_corpus_table_of_the_page_on_usage_is_the_corpus_of_today() -> None:
     results = (run_one(scenario, "docs") for scenario in corpus_scenarios())
     page = (DOCS / "usage.md").read_text(encoding="utf-8")
