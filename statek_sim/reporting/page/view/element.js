@@ -6,7 +6,8 @@ export function h(name, attributes = {}, ...children) {
   const { on = {}, ...plain } = attributes;
   for (const [key, value] of Object.entries(plain)) {
     if (value === true) element.setAttribute(key, "");
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, String(value));
+    else if (value !== false && value !== null && value !== undefined)
+      element.setAttribute(key, String(value));
   }
   for (const [type, listener] of Object.entries(on)) element.addEventListener(type, listener);
   element.append(...nodes(children));
@@ -14,7 +15,9 @@ export function h(name, attributes = {}, ...children) {
 }
 
 function nodes(children) {
-  const kept = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+  const kept = children
+    .flat(Infinity)
+    .filter((child) => child !== null && child !== undefined && child !== false);
   return kept.map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
 }
 

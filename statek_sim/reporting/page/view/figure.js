@@ -17,16 +17,27 @@ const CONFIG = {
     titleFontSize: 12,
     labelLimit: 220,
   },
-  legend: { labelColor: "var(--ink)", titleColor: "var(--soft)", labelFontSize: 12, titleFontSize: 12, orient: "top", symbolOpacity: 1 },
+  legend: {
+    labelColor: "var(--ink)",
+    titleColor: "var(--soft)",
+    labelFontSize: 12,
+    titleFontSize: 12,
+    titleFontWeight: 400,
+    orient: "top",
+    symbolOpacity: 1,
+  },
   text: { fill: "var(--ink)", fontSize: 12 },
   rule: { color: "var(--soft)" },
   view: { stroke: null },
 };
 
 const waiting = new Map();
-const observer = new IntersectionObserver((entries) => {
-  for (const entry of entries) if (entry.isIntersecting) draw(entry.target);
-}, { rootMargin: "200px" });
+const observer = new IntersectionObserver(
+  (entries) => {
+    for (const entry of entries) if (entry.isIntersecting) draw(entry.target);
+  },
+  { rootMargin: "200px" },
+);
 
 /**
  * Returns a figure: `title`, `says` (what a reader should see, in a sentence), `spec(width)`, a Vega-Lite chart for
@@ -51,7 +62,11 @@ function draw(place) {
   const { spec: compiled } = charts.compile({ ...spec(place.clientWidth), config: CONFIG });
   // The interpreter evaluates expressions without making code from text, which the page's policy forbids.
   const runtime = charts.parse(compiled, {}, { ast: true });
-  const view = new charts.View(runtime, { expr: charts.expressionInterpreter, renderer: "svg", container: drawing });
+  const view = new charts.View(runtime, {
+    expr: charts.expressionInterpreter,
+    renderer: "svg",
+    container: drawing,
+  });
   if (onClick) view.addEventListener("click", (_event, item) => item?.datum && onClick(item.datum));
   view.runAsync().then(() => reachable(place));
 }

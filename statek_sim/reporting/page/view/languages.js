@@ -16,7 +16,8 @@ export function languages(cells) {
     figure({
       title: "Harness estimate ÷ measured tokens.",
       says:
-        `The same dialogue in each kind of text. The estimate is too high in ${over} of ${plural(cells.length, "case")}: ` +
+        "The same dialogue in each kind of text. " +
+        `The estimate is too high in ${over} of ${plural(cells.length, "case")}: ` +
         `from ${described(least)} to ${described(most)}.`,
       spec: (width) => spec(cells, width),
       numbers: () => numbers(cells),
@@ -28,14 +29,18 @@ const described = (cell) => `${times(cell.approx, cell.measured)} for ${cell.tex
 const label = ({ turns, tools }) => `${plural(turns, "turn")}${tools ? ", tools" : ""}`;
 
 function numbers(cells) {
-  return table("Estimate against measured, by language", [
-    { label: "text", value: (cell) => cell.text, header: true },
-    { label: "turns", value: (cell) => count(cell.turns), numeric: true },
-    { label: "tools", value: (cell) => (cell.tools ? "yes" : "no") },
-    { label: "estimate, tokens", value: (cell) => count(cell.approx), numeric: true },
-    { label: "measured, tokens", value: (cell) => count(cell.measured), numeric: true },
-    { label: "estimate ÷ measured", value: (cell) => times(cell.approx, cell.measured), numeric: true },
-  ], cells);
+  return table(
+    "Estimate against measured, by language",
+    [
+      { label: "text", value: (cell) => cell.text, header: true },
+      { label: "turns", value: (cell) => count(cell.turns), numeric: true },
+      { label: "tools", value: (cell) => (cell.tools ? "yes" : "no") },
+      { label: "estimate, tokens", value: (cell) => count(cell.approx), numeric: true },
+      { label: "measured, tokens", value: (cell) => count(cell.measured), numeric: true },
+      { label: "estimate ÷ measured", value: (cell) => times(cell.approx, cell.measured), numeric: true },
+    ],
+    cells,
+  );
 }
 
 function spec(cells, width) {
@@ -48,23 +53,47 @@ function spec(cells, width) {
     autosize: { type: "fit-x", contains: "padding" },
     data: { values: rows },
     layer: [
-      { data: { values: [{}] }, mark: { type: "rule", strokeWidth: 1.5 }, encoding: { x: { datum: 1, type: "quantitative" } } },
+      {
+        data: { values: [{}] },
+        mark: { type: "rule", strokeWidth: 1.5 },
+        encoding: { x: { datum: 1, type: "quantitative" } },
+      },
       {
         mark: { type: "point", filled: true, size: 70, opacity: 0.9 },
         encoding: {
           y: {
-            field: "text", type: "nominal", title: null, axis: { grid: true, ticks: false, domain: false },
+            field: "text",
+            type: "nominal",
+            title: null,
+            axis: { grid: true, ticks: false, domain: false },
             sort: { field: "ratio", op: "median", order: "descending" },
           },
           x: {
-            field: "ratio", type: "quantitative", scale: { type: "log", nice: false, padding: 12 },
-            title: narrow ? "← too low · exact at 1 · too high →" : "← the estimate is too low · exact at 1 · the estimate is too high →",
+            field: "ratio",
+            type: "quantitative",
+            scale: { type: "log", nice: false, padding: 12 },
+            title: narrow
+              ? "← too low · exact at 1 · too high →"
+              : "← the estimate is too low · exact at 1 · the estimate is too high →",
             axis: { values: [0.25, 0.5, 1, 2, 3, 4, 6, 8, 12], format: "~g", grid: true },
           },
-          color: { field: "turns", type: "ordinal", title: "turns", scale: { domain: turns, range: ["var(--once)", "var(--tool)", "var(--ink)"] } },
-          shape: { field: "offered", type: "nominal", title: null, scale: { domain: ["without tools", "with tools"], range: ["circle", "diamond"] } },
+          color: {
+            field: "turns",
+            type: "ordinal",
+            title: "turns",
+            scale: { domain: turns, range: ["var(--once)", "var(--tool)", "var(--ink)"] },
+          },
+          shape: {
+            field: "offered",
+            type: "nominal",
+            title: null,
+            scale: { domain: ["without tools", "with tools"], range: ["circle", "diamond"] },
+            legend: { symbolFillColor: "var(--ink)", symbolStrokeColor: "var(--ink)" },
+          },
           tooltip: [
-            { field: "text" }, { field: "turns" }, { field: "offered", title: "tools" },
+            { field: "text" },
+            { field: "turns" },
+            { field: "offered", title: "tools" },
             { field: "approx", title: "estimate, tokens", format: "," },
             { field: "measured", title: "measured, tokens", format: "," },
             { field: "ratio", title: "estimate ÷ measured", format: ".2f" },

@@ -14,7 +14,8 @@ export const signed = (number) => (number < 0 ? `−${WHOLE.format(-number)}` : 
 export const plural = (number, noun, many = `${noun}s`) => `${count(number)} ${number === 1 ? noun : many}`;
 
 /** 12.5 s. */
-export const seconds = (number) => (number === null || number === undefined ? "–" : `${SHORT.format(number)} s`);
+export const seconds = (number) =>
+  number === null || number === undefined ? "–" : `${SHORT.format(number)} s`;
 
 /** ×2.31, how many times the second number the first one is; a dash without either. */
 export function times(estimate, measured) {

@@ -11,17 +11,32 @@ const SHOWN = 20;
 /** Returns the sections about everything in the index. */
 export function overview(index) {
   return [
-    section("overview", "Overview", verdict(index.totals), story(index.totals), failures(index), tiles(index.totals)),
+    section(
+      "overview",
+      "Overview",
+      verdict(index.totals),
+      story(index.totals),
+      failures(index),
+      tiles(index.totals),
+    ),
     section("suites", "Suites", suites(index)),
     index.waterfall &&
-      section("why", "Why estimate and measured differ", waterfall("From the harness estimate to measured tokens.", index.waterfall, index.meanings)),
+      section(
+        "why",
+        "Why estimate and measured differ",
+        waterfall("From the harness estimate to measured tokens.", index.waterfall, index.meanings),
+      ),
   ];
 }
 
 function verdict({ runs, passed, failed }) {
   const good = failed === 0;
   const sign = h("span", { "aria-hidden": "true" }, good ? "✓" : "✗");
-  const words = !runs ? "No run." : good ? ` All ${plural(runs, "run")} passed` : ` ${count(failed)} of ${plural(runs, "run")} failed`;
+  const words = !runs
+    ? "No run."
+    : good
+      ? ` All ${plural(runs, "run")} passed`
+      : ` ${count(failed)} of ${plural(runs, "run")} failed`;
   const rest = good ? null : h("span", { class: "soft" }, ` · ${count(passed)} passed`);
   return h("p", { class: `verdict ${good ? "good" : "bad"}` }, sign, words, rest);
 }
@@ -30,50 +45,97 @@ function story({ approx, measured, reported }) {
   return h(
     "p",
     { class: "story" },
-    "The harness thinks ", h("b", { class: "estimate" }, plural(approx, "token")),
-    ". The models saw ", h("b", { class: "measured" }, count(measured)), ". ",
+    "The harness thinks ",
+    h("b", { class: "estimate" }, plural(approx, "token")),
+    ". The models saw ",
+    h("b", { class: "measured" }, count(measured)),
+    ". ",
     measured > 0 && `That is ${times(approx, measured)}. `,
-    reported !== null && ["Providers reported ", h("b", { class: "reported" }, count(reported)), " where they say it."],
+    reported !== null && [
+      "Providers reported ",
+      h("b", { class: "reported" }, count(reported)),
+      " where they say it.",
+    ],
   );
 }
 
 function tiles(totals) {
   const facts = [
-    ["runs", totals.runs], ["jobs", totals.jobs], ["turns", totals.turns],
-    ["bytes sent", totals.bytes_sent], ["bytes received", totals.bytes_received],
+    ["runs", totals.runs],
+    ["jobs", totals.jobs],
+    ["turns", totals.turns],
+    ["bytes sent", totals.bytes_sent],
+    ["bytes received", totals.bytes_received],
   ];
-  return h("dl", { class: "tiles" }, facts.map(([term, number]) => h("div", {}, h("dt", {}, term), h("dd", {}, count(number)))));
+  return h(
+    "dl",
+    { class: "tiles" },
+    facts.map(([term, number]) => h("div", {}, h("dt", {}, term), h("dd", {}, count(number)))),
+  );
 }
 
 function failures({ failures: failed, runs }) {
   if (!failed.length) return null;
-  const items = failed.slice(0, SHOWN).map(({ run, text }) =>
-    h("li", {}, h("a", { href: toRun(runs[run].name) }, runs[run].name), written(text, 8)));
-  const more = failed.length > SHOWN && h("p", {}, h("a", { href: toPart("runs", { outcome: "failed" }) }, `Show all ${count(failed.length)} failed runs`));
+  const items = failed
+    .slice(0, SHOWN)
+    .map(({ run, text }) =>
+      h("li", {}, h("a", { href: toRun(runs[run].name) }, runs[run].name), written(text, 8)),
+    );
+  const more =
+    failed.length > SHOWN &&
+    h(
+      "p",
+      {},
+      h("a", { href: toPart("runs", { outcome: "failed" }) }, `Show all ${count(failed.length)} failed runs`),
+    );
   return [h("h3", {}, "What failed, and why"), h("ul", { class: "failures" }, items), more];
 }
 
 function suites({ suites: all }) {
   const reported = all.some((suite) => suite.reported !== null);
-  return table("Suites", [
-    { label: "suite", value: (suite) => h("a", { href: toPart("runs", { suite: suite.name }) }, suite.name), header: true },
-    { label: "runs", value: (suite) => count(suite.runs), numeric: true },
-    { label: "passed", value: (suite) => count(suite.passed), numeric: true },
-    { label: "failed", value: (suite) => failed(suite), numeric: true },
-    { label: "estimate, tokens", value: (suite) => count(suite.approx), numeric: true },
-    { label: "measured, tokens", value: (suite) => count(suite.measured), numeric: true },
-    { label: "estimate ÷ measured", value: (suite) => times(suite.approx, suite.measured), numeric: true },
-    ...(reported ? [{ label: "reported, tokens", value: (suite) => count(suite.reported), numeric: true }] : []),
-  ], all);
+  return table(
+    "Suites",
+    [
+      {
+        label: "suite",
+        value: (suite) => h("a", { href: toPart("runs", { suite: suite.name }) }, suite.name),
+        header: true,
+      },
+      { label: "runs", value: (suite) => count(suite.runs), numeric: true },
+      { label: "passed", value: (suite) => count(suite.passed), numeric: true },
+      { label: "failed", value: (suite) => failed(suite), numeric: true },
+      { label: "estimate, tokens", value: (suite) => count(suite.approx), numeric: true },
+      { label: "measured, tokens", value: (suite) => count(suite.measured), numeric: true },
+      { label: "estimate ÷ measured", value: (suite) => times(suite.approx, suite.measured), numeric: true },
+      ...(reported
+        ? [{ label: "reported, tokens", value: (suite) => count(suite.reported), numeric: true }]
+        : []),
+    ],
+    all,
+  );
 }
 
 function failed(suite) {
   if (!suite.failed) return "0";
-  return h("a", { href: toPart("runs", { suite: suite.name, outcome: "failed" }), class: "bad" }, `✗ ${count(suite.failed)}`);
+  return h(
+    "a",
+    { href: toPart("runs", { suite: suite.name, outcome: "failed" }), class: "bad" },
+    `✗ ${count(suite.failed)}`,
+  );
 }
 
 /** Returns one line about what the report is of. */
 export function provenance({ profiles, preset, seed, digest }) {
-  const settings = [`profiles ${profiles.join(", ")}`, `preset ${preset}`, seed === null ? "seeds as written" : `seed ${seed}`];
-  return h("p", { class: "soft" }, settings.join(" · "), " · digest ", h("code", { title: digest }, digest.slice(0, 12)));
+  const settings = [
+    `profiles ${profiles.join(", ")}`,
+    `preset ${preset}`,
+    seed === null ? "seeds as written" : `seed ${seed}`,
+  ];
+  return h(
+    "p",
+    { class: "soft" },
+    settings.join(" · "),
+    " · digest ",
+    h("code", { title: digest }, digest.slice(0, 12)),
+  );
 }

@@ -29,8 +29,17 @@ let list = toPart("runs");
 let left = null; // the run that was shown last
 
 function navigation() {
-  const parts = [...home.querySelectorAll("section")].map((part) => [part.id, part.querySelector("h2").textContent]);
-  const short = { why: "Why they differ", languages: "Languages", gate: "Gate", sweep: "Trade-off", words: "Words" };
+  const parts = [...home.querySelectorAll("section")].map((part) => [
+    part.id,
+    part.querySelector("h2").textContent,
+  ]);
+  const short = {
+    why: "Why they differ",
+    languages: "Languages",
+    gate: "Gate",
+    sweep: "Trade-off",
+    words: "Words",
+  };
   return parts.map(([id, title]) => h("a", { href: toPart(id) }, short[id] ?? title));
 }
 
@@ -60,7 +69,10 @@ function showHome({ part, parameters }, first) {
   if (!stayed) fill(main, home);
   document.title = index.title;
   const filtering = document.activeElement.closest("form.filters");
-  if (!first && !filtering) arrive((!stayed && runs.link(left)) || document.getElementById(`${part}-title`) || home.querySelector("h1"));
+  if (!first && !filtering)
+    arrive(
+      (!stayed && runs.link(left)) || document.getElementById(`${part}-title`) || home.querySelector("h1"),
+    );
   else if (first && part) arrive(document.getElementById(`${part}-title`) ?? home.querySelector("h1"));
 }
 

@@ -31,6 +31,8 @@ export function toRun(name, parameters = {}) {
 export const toPart = (part, parameters = {}) => `#/${part}${asQuery(parameters)}`;
 
 function asQuery(parameters) {
-  const filled = Object.entries(parameters).filter(([, value]) => value !== "" && value !== undefined && value !== null);
+  const filled = Object.entries(parameters).filter(
+    ([, value]) => value !== "" && value !== undefined && value !== null,
+  );
   return filled.length ? `?${new URLSearchParams(filled)}` : "";
 }

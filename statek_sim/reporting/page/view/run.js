@@ -11,18 +11,29 @@ import { usage } from "./usage.js";
 import { waterfall } from "./waterfall.js";
 import { outcome } from "./words.js";
 
-const LIMITS = { max_turns: "turns", max_token_usage: "tokens", max_exceptions: "exceptions", max_consecutive_exceptions: "in a row" };
+const LIMITS = {
+  max_turns: "turns",
+  max_token_usage: "tokens",
+  max_exceptions: "exceptions",
+  max_consecutive_exceptions: "exceptions in a row",
+};
 
 /** Returns the page of a run; `job` is the name of the job that was asked for, `back` where the reader came from. */
 export function runPage(run, job, back) {
   const found = details(run);
-  const parts = found ? told(run, found, job) : [h("p", { class: "empty" }, "The details of this run were left out, to keep the file small.")];
+  const parts = found
+    ? told(run, found, job)
+    : [h("p", { class: "empty" }, "The details of this run were left out, to keep the file small.")];
   return [heading(run, back), ...parts];
 }
 
 /** Returns what is shown for the address of a run that is not in this report. */
 export function noSuchRun(name) {
-  return [h("h1", { tabindex: -1 }, "No such run"), h("p", {}, "This report has no run named ", h("code", {}, name), "."), h("p", {}, h("a", { href: toPart("runs") }, "Show all runs"))];
+  return [
+    h("h1", { tabindex: -1 }, "No such run"),
+    h("p", {}, "This report has no run named ", h("code", {}, name), "."),
+    h("p", {}, h("a", { href: toPart("runs") }, "Show all runs")),
+  ];
 }
 
 function heading(run, back) {
@@ -32,7 +43,13 @@ function heading(run, back) {
     h("p", {}, h("a", { href: back }, "← Back to the list")),
     h("h1", { tabindex: -1 }, run.title || run.name),
     h("p", { class: "facts" }, outcome(run.outcome), h("code", {}, run.name)),
-    run.tags.length > 0 && h("p", { class: "tags" }, "Tags: ", run.tags.map((tag) => [h("a", { href: toPart("runs", { tag }) }, tag), " "])),
+    run.tags.length > 0 &&
+      h(
+        "p",
+        { class: "tags" },
+        "Tags: ",
+        run.tags.map((tag) => [h("a", { href: toPart("runs", { tag }) }, tag), " "]),
+      ),
   );
 }
 
@@ -45,39 +62,80 @@ function told(run, found, asked) {
     failure(found),
     found.marks.length > 0 && section("timeline", "Timeline", timeline(found, said.find)),
     found.jobs.length > 0 && section("jobs", "Jobs", jobs(run, found.jobs, job, asked)),
-    job && section("usage", `Usage of ${job.name}`, usage(job), job.waterfall && waterfall("Why estimate and measured differ.", job.waterfall, index.meanings)),
-    section("transcript", asked ? `Transcript of ${asked}` : "Transcript", asked && h("p", {}, h("a", { href: toRun(run.name) }, "Show all jobs")), said.element),
+    job &&
+      section(
+        "usage",
+        `Usage of ${job.name}`,
+        usage(job),
+        job.waterfall && waterfall("Why estimate and measured differ.", job.waterfall, index.meanings),
+      ),
+    section(
+      "transcript",
+      asked ? `Transcript of ${asked}` : "Transcript",
+      asked && h("p", {}, h("a", { href: toRun(run.name) }, "Show all jobs")),
+      said.element,
+    ),
     job && section("inside", `Inside ${job.name}`, inside(job)),
   ];
 }
 
 function failure({ failure: expected, error }) {
   const texts = [expected, error].filter(Boolean);
-  return texts.length > 0 && section("failure", "Why it failed", texts.map((text) => h("pre", { class: "failure" }, text)));
+  return (
+    texts.length > 0 &&
+    section(
+      "failure",
+      "Why it failed",
+      texts.map((text) => h("pre", { class: "failure" }, text)),
+    )
+  );
 }
 
 function about({ source, proves, preset, seed, leaked_claims: leaked }) {
   return h(
     "div",
     { class: "about" },
-    h("p", { class: "soft" }, `After ${source}`, proves.length > 0 && `, statements ${proves.join(", ")}`, `. Preset ${preset}, seed ${seed}.`),
-    leaked.length > 0 && h("p", { class: "bad" }, `✗ Claims that were never given back: ${leaked.join(", ")}`),
+    h(
+      "p",
+      { class: "soft" },
+      `After ${source}`,
+      proves.length > 0 && `, statements ${proves.join(", ")}`,
+      `. Preset ${preset}, seed ${seed}.`,
+    ),
+    leaked.length > 0 &&
+      h("p", { class: "bad" }, `✗ Claims that were never given back: ${leaked.join(", ")}`),
   );
 }
 
 function jobs(run, all, current, asked) {
-  return table("Jobs", [
-    { label: "job", value: ({ name }) => h("a", { href: toRun(run.name, { job: name }), "aria-current": asked && name === current.name ? "true" : null }, name), header: true },
-    { label: "agent", value: ({ agent }) => agent },
-    { label: "started by", value: ({ parent }) => parent ?? "–" },
-    { label: "model", value: ({ model }) => h("span", { class: "whole" }, model ?? "–") },
-    { label: "status", value: ({ status }) => status },
-    { label: "stopped by", value: ({ stop }) => stop ?? "–" },
-    { label: "turns", value: ({ calls }) => count(calls.length), numeric: true },
-    { label: "estimate, tokens", value: ({ calls }) => count(calls.at(-1)?.approx_total), numeric: true },
-    { label: "measured, tokens", value: ({ calls }) => count(calls.at(-1)?.measured_total), numeric: true },
-    { label: "limits", value: (job) => h("span", { class: "roomy" }, limits(job)) },
-  ], all);
+  return table(
+    "Jobs",
+    [
+      {
+        label: "job",
+        value: ({ name }) =>
+          h(
+            "a",
+            {
+              href: toRun(run.name, { job: name }),
+              "aria-current": asked && name === current.name ? "true" : null,
+            },
+            name,
+          ),
+        header: true,
+      },
+      { label: "agent", value: ({ agent }) => agent },
+      { label: "started by", value: ({ parent }) => parent ?? "–" },
+      { label: "model", value: ({ model }) => h("span", { class: "whole" }, model ?? "–") },
+      { label: "status", value: ({ status }) => status },
+      { label: "stopped by", value: ({ stop }) => stop ?? "–" },
+      { label: "turns", value: ({ calls }) => count(calls.length), numeric: true },
+      { label: "estimate, tokens", value: ({ calls }) => count(calls.at(-1)?.approx_total), numeric: true },
+      { label: "measured, tokens", value: ({ calls }) => count(calls.at(-1)?.measured_total), numeric: true },
+      { label: "limits", value: (job) => h("span", { class: "roomy" }, limits(job)) },
+    ],
+    all,
+  );
 }
 
 function limits({ limits: set }) {
@@ -89,11 +147,20 @@ function inside(job) {
   return [
     h("p", {}, "Result: ", job.exit === null ? "none" : h("code", {}, job.exit)),
     job.error && h("pre", { class: "failure" }, job.error),
-    onDemand(`What the last request carried: ${plural(job.history.length, "message")}`, () => h("ol", { class: "transcript" }, job.history.map(message))),
+    onDemand(`What the last request carried: ${plural(job.history.length, "message")}`, () =>
+      h("ol", { class: "transcript" }, job.history.map(message)),
+    ),
   ];
 }
 
 function message({ role, text, more }) {
-  const rest = more && h("pre", { class: "soft" }, typeof more === "string" ? more : JSON.stringify(more, null, 2));
-  return h("li", { "data-kind": role }, h("div", { class: "head" }, h("b", {}, role)), text && written(text, 40), rest);
+  const rest =
+    more && h("pre", { class: "soft" }, typeof more === "string" ? more : JSON.stringify(more, null, 2));
+  return h(
+    "li",
+    { "data-kind": role },
+    h("div", { class: "head" }, h("b", {}, role)),
+    text && written(text, 40),
+    rest,
+  );
 }

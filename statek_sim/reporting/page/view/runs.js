@@ -27,7 +27,9 @@ export function chosen(runs, parameters) {
   const asked = FILTERS.filter(({ key }) => parameters[key]);
   const words = (parameters.text ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const kept = runs.filter(
-    (run) => asked.every(({ key, of }) => of(run).includes(parameters[key])) && words.every((word) => text(run).includes(word)),
+    (run) =>
+      asked.every(({ key, of }) => of(run).includes(parameters[key])) &&
+      words.every((word) => text(run).includes(word)),
   );
   return sorted(kept, parameters.sort ?? "");
 }
@@ -66,20 +68,31 @@ export function runsSection(runs, go) {
 
 function summary(kept, all, page) {
   const from = kept ? (page - 1) * PAGE + 1 : 0;
-  const part = kept > PAGE ? `Runs ${count(from)} to ${count(Math.min(kept, page * PAGE))} of ${count(kept)}` : plural(kept, "run");
+  const part =
+    kept > PAGE
+      ? `Runs ${count(from)} to ${count(Math.min(kept, page * PAGE))} of ${count(kept)}`
+      : plural(kept, "run");
   return kept === all ? part : `${part}, chosen from ${count(all)}`;
 }
 
-const nothing = () => h("p", { class: "empty" }, "No run fits. ", h("a", { href: toPart("runs") }, "Show all runs"));
+const nothing = () =>
+  h("p", { class: "empty" }, "No run fits. ", h("a", { href: toPart("runs") }, "Show all runs"));
 
 function filterForm(runs, go) {
-  const search = h("input", { type: "search", name: "text", id: "filter-text", placeholder: "name, title or tag" });
+  const search = h("input", {
+    type: "search",
+    name: "text",
+    id: "filter-text",
+    placeholder: "name, title or tag",
+  });
   const selects = FILTERS.map((filter) => select(filter, runs)).filter(Boolean);
   const clear = h("a", { href: toPart("runs"), class: "button" }, "Clear");
   const fields = [field("Text", search), ...selects.map(({ label, input }) => field(label, input))];
   let now = {};
   const change = (quietly) => {
-    const values = Object.fromEntries([search, ...selects.map(({ input }) => input)].map((input) => [input.name, input.value]));
+    const values = Object.fromEntries(
+      [search, ...selects.map(({ input }) => input)].map((input) => [input.name, input.value]),
+    );
     go(toPart("runs", { ...now, ...values, page: "" }), quietly);
   };
   search.addEventListener("input", () => change(true));
@@ -101,37 +114,52 @@ const field = (label, input) => h("div", { class: "field" }, h("label", { for: i
 /** A choice among the values that occur; nothing where there is no choice. */
 function select({ key, label, of }, runs) {
   const counts = new Map();
-  for (const run of runs) for (const value of new Set(of(run))) counts.set(value, (counts.get(value) ?? 0) + 1);
+  for (const run of runs)
+    for (const value of new Set(of(run))) counts.set(value, (counts.get(value) ?? 0) + 1);
   if (!counts.size) return null;
   const values = [...counts.keys()].sort();
   const options = values.map((value) => h("option", { value }, `${value} (${count(counts.get(value))})`));
-  return { label, input: h("select", { name: key, id: `filter-${key}` }, h("option", { value: "" }, "all"), options) };
+  return {
+    label,
+    input: h("select", { name: key, id: `filter-${key}` }, h("option", { value: "" }, "all"), options),
+  };
 }
 
 function rows(runs, parameters) {
   const numeric = (key, value) => ({ label: sorter(key, parameters), value, numeric: true });
-  const made = table("Runs", [
-    { label: sorter("name", parameters), value: name, header: true },
-    { label: "outcome", value: (run) => outcome(run.outcome) },
-    { label: "stopped by", value: (run) => run.stops.join(", ") || "–" },
-    numeric("turns", (run) => count(run.turns)),
-    numeric("approx", (run) => count(run.approx)),
-    numeric("measured", (run) => count(run.measured)),
-    numeric("ratio", (run) => times(run.approx, run.measured)),
-    numeric("reported", (run) => count(run.reported)),
-  ], runs);
+  const made = table(
+    "Runs",
+    [
+      { label: sorter("name", parameters), value: name, header: true },
+      { label: "outcome", value: (run) => outcome(run.outcome) },
+      { label: "stopped by", value: (run) => run.stops.join(", ") || "–" },
+      numeric("turns", (run) => count(run.turns)),
+      numeric("approx", (run) => count(run.approx)),
+      numeric("measured", (run) => count(run.measured)),
+      numeric("ratio", (run) => times(run.approx, run.measured)),
+      numeric("reported", (run) => count(run.reported)),
+    ],
+    runs,
+  );
   made.classList.add("runs");
   labelled(made);
   return made;
 }
 
 function name(run) {
-  return h("span", { class: "name" }, h("a", { href: toRun(run.name) }, run.name), h("span", { class: "title" }, run.title));
+  return h(
+    "span",
+    { class: "name" },
+    h("a", { href: toRun(run.name) }, run.name),
+    h("span", { class: "title" }, run.title),
+  );
 }
 
 /** Gives each cell its column's name, which narrow screens show beside it. */
 function labelled(frame) {
-  const labels = [...frame.querySelectorAll("thead th")].map((cell) => cell.textContent.replace(/[▲▼]/g, "").trim());
+  const labels = [...frame.querySelectorAll("thead th")].map((cell) =>
+    cell.textContent.replace(/[▲▼]/g, "").trim(),
+  );
   for (const row of frame.querySelectorAll("tbody tr")) {
     [...row.cells].forEach((cell, column) => (cell.dataset.label = labels[column]));
   }
@@ -145,11 +173,20 @@ function sorter(key, parameters) {
   const next = key === "name" ? (up ? "-name" : "name") : down ? key : `-${key}`;
   const state = up ? ", sorted upwards" : down ? ", sorted downwards" : "";
   const sign = h("span", { "aria-hidden": "true" }, up ? " ▲" : down ? " ▼" : "");
-  return h("a", { href: toPart("runs", { ...parameters, sort: next, page: "" }), "aria-label": `Sort by ${label}${state}` }, label, sign);
+  return h(
+    "a",
+    {
+      href: toPart("runs", { ...parameters, sort: next, page: "" }),
+      "aria-label": `Sort by ${label}${state}`,
+    },
+    label,
+    sign,
+  );
 }
 
 function pageLinks(page, last, parameters) {
-  const link = (to, words) => h("a", { href: toPart("runs", { ...parameters, page: to }), class: "button" }, words);
+  const link = (to, words) =>
+    h("a", { href: toPart("runs", { ...parameters, page: to }), class: "button" }, words);
   return [
     page > 1 && link(page - 1, "Previous page"),
     h("span", {}, `Page ${count(page)} of ${count(last)}`),

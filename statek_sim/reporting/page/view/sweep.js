@@ -6,7 +6,12 @@ import { table } from "./table.js";
 
 const MEASURES = [
   { key: "killed", title: "Healthy jobs stopped too early", unit: "jobs", colour: "var(--measured)" },
-  { key: "runaway_tokens", title: "Tokens that runaway jobs used", unit: "tokens", colour: "var(--estimate)" },
+  {
+    key: "runaway_tokens",
+    title: "Tokens that runaway jobs used",
+    unit: "tokens",
+    colour: "var(--estimate)",
+  },
 ];
 
 /** Returns the section for the sweep: a heat map per measure, and the frontier, where neither can be had for less. */
@@ -17,9 +22,18 @@ export function sweepSection(sweep) {
   return section(
     "sweep",
     "The trade-off between limits",
-    h("p", {}, `Every workload, run again under ${plural(rows.length, "combination")} of ${limits}. `,
-      `${plural(best.length, "setting is", "settings are")} on the frontier: no other one stops fewer healthy jobs and lets runaway jobs use less.`),
-    h("div", { class: "pair" }, MEASURES.map((measure) => heatMap(sweep, rows, measure))),
+    h(
+      "p",
+      {},
+      `Every workload, run again under ${plural(rows.length, "combination")} of ${limits}. `,
+      `${plural(best.length, "setting is", "settings are")} on the frontier: `,
+      "no other one stops fewer healthy jobs and lets runaway jobs use less.",
+    ),
+    h(
+      "div",
+      { class: "pair" },
+      MEASURES.map((measure) => heatMap(sweep, rows, measure)),
+    ),
     h("h3", {}, "On the frontier"),
     numbers(sweep, best, "Settings on the frontier"),
   );
@@ -27,13 +41,18 @@ export function sweepSection(sweep) {
 
 function cells(sweep) {
   const best = new Set(sweep.frontier);
-  return sweep.cells.map((cell, at) => ({ ...cell, best: best.has(at), across: count(cell.x), down: cell.y === null ? "" : count(cell.y) }));
+  return sweep.cells.map((cell, at) => ({
+    ...cell,
+    best: best.has(at),
+    across: count(cell.x),
+    down: cell.y === null ? "" : count(cell.y),
+  }));
 }
 
 function heatMap(sweep, rows, measure) {
   return figure({
     title: `${measure.title}.`,
-    says: `Darker is more; frames mark the frontier.`,
+    says: "The stronger the colour, the more; frames mark the frontier.",
     spec: (width) => spec(sweep, rows, measure, width),
     numbers: () => numbers(sweep, rows, measure.title),
   });
@@ -41,14 +60,22 @@ function heatMap(sweep, rows, measure) {
 
 function numbers(sweep, rows, label) {
   const cost = rows.some((cell) => cell.runaway_cost !== null);
-  return table(label, [
-    { label: sweep.x.limit, value: (cell) => count(cell.x), numeric: true, header: true },
-    ...(sweep.y ? [{ label: sweep.y.limit, value: (cell) => count(cell.y), numeric: true }] : []),
-    { label: "healthy jobs stopped", value: (cell) => `${count(cell.killed)} of ${count(cell.healthy)}`, numeric: true },
-    { label: "runaway, tokens", value: (cell) => count(cell.runaway_tokens), numeric: true },
-    ...(cost ? [{ label: "runaway, cost", value: (cell) => cell.runaway_cost ?? "–", numeric: true }] : []),
-    { label: "stopped", value: (cell) => cell.killed_names.join(", ") || "–" },
-  ], rows);
+  return table(
+    label,
+    [
+      { label: sweep.x.limit, value: (cell) => count(cell.x), numeric: true, header: true },
+      ...(sweep.y ? [{ label: sweep.y.limit, value: (cell) => count(cell.y), numeric: true }] : []),
+      {
+        label: "healthy jobs stopped",
+        value: (cell) => `${count(cell.killed)} of ${count(cell.healthy)}`,
+        numeric: true,
+      },
+      { label: "runaway, tokens", value: (cell) => count(cell.runaway_tokens), numeric: true },
+      ...(cost ? [{ label: "runaway, cost", value: (cell) => cell.runaway_cost ?? "–", numeric: true }] : []),
+      { label: "stopped", value: (cell) => h("span", { class: "roomy" }, cell.killed_names.join(", ") || "–") },
+    ],
+    rows,
+  );
 }
 
 function spec(sweep, rows, { key, unit, colour }, width) {
@@ -58,29 +85,53 @@ function spec(sweep, rows, { key, unit, colour }, width) {
   const axis = (limit) => ({ title: limit, labelAngle: 0, ticks: false, domain: false, labelOverlap: true });
   const position = {
     x: { field: "across", type: "ordinal", sort: sweep.x.values.map(count), axis: axis(sweep.x.limit) },
-    y: { field: "down", type: "ordinal", sort: sweep.y?.values.map(count).reverse(), axis: sweep.y ? axis(sweep.y.limit) : null },
+    y: {
+      field: "down",
+      type: "ordinal",
+      sort: sweep.y?.values.map(count).reverse(),
+      axis: sweep.y ? axis(sweep.y.limit) : null,
+    },
   };
   const shown = { data: { values: rows.map((cell) => ({ ...cell, short: short(cell[key]) })) } };
   const layers = [
     {
       mark: { type: "rect", color: colour, cornerRadius: 2 },
       encoding: {
-        opacity: { field: key, type: "quantitative", scale: { domain: [0, most], range: [0.06, 1] }, legend: null },
+        opacity: {
+          field: key,
+          type: "quantitative",
+          scale: { domain: [0, most], range: [0.06, 1] },
+          legend: null,
+        },
         tooltip: [
-          { field: "across", title: sweep.x.limit }, ...(sweep.y ? [{ field: "down", title: sweep.y.limit }] : []),
+          { field: "across", title: sweep.x.limit },
+          ...(sweep.y ? [{ field: "down", title: sweep.y.limit }] : []),
           { field: key, title: unit, format: "," },
         ],
       },
     },
-    { transform: [{ filter: "datum.best" }], mark: { type: "rect", fill: null, stroke: "var(--ink)", strokeWidth: 2.5, cornerRadius: 2 } },
+    {
+      transform: [{ filter: "datum.best" }],
+      mark: { type: "rect", fill: null, stroke: "var(--ink)", strokeWidth: 2.5, cornerRadius: 2 },
+    },
   ];
   const texts = {
     mark: { type: "text", fontSize: 11 },
-    encoding: { text: { field: "short" }, color: { condition: { test: `datum['${key}'] > ${0.65 * most}`, value: "var(--paper)" }, value: "var(--ink)" } },
+    encoding: {
+      text: { field: "short" },
+      color: {
+        condition: { test: `datum['${key}'] > ${0.65 * most}`, value: "var(--paper)" },
+        value: "var(--ink)",
+      },
+    },
   };
   return {
-    ...shown, width: "container", height: 30 * (sweep.y?.values.length ?? 1), autosize: { type: "fit-x", contains: "padding" },
-    encoding: position, layer: room > 30 ? [...layers, texts] : layers,
+    ...shown,
+    width: "container",
+    height: 30 * (sweep.y?.values.length ?? 1),
+    autosize: { type: "fit-x", contains: "padding" },
+    encoding: position,
+    layer: room > 30 ? [...layers, texts] : layers,
   };
 }
 

@@ -6,9 +6,25 @@ import { h } from "./element.js";
  * `header` marks the one that names its row. `label` names the table for screen readers.
  */
 export function table(label, columns, rows) {
-  const head = h("tr", {}, columns.map((column) => h("th", { scope: "col", class: kind(column) }, column.label)));
-  const body = rows.map((row) => h("tr", {}, columns.map((column) => cell(column, row))));
-  const made = h("table", {}, h("caption", { class: "unseen" }, label), h("thead", {}, head), h("tbody", {}, body));
+  const head = h(
+    "tr",
+    {},
+    columns.map((column) => h("th", { scope: "col", class: kind(column) }, column.label)),
+  );
+  const body = rows.map((row) =>
+    h(
+      "tr",
+      {},
+      columns.map((column) => cell(column, row)),
+    ),
+  );
+  const made = h(
+    "table",
+    {},
+    h("caption", { class: "unseen" }, label),
+    h("thead", {}, head),
+    h("tbody", {}, body),
+  );
   return scrolling(label, made);
 }
 

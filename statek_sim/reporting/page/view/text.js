@@ -8,7 +8,10 @@ const PER_LINE = 200;
 export function written(text, lines) {
   const all = text.split("\n");
   if (all.length <= lines && text.length <= lines * PER_LINE) return h("pre", {}, text);
-  const beginning = all.slice(0, lines).join("\n").slice(0, lines * PER_LINE);
+  const beginning = all
+    .slice(0, lines)
+    .join("\n")
+    .slice(0, lines * PER_LINE);
   const size = all.length > lines ? `${count(all.length)} lines` : `${count(text.length)} characters`;
   return [h("pre", {}, beginning, "\n…"), onDemand(`Show all ${size}`, () => h("pre", {}, text))];
 }

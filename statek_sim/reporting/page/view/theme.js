@@ -6,7 +6,11 @@ const KEY = "statek-report-theme";
 
 /** Returns the button that changes between light and dark. */
 export function themeButton() {
-  const button = h("button", { type: "button", class: "quiet", on: { click: () => choose(dark() ? "light" : "dark") } });
+  const button = h("button", {
+    type: "button",
+    class: "quiet",
+    on: { click: () => choose(dark() ? "light" : "dark") },
+  });
   const label = () => (button.textContent = dark() ? "Light colours" : "Dark colours");
   const choose = (theme) => {
     document.documentElement.dataset.theme = theme;

@@ -10,9 +10,24 @@ const KINDS = [
   { name: "code run", kinds: ["code"], colour: "var(--less)", shape: BAR },
   { name: "tool call", kinds: ["tool", "tool_result"], colour: "var(--tool)", shape: "square" },
   { name: "wait", kinds: ["wait", "released"], colour: "var(--soft)", shape: "triangle-right" },
-  { name: "claim", kinds: ["claim", "release_claim", "world"], colour: "var(--claim)", shape: "diamond" },
-  { name: "error handler", kinds: ["handler", "registered"], colour: "var(--measured)", shape: "triangle-down" },
-  { name: "message", kinds: ["message", "delivered", "reactivated", "notified"], colour: "var(--reported)", shape: "triangle-up" },
+  {
+    name: "claim or queue",
+    kinds: ["claim", "release_claim", "world"],
+    colour: "var(--claim)",
+    shape: "diamond",
+  },
+  {
+    name: "error handler",
+    kinds: ["handler", "registered"],
+    colour: "var(--measured)",
+    shape: "triangle-down",
+  },
+  {
+    name: "message",
+    kinds: ["message", "delivered", "reactivated", "notified"],
+    colour: "var(--reported)",
+    shape: "triangle-up",
+  },
   { name: "exception or failure", kinds: ["exception", "failure"], colour: "var(--limit)", shape: "cross" },
   { name: "stop or end", kinds: ["stop", "exit"], colour: "var(--ink)", shape: OCTAGON },
 ];
@@ -47,43 +62,94 @@ function ranks(marks, spans) {
 }
 
 function numbers(marks) {
-  return table("What happened, job by job", [
-    { label: "event", value: (mark) => mark.seq, numeric: true, header: true },
-    { label: "virtual time", value: (mark) => seconds(mark.at), numeric: true },
-    { label: "job", value: (mark) => mark.job || NOWHERE },
-    { label: "kind", value: (mark) => kindOf(mark.kind).name },
-    { label: "what", value: (mark) => [mark.label, mark.detail].filter(Boolean).join(": ") },
-  ], marks);
+  return table(
+    "What happened, job by job",
+    [
+      { label: "event", value: (mark) => mark.seq, numeric: true, header: true },
+      { label: "virtual time", value: (mark) => seconds(mark.at), numeric: true },
+      { label: "job", value: (mark) => mark.job || NOWHERE },
+      { label: "kind", value: (mark) => kindOf(mark.kind).name },
+      { label: "what", value: (mark) => [mark.label, mark.detail].filter(Boolean).join(": ") },
+    ],
+    marks,
+  );
 }
 
 function spec({ lanes, spans, marks }, places, width) {
   const last = places.size + 1;
   const jobs = [...new Set([...lanes, ...marks, ...spans].map(({ job }) => job || NOWHERE))];
-  const used = [...KINDS, OTHER].filter((kind) => [...marks, ...spans].some((each) => kindOf(each.kind) === kind));
+  const used = [...KINDS, OTHER].filter((kind) =>
+    [...marks, ...spans].some((each) => kindOf(each.kind) === kind),
+  );
   const x = { type: "quantitative", axis: null, scale: { domain: [0, last], nice: false } };
-  const y = { field: "job", type: "nominal", sort: jobs, title: null, axis: { ticks: false, domain: false, labelLimit: 140 }, scale: { domain: jobs } };
-  const colour = { field: "kind", type: "nominal", title: null, scale: { domain: used.map(({ name }) => name), range: used.map(({ colour }) => colour) } };
+  const y = {
+    field: "job",
+    type: "nominal",
+    sort: jobs,
+    title: null,
+    axis: { ticks: false, domain: false, labelLimit: 140 },
+    scale: { domain: jobs },
+  };
+  const colour = {
+    field: "kind",
+    type: "nominal",
+    title: null,
+    scale: { domain: used.map(({ name }) => name), range: used.map(({ colour }) => colour) },
+  };
   return {
     width: Math.min(WIDEST, Math.max(width - 150, EVENT * last)),
-    height: { step: 46 },
+    height: { step: jobs.length > 8 ? 34 : 46 },
     encoding: { y },
     layer: [
-      { data: { values: lanes.map((lane) => ({ job: lane.job, from: places.get(lane.from_seq), to: places.get(lane.to_seq) })) }, mark: { type: "bar", height: 4, cornerRadius: 2, color: "var(--line)" }, encoding: { x: { ...x, field: "from" }, x2: { field: "to" } } },
+      {
+        data: {
+          values: lanes.map((lane) => ({
+            job: lane.job,
+            from: places.get(lane.from_seq),
+            to: places.get(lane.to_seq),
+          })),
+        },
+        mark: { type: "bar", height: 4, cornerRadius: 2, color: "var(--line)" },
+        encoding: { x: { ...x, field: "from" }, x2: { field: "to" } },
+      },
       ...Object.entries(HEIGHTS).map(([kind, height]) => ({
         data: { values: spans.filter((span) => span.kind === kind).map((span) => bar(span, places, last)) },
         mark: { type: "bar", height, cornerRadius: 4, fillOpacity: 0.3 },
-        encoding: { x: { ...x, field: "from" }, x2: { field: "to" }, color: colour, tooltip: [{ field: "kind" }, { field: "label" }, { field: "took", title: "virtual time" }] },
+        encoding: {
+          x: { ...x, field: "from" },
+          x2: { field: "to" },
+          color: colour,
+          tooltip: [{ field: "kind" }, { field: "label" }, { field: "took", title: "virtual time" }],
+        },
       })),
-      { data: { values: moments(marks, places) }, mark: { type: "rule", strokeDash: [2, 3], color: "var(--line)" }, encoding: { x: { ...x, field: "place" }, y: { value: 0 }, y2: { value: "height" } } },
-      { data: { values: moments(marks, places) }, mark: { type: "text", baseline: "bottom", align: "left", dy: -4, fontSize: 11, fill: "var(--soft)" }, encoding: { x: { ...x, field: "place" }, y: { value: 0 }, text: { field: "time" } } },
+      {
+        data: { values: moments(marks, places) },
+        mark: { type: "rule", strokeDash: [2, 3], color: "var(--line)" },
+        encoding: { x: { ...x, field: "place" }, y: { value: 0 }, y2: { value: "height" } },
+      },
+      {
+        data: { values: moments(marks, places) },
+        mark: { type: "text", baseline: "bottom", align: "left", dy: -4, fontSize: 11, fill: "var(--soft)" },
+        encoding: { x: { ...x, field: "place" }, y: { value: 0 }, text: { field: "time" } },
+      },
       {
         data: { values: marks.map((mark) => point(mark, places)) },
         mark: { type: "point", filled: true, size: 90, opacity: 1, stroke: "var(--paper)", strokeWidth: 1 },
         encoding: {
           x: { ...x, field: "place" },
           color: { ...colour, legend: { columns: width < 520 ? 2 : 10, symbolOpacity: 1, symbolSize: 80 } },
-          shape: { field: "kind", type: "nominal", title: null, scale: { domain: used.map(({ name }) => name), range: used.map(({ shape }) => shape) } },
-          tooltip: [{ field: "kind" }, { field: "label", title: "what" }, { field: "time", title: "virtual time" }, { field: "seq", title: "event" }],
+          shape: {
+            field: "kind",
+            type: "nominal",
+            title: null,
+            scale: { domain: used.map(({ name }) => name), range: used.map(({ shape }) => shape) },
+          },
+          tooltip: [
+            { field: "kind" },
+            { field: "label", title: "what" },
+            { field: "time", title: "virtual time" },
+            { field: "seq", title: "event" },
+          ],
         },
       },
     ],
@@ -92,11 +158,25 @@ function spec({ lanes, spans, marks }, places, width) {
 
 function bar(span, places, last) {
   const took = span.to === null ? "not ended" : `${seconds(span.from)} to ${seconds(span.to)}`;
-  return { job: span.job || NOWHERE, kind: kindOf(span.kind).name, label: span.label, from: places.get(span.from_seq), to: span.to_seq === null ? last : places.get(span.to_seq), took };
+  return {
+    job: span.job || NOWHERE,
+    kind: kindOf(span.kind).name,
+    label: span.label,
+    from: places.get(span.from_seq),
+    to: span.to_seq === null ? last : places.get(span.to_seq),
+    took,
+  };
 }
 
 function point(mark, places) {
-  return { job: mark.job || NOWHERE, kind: kindOf(mark.kind).name, label: mark.label, time: seconds(mark.at), seq: mark.seq, place: places.get(mark.seq) };
+  return {
+    job: mark.job || NOWHERE,
+    kind: kindOf(mark.kind).name,
+    label: mark.label,
+    time: seconds(mark.at),
+    seq: mark.seq,
+    place: places.get(mark.seq),
+  };
 }
 
 /** Where virtual time passes, as lines with the new time; those too near to the last are left out. */

@@ -6,8 +6,15 @@ import { written } from "./text.js";
 const PAGE = 200;
 const LINES = 40;
 const NAMES = {
-  assistant: "model's reply", code: "code run", exit: "result", provider: "provider", delivered: "result delivered",
-  handler: "error handler", stopped: "stop", world: "work queue", subtask: "delegated job",
+  assistant: "model's reply",
+  code: "code run",
+  exit: "result",
+  provider: "provider",
+  delivered: "result delivered",
+  handler: "error handler",
+  stopped: "stop",
+  world: "work queue",
+  subtask: "delegated job",
 };
 const PARTS = [
   { name: "everything" },
@@ -22,7 +29,11 @@ export function transcript(entries) {
   const list = h("ol", { class: "transcript" });
   const more = h("button", { type: "button", on: { click: () => add(PAGE) } });
   const status = h("p", { role: "status", class: "status" });
-  const part = h("select", { id: "transcript-part", on: { change: () => choose(PARTS[part.selectedIndex]) } }, PARTS.map(({ name }) => h("option", {}, name)));
+  const part = h(
+    "select",
+    { id: "transcript-part", on: { change: () => choose(PARTS[part.selectedIndex]) } },
+    PARTS.map(({ name }) => h("option", {}, name)),
+  );
   let kept = [];
   const add = (number) => {
     const from = list.childElementCount;
@@ -52,6 +63,19 @@ export function transcript(entries) {
 
 function entry({ seq, at, job, kind, text, error }) {
   const name = NAMES[kind] ?? kind;
-  const head = h("div", { class: "head" }, h("b", {}, name), h("span", {}, job), h("span", {}, seconds(at)), h("span", {}, `event ${seq}`));
-  return h("li", { tabindex: -1, class: error ? "error" : null, "data-kind": kind }, head, error && h("span", { class: "bad" }, "✗ error"), written(text, LINES));
+  const head = h(
+    "div",
+    { class: "head" },
+    h("b", {}, name),
+    h("span", {}, job),
+    h("span", {}, seconds(at)),
+    h("span", {}, `event ${seq}`),
+  );
+  return h(
+    "li",
+    { tabindex: -1, class: error ? "error" : null, "data-kind": kind },
+    head,
+    error && h("span", { class: "bad" }, "✗ error"),
+    written(text, LINES),
+  );
 }

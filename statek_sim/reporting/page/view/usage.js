@@ -5,7 +5,8 @@ import { count, percent, plural, seconds } from "./numbers.js";
 import { table } from "./table.js";
 import { BASES } from "./words.js";
 
-const FAR = 4;
+const FAR = 4; // times the highest curve: a limit beyond would press the curves flat
+const MANY = 60; // turns, past which points would hide the lines
 
 /** Returns the figure for a job; a sentence where it asked no model. */
 export function usage(job) {
@@ -29,29 +30,38 @@ function judgement(job, bases) {
 
 function verdict(job, { key, label }) {
   const crossed = job.calls.findIndex((call, at) => reaches(call[`${key}_total`], job.limit_line[at]));
-  if (crossed >= 0) {
-    return `${label}: reaches the limit of ${plural(job.limit_line[crossed], "token")} on turn ${job.calls[crossed].turn}.`;
-  }
-  const total = job.calls.at(-1)[`${key}_total`];
-  return `${label}: ends at ${percent(total, job.limit_line.at(-1))} of the limit of ${plural(job.limit_line.at(-1), "token")}.`;
+  const at = crossed < 0 ? job.calls.length - 1 : crossed;
+  const limit = `the limit of ${plural(job.limit_line[at], "token")}`;
+  if (crossed >= 0) return `${label}: reaches ${limit} on turn ${job.calls[at].turn}.`;
+  return `${label}: ends at ${percent(job.calls[at][`${key}_total`], job.limit_line[at])} of ${limit}.`;
 }
 
 const reaches = (total, limit) => total !== null && limit !== null && total >= limit;
 
-const highest = (job, bases) => Math.max(...job.calls.flatMap((call) => bases.map(({ key }) => call[`${key}_total`] ?? 0)));
+const highest = (job, bases) =>
+  Math.max(...job.calls.flatMap((call) => bases.map(({ key }) => call[`${key}_total`] ?? 0)));
 
-const far = (job, bases) => Math.min(...job.limit_line.filter((limit) => limit !== null)) > FAR * highest(job, bases);
+const far = (job, bases) =>
+  Math.min(...job.limit_line.filter((limit) => limit !== null)) > FAR * highest(job, bases);
 
 function numbers(job, bases) {
   const rows = job.calls.map((call, at) => ({ ...call, limit: job.limit_line[at] }));
-  return table(`Tokens used by ${job.name}`, [
-    { label: "turn", value: (row) => count(row.turn), header: true, numeric: true },
-    { label: "at, virtual time", value: (row) => seconds(row.at), numeric: true },
-    { label: "bytes sent", value: (row) => count(row.bytes_sent), numeric: true },
-    { label: "bytes received", value: (row) => count(row.bytes_received), numeric: true },
-    ...bases.map(({ key, label }) => ({ label: `${label.toLowerCase()}, tokens so far`, value: (row) => over(row, key), numeric: true })),
-    { label: "limit, tokens", value: (row) => count(row.limit), numeric: true },
-  ], rows);
+  return table(
+    `Tokens used by ${job.name}`,
+    [
+      { label: "turn", value: (row) => count(row.turn), header: true, numeric: true },
+      { label: "at, virtual time", value: (row) => seconds(row.at), numeric: true },
+      { label: "bytes sent", value: (row) => count(row.bytes_sent), numeric: true },
+      { label: "bytes received", value: (row) => count(row.bytes_received), numeric: true },
+      ...bases.map(({ key, label }) => ({
+        label: `${label.toLowerCase()}, tokens so far`,
+        value: (row) => over(row, key),
+        numeric: true,
+      })),
+      { label: "limit, tokens", value: (row) => count(row.limit), numeric: true },
+    ],
+    rows,
+  );
 }
 
 function over(row, key) {
@@ -61,13 +71,18 @@ function over(row, key) {
 
 /** The limit as it stands when each call is checked, from the start on. */
 function limitLine(job) {
-  const points = job.calls.map((call, at) => ({ turn: call.turn, tokens: job.limit_line[at], basis: "Token limit" }));
+  const points = job.calls.map((call, at) => ({
+    turn: call.turn,
+    tokens: job.limit_line[at],
+    basis: "Token limit",
+  }));
   return [{ ...points[0], turn: 0 }, ...points];
 }
 
 function spec(job, bases) {
   const points = job.calls.flatMap((call) =>
-    bases.map(({ key, label }) => ({ turn: call.turn, basis: label, tokens: call[`${key}_total`] })));
+    bases.map(({ key, label }) => ({ turn: call.turn, basis: label, tokens: call[`${key}_total`] })),
+  );
   const start = bases.map(({ label }) => ({ turn: 0, basis: label, tokens: 0 }));
   const limits = limitLine(job);
   const shown = job.limit_line.some((limit) => limit !== null) && !far(job, bases);
@@ -80,14 +95,52 @@ function spec(job, bases) {
     autosize: { type: "fit-x", contains: "padding" },
     data: { values: [...start, ...points, ...(shown ? limits : [])].filter(({ tokens }) => tokens !== null) },
     encoding: {
-      x: { field: "turn", type: "quantitative", title: "turn", scale: { domain: [0, job.calls.at(-1).turn] }, axis: { tickMinStep: 1, format: "d", grid: false } },
-      y: { field: "tokens", type: "quantitative", title: "tokens so far", axis: { format: ",", tickCount: 5 } },
-      color: { field: "basis", type: "nominal", title: null, scale: { domain: names, range: colours.slice(0, names.length) }, legend: { columns: 2, symbolOpacity: 1, symbolType: "stroke", symbolStrokeWidth: 3 } },
-      tooltip: [{ field: "basis", title: "counted as" }, { field: "turn" }, { field: "tokens", title: "tokens so far", format: "," }],
+      x: {
+        field: "turn",
+        type: "quantitative",
+        title: "turn",
+        scale: { domain: [0, job.calls.at(-1).turn] },
+        axis: { tickMinStep: 1, format: "d", grid: false },
+      },
+      y: {
+        field: "tokens",
+        type: "quantitative",
+        title: "tokens so far",
+        axis: { format: ",d", tickCount: 5, tickMinStep: 1 },
+      },
+      color: {
+        field: "basis",
+        type: "nominal",
+        title: null,
+        scale: { domain: names, range: colours.slice(0, names.length) },
+        legend: { columns: 2, symbolOpacity: 1, symbolType: "stroke", symbolStrokeWidth: 3 },
+      },
+      tooltip: [
+        { field: "basis", title: "counted as" },
+        { field: "turn" },
+        { field: "tokens", title: "tokens so far", format: "," },
+      ],
     },
     layer: [
-      { mark: { type: "line", strokeWidth: 2.5, interpolate: "linear" }, encoding: { strokeDash: { field: "basis", type: "nominal", title: null, scale: { domain: names, range: dashes.slice(0, names.length) } } } },
-      { transform: [{ filter: "datum.basis !== 'Token limit'" }], mark: { type: "point", filled: true, size: 45, opacity: 1 } },
+      {
+        mark: { type: "line", strokeWidth: 2.5, interpolate: "linear" },
+        encoding: {
+          strokeDash: {
+            field: "basis",
+            type: "nominal",
+            title: null,
+            scale: { domain: names, range: dashes.slice(0, names.length) },
+          },
+        },
+      },
+      ...(job.calls.length > MANY
+        ? []
+        : [
+            {
+              transform: [{ filter: "datum.basis !== 'Token limit'" }],
+              mark: { type: "point", filled: true, size: 45, opacity: 1 },
+            },
+          ]),
     ],
   };
 }

@@ -11,11 +11,15 @@ export function waterfall(title, steps, meanings) {
     says: steps.why,
     spec: (width) => spec(rows, width),
     numbers: () =>
-      table(title, [
-        { label: "step", value: (row) => row.label, header: true },
-        { label: "tokens", value: (row) => row.shown, numeric: true },
-        { label: "what it is", value: (row) => row.meaning },
-      ], rows),
+      table(
+        title,
+        [
+          { label: "step", value: (row) => row.label, header: true },
+          { label: "tokens", value: (row) => row.shown, numeric: true },
+          { label: "what it is", value: (row) => row.meaning },
+        ],
+        rows,
+      ),
   });
 }
 
@@ -25,7 +29,14 @@ function bars({ once, history, from, to, steps }, meanings) {
   const moved = (name, label, tokens) => {
     const start = reached;
     reached += tokens;
-    return { label, start, end: reached, kind: tokens < 0 ? "less" : "more", shown: signed(tokens), meaning: meanings[name] };
+    return {
+      label,
+      start,
+      end: reached,
+      kind: tokens < 0 ? "less" : "more",
+      shown: signed(tokens),
+      meaning: meanings[name],
+    };
   };
   return [
     total("Every message once", once, "once", "the estimate, if no message were sent again"),
@@ -38,7 +49,13 @@ function bars({ once, history, from, to, steps }, meanings) {
 
 function spec(rows, width) {
   const narrow = width < 520;
-  const y = { field: "label", type: "nominal", sort: null, title: null, axis: { labelLimit: narrow ? 130 : 260, ticks: false, domain: false } };
+  const y = {
+    field: "label",
+    type: "nominal",
+    sort: null,
+    title: null,
+    axis: { labelLimit: narrow ? 130 : 260, ticks: false, domain: false },
+  };
   const kinds = ["once", "estimate", "more", "less", "measured"];
   return {
     width: "container",
@@ -50,10 +67,24 @@ function spec(rows, width) {
       {
         mark: { type: "bar", cornerRadius: 2, height: { band: 0.7 } },
         encoding: {
-          x: { field: "start", type: "quantitative", title: "tokens", axis: { tickCount: narrow ? 3 : 6, format: narrow ? "~s" : "," } },
+          x: {
+            field: "start",
+            type: "quantitative",
+            title: "tokens",
+            axis: { tickCount: narrow ? 3 : 6, format: narrow ? "~s" : ",d", tickMinStep: 1 },
+          },
           x2: { field: "end" },
-          color: { field: "kind", type: "nominal", legend: null, scale: { domain: kinds, range: kinds.map((kind) => `var(--${kind})`) } },
-          tooltip: [{ field: "label", title: "step" }, { field: "shown", title: "tokens" }, { field: "meaning" }],
+          color: {
+            field: "kind",
+            type: "nominal",
+            legend: null,
+            scale: { domain: kinds, range: kinds.map((kind) => `var(--${kind})`) },
+          },
+          tooltip: [
+            { field: "label", title: "step" },
+            { field: "shown", title: "tokens" },
+            { field: "meaning" },
+          ],
         },
       },
       {

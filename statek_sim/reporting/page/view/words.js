@@ -12,7 +12,10 @@ const MEANINGS = [
   ["Run", "One scenario under one behaviour profile of STATEK, such as docs or 1.4."],
   ["Turn", "One request to the language model, and its reply."],
   ["Job", "One agent at work on one task. A job may start others."],
-  ["Harness estimate", "What STATEK counts as tokens: bytes sent and received, divided by 4. Its limits act on it."],
+  [
+    "Harness estimate",
+    "What STATEK counts as tokens: bytes sent and received, divided by 4. Its limits act on it.",
+  ],
   ["Measured", "Tokens counted by a tokenizer: what the model really sees."],
   ["Reported", "Tokens that the provider's replies say were used: what it bills."],
   ["Estimate ÷ measured", "×2 means that the harness counts twice as many tokens as the model sees."],
