@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,11 @@ from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from statek_sim.analysis.corpus.table import CorpusTable
+    from statek_sim.gate.sweep import Sweep
+    from statek_sim.gate.verdict import GateResult
+    from statek_sim.reporting.model import Report
+    from statek_sim.scenario.schema import Profile, Scenario
+    from statek_sim.suite.result import ScenarioResult
 
 
 @app.command()
@@ -34,29 +40,90 @@ def report(
             help="Show how far the estimate is off by language and kind of text, too; takes a few seconds.",
         ),
     ] = True,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PRESET", help="Show the gate's verdicts on this preset, too (repeatable); see `gate`."
+        ),
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --gate: what is demanded, as TOML.")
+    ] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="With --gate and --sweep: scenario files or folders that they are about (repeatable); `built-in`, as "
+            "without it: the shipped workloads.",
+        ),
+    ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LIMIT=VALUES",
+            help="Show a sweep of one limit or two (repeatable), like max_turns=3..20, of the first --gate preset or "
+            "else of the default one.",
+        ),
+    ] = None,
 ) -> None:
     """Run scenarios and write one page about them.
 
-    One HTML file that needs no other and asks no server for anything. Exits 1 when a scenario fails; the page is
-    written all the same.
+    One HTML file that needs no other and asks no server for anything. Exits 1 when a scenario or the gate fails; the
+    page is written all the same.
     """
     from statek_sim.reporting.model import build_report
-    from statek_sim.reporting.page.data import page_data
-    from statek_sim.reporting.page.template import write_page
     from statek_sim.reporting.wording import verdict
-    from statek_sim.suite.run import chosen, nothing_chosen, run_one
+    from statek_sim.suite.run import profile_known, run_one
 
+    if policy is not None and not gate:
+        raise BadInput("--policy: it says what the gate demands; name a preset with --gate")
     check_writable(json_file=output, folder=None)
-    scenarios = loaded(paths)
-    pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
-    if not pairs:
-        raise BadInput(nothing_chosen(scenarios, profiles=profile, select=select, tags=tag or ()))
+    pairs = _chosen(paths, profile, select, tag or ())
+    judging = profile_known(profile[0] if profile else "docs")
+    gated = _gate(gate, policy, workload or (), judging) if gate else None
+    swept = _sweep((gate or ["default"])[0], sweep, policy, workload or (), judging) if sweep else None
     results = [run_one(scenario, name, preset=preset, seed=seed) for scenario, name in pairs]
     told = build_report(results, preset=preset, seed=seed, statements=None)
-    write_page(page_data(results, told, corpus=_corpus() if corpus else None), output)
+    _write(output, results, told, corpus=_corpus() if corpus else None, gate=gated, sweep=swept)
     typer.echo(f"{output}: {verdict(told.overall)}")
-    if told.overall.failed:
+    if told.overall.failed or (gated is not None and not gated.passed):
         raise typer.Exit(1)
+
+
+def _chosen(
+    paths: Sequence[Path] | None, profiles: Sequence[str] | None, select: str | None, tags: Sequence[str]
+) -> tuple[tuple[Scenario, Profile], ...]:
+    from statek_sim.suite.run import chosen, nothing_chosen
+
+    scenarios = loaded(paths)
+    pairs = chosen(scenarios, profiles=profiles or None, select=select, tags=tags)
+    if not pairs:
+        raise BadInput(nothing_chosen(scenarios, profiles=profiles, select=select, tags=tags))
+    return pairs
+
+
+def _write(
+    output: Path,
+    results: Sequence[ScenarioResult],
+    report: Report,
+    *,
+    corpus: CorpusTable | None,
+    gate: GateResult | None,
+    sweep: Sweep | None,
+) -> None:
+    from statek_sim.reporting.gate_json import gate_json
+    from statek_sim.reporting.page.data import page_data
+    from statek_sim.reporting.page.template import write_page
+    from statek_sim.reporting.sweep_json import sweep_json
+
+    page = page_data(
+        results,
+        report,
+        corpus=corpus,
+        gate=None if gate is None else gate_json(gate),
+        sweep=None if sweep is None else sweep_json(sweep),
+    )
+    write_page(page, output)
 
 
 def _corpus() -> CorpusTable:
@@ -67,3 +134,34 @@ def _corpus() -> CorpusTable:
     from statek_sim.suite.run import run_one
 
     return corpus_table(analyse(run_one(scenario, "docs") for scenario in corpus_scenarios()))
+
+
+def _gate(presets: Sequence[str], policy: Path | None, paths: Sequence[str], profile: Profile) -> GateResult:
+    """Judge presets as `gate` does."""
+    from statek_sim.gate.gate import gate_plan, judge_presets
+    from statek_sim.gate.workloads import has_shipped, workloads
+
+    plan = gate_plan(presets, policy=policy, folder=Path.cwd(), on_shipped=has_shipped(paths))
+    return judge_presets(plan, workloads(paths), profile=profile)
+
+
+def _sweep(
+    preset: str, ranges: Sequence[str], policy: Path | None, paths: Sequence[str], profile: Profile
+) -> Sweep:
+    """Sweep a preset's limits as `gate --sweep` does."""
+    from statek_sim.gate.gate import policy_for
+    from statek_sim.gate.gated_preset import gated_preset
+    from statek_sim.gate.sweep_ranges import read_axes
+    from statek_sim.gate.sweep_run import run_sweep
+    from statek_sim.gate.workloads import workloads
+    from statek_sim.metering.pricing import load_prices
+
+    found = gated_preset(preset)
+    prices = policy_for(found.name, policy).prices
+    return run_sweep(
+        found,
+        workloads(paths),
+        profile,
+        read_axes(ranges),
+        prices=None if prices is None else load_prices(prices),
+    )

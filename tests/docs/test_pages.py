@@ -54,7 +54,7 @@ def test_the_page_on_usage_is_true(tmp_path: Path) -> None:
 
 
 def test_the_page_on_the_report_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "report.md", tmp_path, {}) == 7
+    assert follow(DOCS / "report.md", tmp_path, {}) == 8
 
 
 def test_the_corpus_table_of_the_page_on_usage_is_the_corpus_of_today() -> None:

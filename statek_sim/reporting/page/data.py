@@ -44,8 +44,8 @@ def page_data(
 ) -> PageData:
     """Return the page of a report and its results, given in any order; equal ones give an equal page.
 
-    `gate` and `sweep` are the JSON objects of `statek-sim gate`; `tokenizers` those that measured the runs. Failed
-    runs always have their details, passed ones as long as there is `room`.
+    `gate` is what `gate_json` returns, `sweep` what `sweep_json` does; `tokenizers` are those that measured the runs.
+    Failed runs always have their details, passed ones as long as there is `room`.
     """
     ordered = in_order(results)
     details = dict(sorted(_details(ordered, report, tokenizers, room)))

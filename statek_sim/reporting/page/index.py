@@ -31,7 +31,7 @@ def index_of(
     """Return the index in the schema's `index`. `results` are in the order of the report's rows.
 
     `use` is the usage of all runs together, None when no call can be taken apart. `shown` are the runs whose details
-    are on the page. `gate` and `sweep` are the JSON objects that the gate and its sweep write.
+    are on the page. `gate` is what `gate_json` makes of the gate's result, `sweep` what `sweep_json` makes of a sweep.
     """
     overall = report.overall
     places = {row.name: n for n, row in enumerate(report.rows)}
