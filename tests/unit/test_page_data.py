@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from statek_sim.reporting.page.index import BRIEF, TOLD
 from statek_sim.reporting.page.template import render, write_page
 from statek_sim.suite.result import Mismatch
 from tests.unit.page_samples import Elements, check_index, index, page
@@ -79,16 +80,26 @@ def test_every_run_has_its_details_in_an_element_of_its_own() -> None:
     assert list(data.details) == [0, 1]
 
 
-def test_past_the_room_the_details_of_passed_runs_are_left_out_and_those_of_failed_ones_stay() -> None:
+def test_past_the_room_details_are_left_out_those_of_passed_runs_first() -> None:
     results = [result(f"a/fine-{n}", english(1)) for n in range(5)]
     results += [result(f"b/wrong-{n}", english(1), mismatches=WRONG) for n in range(2)]
-    room = sum(len(text) for text in list(page(*results).details.values())[:4])
-    data = page(*results, room=room)
+    sizes = {n: len(text) for n, text in page(*results).details.items()}
+    data = page(*results, room=sizes[5] + sizes[6] + sizes[0])
     found = json.loads(data.index)
-    assert [run["n"] for run in found["runs"] if run["details"]] == list(data.details)
-    assert {5, 6} <= set(data.details)
-    assert found["left_out"] == 7 - len(data.details) > 0
-    assert list(page(*results, room=0).details) == [5, 6]
+    check_index(found)
+    assert list(data.details) == [0, 5, 6]
+    assert [run["n"] for run in found["runs"] if run["details"]] == [0, 5, 6]
+    assert found["left_out"] == 4
+    assert list(page(*results, room=sizes[5]).details) == [5]
+    assert page(*results, room=0).details == {}
+
+
+def test_of_very_many_failures_the_index_tells_only_the_first_ones_in_full() -> None:
+    long = [Mismatch(("error",), None, "no reply left\n" * 100)]
+    failures = index(*(result(f"b/{n:03}", mismatches=long) for n in range(TOLD + 2)))["failures"]
+    told = [len(failure["text"]) for failure in failures]
+    assert min(told[:TOLD]) > 2 * BRIEF > max(told[TOLD:])
+    assert len(told) == TOLD + 2
 
 
 def test_equal_results_make_an_equal_page_in_whatever_order_they_arrive(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.values import JSON
 
 ROOM: Final = 32_000_000
-"""Characters of details on one page. Past it the details of passed runs are left out, and the page says so."""
+"""Characters of details on one page. Past it details are left out, those of passed runs first; the page says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def page_data(
     """Return the page of a report and its results, given in any order; equal ones give an equal page.
 
     `gate` is what `gate_json` returns, `sweep` what `sweep_json` does; `tokenizers` are those that measured the runs.
-    Failed runs always have their details, passed ones as long as there is `room`.
+    Runs have their details as long as there is `room`, the failed ones first.
     """
     ordered = in_order(results)
     details = dict(sorted(_details(ordered, report, tokenizers, room)))
@@ -77,14 +77,12 @@ def _use(results: Sequence[ScenarioResult], tokenizers: TokenizerRegistry | None
 def _details(
     results: Sequence[ScenarioResult], report: Report, tokenizers: TokenizerRegistry | None, room: int
 ) -> Iterator[tuple[int, str]]:
-    """Yield the details of the failed runs, then of the passed ones that there is room for."""
+    """Yield the details that there is room for: those of failed runs, then those of passed ones."""
     failures = {failure.name: failure.text for failure in report.failures}
     for n in sorted(range(len(results)), key=lambda n: (results[n].outcome is Outcome.PASSED, n)):
-        result = results[n]
-        passed = result.outcome is Outcome.PASSED
-        if passed and room <= 0:
-            return
-        text = embedded(details_of(result, failure=failures.get(result.id), tokenizers=tokenizers))
+        failure = failures.get(results[n].id)
+        text = embedded(details_of(results[n], failure=failure, tokenizers=tokenizers))
         room -= len(text)
-        if not passed or room >= 0:
-            yield n, text
+        if room < 0:
+            return
+        yield n, text

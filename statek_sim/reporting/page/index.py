@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from statek_sim.analysis.corpus.scenarios import CELLS
 from statek_sim.analysis.corpus.table import CorpusTable
 from statek_sim.analysis.usage import Use
 from statek_sim.metering.waterfall import MEANINGS
 from statek_sim.reporting.model import Report, Row, Summary
-from statek_sim.reporting.page.excerpt import excerpt
+from statek_sim.reporting.page.excerpt import TEXT, excerpt
 from statek_sim.reporting.page.steps import waterfall_json
 from statek_sim.reporting.wording import verdict
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.values import JSON
 
-VERSION = 1
+VERSION: Final = 1
+TOLD: Final = 100
+"""Failures that the index tells in full."""
+
+BRIEF: Final = 300
+"""Characters of each further one: its details have the rest."""
 
 
 def index_of(
@@ -62,7 +68,8 @@ def index_of(
         "gate": None if gate is None else dict(gate),
         "sweep": None if sweep is None else dict(sweep),
         "failures": [
-            {"run": places[failure.name], "text": excerpt(failure.text)} for failure in report.failures
+            {"run": places[failure.name], "text": excerpt(failure.text, TEXT if n < TOLD else BRIEF)}
+            for n, failure in enumerate(report.failures)
         ],
     }
 
