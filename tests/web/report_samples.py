@@ -47,7 +47,11 @@ scenarios:
 GATE: Final[dict[str, JSON]] = {
     "version": 1,
     "profile": "docs",
-    "presets": [{"name": "tight.env", "path": "tight.env"}, {"name": "wide.env", "path": "wide.env"}],
+    "presets": [
+        {"name": name, "path": name, "limits": {"max_turns": turns, "max_token_usage": None}}
+        for name, turns in (("tight.env", 6), ("wide.env", 20))
+    ],
+    "remarks": [{"preset": "wide.env", "path": "wide.env", "line": 2, "message": "max_turns never binds"}],
     "verdicts": [
         {
             "preset": preset,
@@ -55,6 +59,8 @@ GATE: Final[dict[str, JSON]] = {
             "rule": "healthy work finishes",
             "passed": passed,
             "reason": f"`{preset}`: {reason}",
+            "path": preset,
+            "line": 3,
         }
         for preset, scenario, passed, reason in (
             (
@@ -72,6 +78,10 @@ GATE: Final[dict[str, JSON]] = {
 }
 
 SWEEP: Final[dict[str, JSON]] = {
+    "preset": "tight.env",
+    "healthy": 4,
+    "runaways": 3,
+    "current": 1,
     "x": {"limit": "max_turns", "values": [3, 6, 9]},
     "y": {"limit": "max_token_usage", "values": [5000, 20000]},
     "cells": [

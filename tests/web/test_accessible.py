@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.web.visit import Scheme, Visit, visiting
 from tools.browser import ensure_browser
 
+pytestmark = pytest.mark.slow
+
 RUN = "#/run/isolation/jobs-come-later[docs]"
 LARGE = "#/run/harness/tokens-large-output[docs]"
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from statek_sim.reporting.page.data import PageData
 from tests.web.visit import Visit
+
+pytestmark = pytest.mark.slow
 
 LATER = "isolation/jobs-come-later[docs]"
 LARGE = "harness/tokens-large-output[docs]"

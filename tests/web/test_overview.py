@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from playwright.sync_api import expect
 
 from statek_sim.reporting.page.data import PageData
 from tests.web.report_samples import SWEEP
 from tests.web.visit import Visit
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_overview_says_how_many_failed_and_why(visit: Visit) -> None:
@@ -66,25 +69,39 @@ def test_languages_are_shown_as_a_chart_and_as_a_table(visit: Visit, page_of_sam
     expect(figure.locator("tbody tr")).to_have_count(len(cells))
 
 
-def test_the_gate_names_the_preset_that_fails_and_the_reason(visit: Visit) -> None:
+def test_the_gate_names_the_preset_that_fails_the_reason_and_the_line(visit: Visit) -> None:
     page = visit.open("#/gate")
     gate = page.locator("#gate")
     expect(gate.locator(".verdict")).to_contain_text("The gate fails")
     expect(gate.locator(".failures li")).to_have_text(
-        ["`tight.env`: stopped `long-useful-chat` on turn 6 by max_turns; needs >= 9"]
+        ["tight.env: stopped long-useful-chat on turn 6 by max_turns; needs >= 9 tight.env:3"]
     )
+    expect(gate).to_contain_text("max_turns never binds wide.env:2")
+    expect(gate.get_by_role("row", name="healthy work finishes")).to_contain_text("✗ 1 of 2 fail")
     gate.get_by_text("All 2 verdicts on wide.env").click()
     expect(gate.locator("details[open] tbody tr")).to_have_count(2)
 
 
-def test_the_sweep_is_a_heat_map_whose_frontier_is_framed(visit: Visit) -> None:
+def test_the_gate_has_a_map_of_every_scenario_under_every_preset(visit: Visit) -> None:
+    chart = visit.open("#/gate").locator("#gate .chart")
+    chart.scroll_into_view_if_needed()
+    expect(chart.locator(".mark-rect.role-mark path")).to_have_count(4)
+    expect(chart.locator(".mark-text.role-mark text")).to_have_text(["✗", "✓", "✓", "✓"])
+
+
+def test_the_sweep_is_a_heat_map_that_shows_the_frontier_and_the_presets_own_values(visit: Visit) -> None:
     page = visit.open("#/sweep")
     for chart in page.locator("#sweep .chart").all():
         chart.scroll_into_view_if_needed()
-        cells, frames = chart.locator(".mark-rect.role-mark").all()
-        expect(cells.locator("path")).to_have_count(len(list(SWEEP["cells"])))  # type: ignore[arg-type]  # a list
-        expect(frames.locator("path")).to_have_count(4)
+        marks = chart.locator(".mark-rect.role-mark")
+        expect(marks).to_have_count(2)
+        expect(marks.first.locator("path")).to_have_count(len(list(SWEEP["cells"])))  # type: ignore[arg-type]  # a list
+        expect(marks.last.locator("path")).to_have_count(4)
+        expect(chart.locator(".mark-symbol.role-mark path")).to_have_count(1)
     expect(page.locator("#sweep > .wide tbody tr")).to_have_count(4)
+    expect(page.locator("#sweep")).to_contain_text(
+        "4 healthy workloads and 3 runaways, run again under the preset"
+    )
 
 
 def test_dark_colours_can_be_chosen_and_are_kept(visit: Visit) -> None:

@@ -11,6 +11,8 @@ from statek_sim.reporting.page.data import PageData
 from tests.web.conftest import CROWD
 from tests.web.visit import Visit
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("address", "wanted"),

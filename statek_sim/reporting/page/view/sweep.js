@@ -1,14 +1,20 @@
-// What other limits would do: healthy jobs stopped against what runaway jobs use.
+// What other limits would do: healthy workloads stopped against what runaways use.
 import { h, section } from "./element.js";
 import { figure } from "./figure.js";
 import { count, plural } from "./numbers.js";
 import { table } from "./table.js";
 
+const WIDE = 10; // columns, past which a heat map takes the whole width
 const MEASURES = [
-  { key: "killed", title: "Healthy jobs stopped too early", unit: "jobs", colour: "var(--measured)" },
+  {
+    key: "killed",
+    title: "Healthy workloads stopped too early",
+    unit: "workloads",
+    colour: "var(--measured)",
+  },
   {
     key: "runaway_tokens",
-    title: "Tokens that runaway jobs used",
+    title: "Tokens that runaways used",
     unit: "tokens",
     colour: "var(--estimate)",
   },
@@ -25,13 +31,14 @@ export function sweepSection(sweep) {
     h(
       "p",
       {},
-      `Every workload, run again under ${plural(rows.length, "combination")} of ${limits}. `,
+      `${plural(sweep.healthy, "healthy workload")} and ${plural(sweep.runaways, "runaway")}, run again under the preset `,
+      `${sweep.preset} with ${plural(rows.length, "setting")} of ${limits}. `,
       `${plural(best.length, "setting is", "settings are")} on the frontier: `,
-      "no other one stops fewer healthy jobs and lets runaway jobs use less.",
+      "no other one stops fewer healthy workloads and lets runaways use less.",
     ),
     h(
       "div",
-      { class: "pair" },
+      { class: sweep.x.values.length > WIDE ? null : "pair" },
       MEASURES.map((measure) => heatMap(sweep, rows, measure)),
     ),
     h("h3", {}, "On the frontier"),
@@ -44,6 +51,7 @@ function cells(sweep) {
   return sweep.cells.map((cell, at) => ({
     ...cell,
     best: best.has(at),
+    own: at === sweep.current,
     across: count(cell.x),
     down: cell.y === null ? "" : count(cell.y),
   }));
@@ -52,7 +60,7 @@ function cells(sweep) {
 function heatMap(sweep, rows, measure) {
   return figure({
     title: `${measure.title}.`,
-    says: "The stronger the colour, the more; frames mark the frontier.",
+    says: "The stronger the colour, the more; frames mark the frontier, a ring the preset's own values.",
     spec: (width) => spec(sweep, rows, measure, width),
     numbers: () => numbers(sweep, rows, measure.title),
   });
@@ -66,13 +74,17 @@ function numbers(sweep, rows, label) {
       { label: sweep.x.limit, value: (cell) => count(cell.x), numeric: true, header: true },
       ...(sweep.y ? [{ label: sweep.y.limit, value: (cell) => count(cell.y), numeric: true }] : []),
       {
-        label: "healthy jobs stopped",
+        label: "healthy workloads stopped",
         value: (cell) => `${count(cell.killed)} of ${count(cell.healthy)}`,
         numeric: true,
       },
       { label: "runaway, tokens", value: (cell) => count(cell.runaway_tokens), numeric: true },
       ...(cost ? [{ label: "runaway, cost", value: (cell) => cell.runaway_cost ?? "–", numeric: true }] : []),
-      { label: "stopped", value: (cell) => h("span", { class: "roomy" }, cell.killed_names.join(", ") || "–") },
+      { label: "note", value: (cell) => (cell.own ? "the preset's own" : "") },
+      {
+        label: "stopped",
+        value: (cell) => h("span", { class: "roomy" }, cell.killed_names.join(", ") || "–"),
+      },
     ],
     rows,
   );
@@ -113,6 +125,10 @@ function spec(sweep, rows, { key, unit, colour }, width) {
     {
       transform: [{ filter: "datum.best" }],
       mark: { type: "rect", fill: null, stroke: "var(--ink)", strokeWidth: 2.5, cornerRadius: 2 },
+    },
+    {
+      transform: [{ filter: "datum.own" }],
+      mark: { type: "point", filled: false, stroke: "var(--ink)", strokeWidth: 1.5, size: 700, opacity: 1 },
     },
   ];
   const texts = {

@@ -15,3 +15,8 @@ export function written(text, lines) {
   const size = all.length > lines ? `${count(all.length)} lines` : `${count(text.length)} characters`;
   return [h("pre", {}, beginning, "\n…"), onDemand(`Show all ${size}`, () => h("pre", {}, text))];
 }
+
+/** Returns a sentence in which names between backquotes are code. */
+export function quoted(sentence) {
+  return sentence.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
+}
