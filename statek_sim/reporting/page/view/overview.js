@@ -50,13 +50,19 @@ function story({ approx, measured, reported }) {
     ". The models saw ",
     h("b", { class: "measured" }, count(measured)),
     ". ",
-    measured > 0 && `That is ${times(approx, measured)}. `,
+    measured > 0 && `The estimate is ${off(approx / measured)}. `,
     reported !== null && [
       "Providers reported ",
       h("b", { class: "reported" }, count(reported)),
       " where they say it.",
     ],
   );
+}
+
+function off(ratio) {
+  const percent = Math.round(Math.abs(ratio - 1) * 100);
+  if (!percent) return "right, within 1 %";
+  return `${count(percent)} % too ${ratio > 1 ? "high" : "low"}`;
 }
 
 function tiles(totals) {
@@ -124,18 +130,22 @@ function failed(suite) {
   );
 }
 
-/** Returns one line about what the report is of. */
-export function provenance({ profiles, preset, seed, digest }) {
+/** Returns what the report is of, and what is not in it. */
+export function provenance({ profiles, preset, seed, digest, totals, left_out: missing }) {
   const settings = [
-    `profiles ${profiles.join(", ")}`,
+    `${profiles.length === 1 ? "profile" : "profiles"} ${profiles.join(", ")}`,
     `preset ${preset}`,
     seed === null ? "seeds as written" : `seed ${seed}`,
+    `tokens measured with ${totals.tokenizer}`,
   ];
+  const note =
+    missing > 0 && ` · the details of ${plural(missing, "passed run")} were left out, to keep the file small`;
   return h(
     "p",
     { class: "soft" },
     settings.join(" · "),
     " · digest ",
     h("code", { title: digest }, digest.slice(0, 12)),
+    note,
   );
 }

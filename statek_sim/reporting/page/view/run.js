@@ -118,6 +118,7 @@ function jobs(run, all, current, asked) {
             "a",
             {
               href: toRun(run.name, { job: name }),
+              class: "whole",
               "aria-current": asked && name === current.name ? "true" : null,
             },
             name,

@@ -53,13 +53,17 @@ export function runsSection(runs, go) {
   const place = h("div");
   const pages = h("nav", { "aria-label": "Pages of runs", class: "pages" });
   const form = filterForm(runs, go);
+  const reported = runs.some((run) => run.reported !== null);
   const update = (parameters) => {
     const kept = chosen(runs, parameters);
     const last = Math.max(1, Math.ceil(kept.length / PAGE));
     const page = Math.min(Math.max(1, Number(parameters.page) || 1), last);
     form.show(parameters);
     fill(status, summary(kept.length, runs.length, page));
-    fill(place, kept.length ? rows(kept.slice((page - 1) * PAGE, page * PAGE), parameters) : nothing());
+    fill(
+      place,
+      kept.length ? rows(kept.slice((page - 1) * PAGE, page * PAGE), parameters, reported) : nothing(),
+    );
     fill(pages, last > 1 && pageLinks(page, last, parameters));
   };
   const link = (name) => [...place.querySelectorAll("th a")].find((each) => each.textContent === name);
@@ -125,7 +129,7 @@ function select({ key, label, of }, runs) {
   };
 }
 
-function rows(runs, parameters) {
+function rows(runs, parameters, reported) {
   const numeric = (key, value) => ({ label: sorter(key, parameters), value, numeric: true });
   const made = table(
     "Runs",
@@ -137,7 +141,7 @@ function rows(runs, parameters) {
       numeric("approx", (run) => count(run.approx)),
       numeric("measured", (run) => count(run.measured)),
       numeric("ratio", (run) => times(run.approx, run.measured)),
-      numeric("reported", (run) => count(run.reported)),
+      ...(reported ? [numeric("reported", (run) => count(run.reported))] : []),
     ],
     runs,
   );

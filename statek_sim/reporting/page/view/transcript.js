@@ -70,12 +70,12 @@ function entry({ seq, at, job, kind, text, error }) {
     h("span", {}, job),
     h("span", {}, seconds(at)),
     h("span", {}, `event ${seq}`),
+    error && h("span", { class: "bad" }, "✗ error"),
   );
   return h(
     "li",
     { tabindex: -1, class: error ? "error" : null, "data-kind": kind },
     head,
-    error && h("span", { class: "bad" }, "✗ error"),
     written(text, LINES),
   );
 }

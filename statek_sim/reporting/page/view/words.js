@@ -17,6 +17,7 @@ const MEANINGS = [
     "What STATEK counts as tokens: bytes sent and received, divided by 4. Its limits act on it.",
   ],
   ["Measured", "Tokens counted by a tokenizer: what the model really sees."],
+  ["Proxy", "Measured with a stand-in: the model's own tokenizer is not known."],
   ["Reported", "Tokens that the provider's replies say were used: what it bills."],
   ["Estimate ÷ measured", "×2 means that the harness counts twice as many tokens as the model sees."],
   ["Virtual time", "The clock of the simulation, in seconds. It does not pass while code runs."],
