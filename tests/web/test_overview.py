@@ -41,6 +41,15 @@ def test_no_chart_is_drawn_before_it_comes_into_view(visit: Visit) -> None:
     expect(last.locator("svg")).to_have_count(1)
 
 
+def test_charts_not_seen_yet_are_drawn_after_a_visit_to_a_run(visit: Visit) -> None:
+    page = visit.open("#/run/hostile/wrong[docs]")
+    page.get_by_role("link", name="Languages", exact=True).click()
+    expect(page.locator("#languages svg")).to_have_count(1)
+    page.go_back()
+    page.get_by_role("link", name="Trade-off", exact=True).click()
+    expect(page.locator("#sweep svg").first).to_be_visible()
+
+
 def test_the_waterfall_shows_every_step_and_adds_up(visit: Visit, page_of_samples: PageData) -> None:
     waterfall = json.loads(page_of_samples.index)["waterfall"]
     page = visit.open()

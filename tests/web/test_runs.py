@@ -78,6 +78,12 @@ def test_the_link_back_in_a_run_leads_to_the_list_as_it_was(visit: Visit) -> Non
     expect(visit.rows()).to_have_count(2)
 
 
+def test_the_parts_of_the_report_are_one_step_away_from_a_run(visit: Visit) -> None:
+    page = visit.open("#/run/hostile/wrong[docs]")
+    page.get_by_role("link", name="Gate", exact=True).click()
+    expect(page.get_by_role("heading", name="Presets and the gate")).to_be_focused()
+
+
 def test_an_address_of_no_run_says_so(visit: Visit) -> None:
     page = visit.open("#/run/hostile/gone[docs]")
     expect(page.locator("h1")).to_have_text("No such run")

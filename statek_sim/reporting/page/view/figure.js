@@ -31,7 +31,7 @@ const CONFIG = {
   view: { stroke: null },
 };
 
-const waiting = new Map();
+const waiting = new WeakMap();
 const observer = new IntersectionObserver(
   (entries) => {
     for (const entry of entries) if (entry.isIntersecting) draw(entry.target);
@@ -78,14 +78,5 @@ function reachable(place) {
 
 /** Draws what has not come into view yet: paper shows all of it. */
 export function drawAll() {
-  for (const place of [...waiting.keys()]) if (place.isConnected) draw(place);
-}
-
-/** Forgets figures that are no longer on the page. */
-export function forget() {
-  for (const place of [...waiting.keys()]) {
-    if (place.isConnected) continue;
-    waiting.delete(place);
-    observer.unobserve(place);
-  }
+  for (const place of document.querySelectorAll("figure .chart")) draw(place);
 }

@@ -1,7 +1,7 @@
 // The page: shows what the address after the # asks for.
 import { index, runNamed } from "./data.js";
 import { fill, h } from "./element.js";
-import { drawAll, forget } from "./figure.js";
+import { drawAll } from "./figure.js";
 import { gateSection } from "./gate.js";
 import { languages } from "./languages.js";
 import { overview, provenance } from "./overview.js";
@@ -59,7 +59,6 @@ function show() {
   const first = !main.hasChildNodes();
   if (route.view === "home") showHome(route, first);
   else showRun(route);
-  forget();
 }
 
 function showHome({ part, parameters }, first) {
@@ -69,11 +68,9 @@ function showHome({ part, parameters }, first) {
   if (!stayed) fill(main, home);
   document.title = index.title;
   const filtering = document.activeElement.closest("form.filters");
-  if (!first && !filtering)
-    arrive(
-      (!stayed && runs.link(left)) || document.getElementById(`${part}-title`) || home.querySelector("h1"),
-    );
-  else if (first && part) arrive(document.getElementById(`${part}-title`) ?? home.querySelector("h1"));
+  if (filtering || (first && !part)) return;
+  const returned = !stayed && part === "runs" && runs.link(left);
+  arrive(returned || document.getElementById(`${part}-title`) || home.querySelector("h1"));
 }
 
 function showRun({ name, parameters }) {

@@ -23,7 +23,7 @@ const ORDERS = {
 };
 
 /** Returns the runs that fit the parameters, in the order they ask for. */
-export function chosen(runs, parameters) {
+function chosen(runs, parameters) {
   const asked = FILTERS.filter(({ key }) => parameters[key]);
   const words = (parameters.text ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const kept = runs.filter(

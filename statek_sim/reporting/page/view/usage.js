@@ -12,14 +12,12 @@ const MANY = 60; // turns, past which points would hide the lines
 export function usage(job) {
   if (!job.calls.length) return h("p", { class: "empty" }, "This job asked no model.");
   const bases = BASES.filter(({ key }) => job.calls.some((call) => call[`${key}_total`] !== null));
-  return [
-    figure({
-      title: `Tokens used by ${job.name}, turn by turn.`,
-      says: judgement(job, bases),
-      spec: () => spec(job, bases),
-      numbers: () => numbers(job, bases),
-    }),
-  ];
+  return figure({
+    title: `Tokens used by ${job.name}, turn by turn.`,
+    says: judgement(job, bases),
+    spec: () => spec(job, bases),
+    numbers: () => numbers(job, bases),
+  });
 }
 
 function judgement(job, bases) {
