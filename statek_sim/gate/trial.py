@@ -42,6 +42,7 @@ class Trial:
     scenario: Scenario
     profile: Profile
     _runs: list[_Run] = field(default_factory=list)
+    _settings: dict[str, tuple[StatekSettings, HarnessLimits]] = field(default_factory=dict)
     _records: dict[str, RunRecord] = field(default_factory=dict)
     _unlimited: dict[str, _Run] = field(default_factory=dict)
 
@@ -53,9 +54,6 @@ class Trial:
     def run(self, preset: GatedPreset) -> RunRecord:
         """Return what becomes of the scenario under a preset."""
         if preset.runs_as not in self._records:
-            if not self.scenario.goes_bad:
-                # What does not go bad mostly runs under every preset as it does without limits.
-                self._free(preset)
             self._records[preset.runs_as] = self._found(preset, self.limits(preset)).record
         return self._records[preset.runs_as]
 
@@ -101,8 +99,15 @@ class Trial:
 
     def limits(self, preset: GatedPreset) -> HarnessLimits:
         """Return the limits in force: what the scenario says itself, the rest from the preset."""
-        settings = settings_of(self.scenario, preset=preset.runs_as)
-        return harness_for(self.scenario.limits, settings, profile_named(self.profile)).limits
+        return self._read(preset)[1]
+
+    def _read(self, preset: GatedPreset) -> tuple[StatekSettings, HarnessLimits]:
+        """Return the settings besides limits, and the limits; reading them takes as long as some runs."""
+        if preset.runs_as not in self._settings:
+            settings = settings_of(self.scenario, preset=preset.runs_as)
+            limits = harness_for(self.scenario.limits, settings, profile_named(self.profile)).limits
+            self._settings[preset.runs_as] = _without_limits(settings), limits
+        return self._settings[preset.runs_as]
 
     def _free(self, preset: GatedPreset) -> _Run:
         if preset.runs_as not in self._unlimited:
@@ -112,7 +117,7 @@ class Trial:
 
     def _found(self, preset: GatedPreset, limits: HarnessLimits) -> _Run:
         """Return a run under these limits: one that was made already, if it could not have been another one."""
-        settings = _without_limits(settings_of(self.scenario, preset=preset.runs_as))
+        settings, _ = self._read(preset)
         for run in self._runs:
             if run.settings == settings and run.checks.same_run(limits):
                 return run

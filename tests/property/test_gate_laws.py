@@ -137,6 +137,7 @@ def test_raising_a_limit_never_makes_healthy_work_fail(
     first=limits,
     second=limits,
     same=st.sets(st.sampled_from(LimitName)),
+    freely=st.booleans(),
 )
 def test_a_run_that_the_gate_spares_itself_would_have_been_the_same(
     presets: Presets,
@@ -146,11 +147,15 @@ def test_a_run_that_the_gate_spares_itself_would_have_been_the_same(
     first: dict[LimitName, int],
     second: dict[LimitName, int],
     same: set[LimitName],
+    *,
+    freely: bool,
 ) -> None:
     second = {limit: first[limit] if limit in same else value for limit, value in second.items()}
     judged = trial(text, profile)
     for values, name in ((first, "first"), (second, "second")):
         preset = presets(values, extension, name)
+        if freely:
+            judged.free_run(preset)
         really = run_scenario(text, profile, preset=preset.runs_as)
         found = judged.run(preset)
         assert found.digest == really.digest
