@@ -20,6 +20,7 @@ from statek_sim.server.llm import FakeLLM
 from statek_sim.suite.run import run_one
 from tests.cassettes.provider import provider
 from tests.docs.page import DOCS, Command, File, follow, matches, steps
+from tests.docs.workload_table import workload_table
 
 
 def test_the_page_on_cassettes_is_true(tmp_path: Path) -> None:
@@ -66,7 +67,13 @@ def test_the_corpus_table_of_the_page_on_usage_is_the_corpus_of_today() -> None:
 
 
 def test_the_page_on_the_gate_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "gate.md", tmp_path, {"COLUMNS": "120"}) >= 6
+    assert follow(DOCS / "gate.md", tmp_path, {"COLUMNS": "120"}) >= 9
+
+
+def test_the_table_of_workloads_is_that_of_today() -> None:
+    page = (DOCS / "gate.md").read_text(encoding="utf-8")
+    shown = page.partition("<!-- workloads -->\n")[2].partition("\n<!-- /workloads -->")[0]
+    assert shown == workload_table()
 
 
 def test_a_page_is_files_and_commands(tmp_path: Path) -> None:
