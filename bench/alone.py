@@ -11,7 +11,7 @@ from statistics import median
 from time import perf_counter
 from typing import Final
 
-from bench import cassettes, metering
+from bench import cassettes, gate, metering
 from bench.entry import Entry, time_entry
 from bench.server import server_entries
 from bench.sides import BenchError, Side, run_clean
@@ -134,5 +134,6 @@ SOLOS: Final = (
     Solo(name="cassettes", entries=cassettes.entries),
     Solo(name="server", entries=server_entries),
     Solo(name="metering", entries=metering.entries),
+    Solo(name="gate", entries=gate.entries),
 )
 """Everything measured on our side alone."""
