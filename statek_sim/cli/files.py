@@ -11,6 +11,7 @@ import typer
 
 from statek_sim.cli.app import Paths, app
 from statek_sim.cli.inputs import loaded, proven, say
+from statek_sim.errors import BadInput
 
 
 @app.command()
@@ -59,12 +60,19 @@ def schema(
     policy: Annotated[
         bool, typer.Option("--policy", help="Of the gate's policy files instead, which are TOML.")
     ] = False,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Of the gate's baseline files instead.")
+    ] = False,
 ) -> None:
     """Print the JSON Schema of scenario files."""
+    from statek_sim.gate.baseline_file import baseline_schema
     from statek_sim.gate.policy_text import policy_schema
     from statek_sim.scenario.jsonschema import json_schema
 
-    typer.echo(json.dumps(policy_schema() if policy else json_schema(), indent=2))
+    if policy and baseline:
+        raise BadInput("--policy and --baseline: expected one of them; each prints a schema of its own")
+    made = policy_schema() if policy else baseline_schema() if baseline else json_schema()
+    typer.echo(json.dumps(made, indent=2))
 
 
 @app.command()

@@ -254,6 +254,15 @@ def test_an_unchanged_baseline_is_not_written_again(folder: Path, capsys: pytest
     assert (folder / "b" / "own.json").stat().st_mtime_ns == before
 
 
+def test_the_schema_of_baselines_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["schema", "--baseline"])
+    assert json.loads(capsys.readouterr().out) == baseline_schema()
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(["schema", "--baseline", "--policy"])
+    assert capsys.readouterr().err.startswith("--policy and --baseline: expected one of them")
+
+
 def test_update_needs_a_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match=r"^2$"):
         main(["gate", "own.env", "--update-baseline"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -184,6 +187,20 @@ def test_gate_sweep_prints_maps_and_writes_json(tmp_path: Path, capsys: pytest.C
     assert exit_code(*words) == 0
     assert "Sweep of batch [docs] over max_turns and max_token_usage" in capsys.readouterr().out
     assert '"schema": "statek-sim/sweep@1"' in (tmp_path / "s").read_text(encoding="utf-8")
+
+
+def test_hash_seeds_and_processes_change_no_byte(tmp_path: Path) -> None:
+    written = []
+    for seed, workers in (("1", "1"), ("2", "2")):
+        file = tmp_path / seed
+        words = ["--sweep", "max_turns=3,6", "max_token_usage=8k", "--workers", workers, "--json", str(file)]
+        command = [sys.executable, "-m", "statek_sim.cli", "gate", "batch", *words]
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "COLUMNS": "80"}
+        ran = subprocess.run(
+            command, env=environment, capture_output=True, check=True, timeout=300, cwd=tmp_path
+        )
+        written.append((file.read_bytes(), ran.stdout))
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize(
