@@ -133,7 +133,8 @@ def _stop(trial: Trial, preset: GatedPreset, rule: Rule, spent: Burnt | None) ->
     free = _running_free(trial, record)
     if not stopped or free is not None:
         return _Finding(False, f"did not stop `{trial.scenario.id}`: {free or 'no limit was reached'}")
-    last = stopped[-1] if trial.scenario.goes_bad else stopped[0]
+    # Of several jobs that go bad, the one that went on longest.
+    last = [*stopped[:1], *(stop for stop in stopped if stop.job in trial.scenario.goes_bad)][-1]
     said = f"stopped {_job(trial, last)} on turn {last.turn} by {last.limit}"
     if spent is None:
         return _Finding(True, said, last.limit)

@@ -228,6 +228,22 @@ def test_what_a_bad_job_starts_counts_with_it(tmp_path: Path) -> None:
     assert storm.burnt.turns == 4 + 3
 
 
+def test_the_stop_that_is_told_is_that_of_a_job_that_goes_bad(tmp_path: Path) -> None:
+    two = """\
+suite: sample
+scenarios:
+  - id: two
+    title: One loops, and another works on for longer than it may
+    tags: [runaway]
+    goes_bad: {bad: 1}
+    agents: {clerk: {}}
+    jobs: {bad: {}, good: {at: 100}}
+    script: {clerk: [{code: print(1), repeat: forever}]}
+"""
+    [one] = result(tmp_path, "STATEK_MAX_TURNS=2\n", stop_rule(), workloads=two).verdicts
+    assert "stopped job `bad` of `two` on turn 3 by max_turns, 3 turns," in one.reason
+
+
 def test_a_turn_that_is_never_reached_is_refused(tmp_path: Path) -> None:
     late = WORKLOADS.replace("{main: 3}", "{main: 41}")
     with pytest.raises(
