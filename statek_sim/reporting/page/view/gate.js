@@ -130,25 +130,21 @@ function cell(scenario, preset, verdicts) {
 function spec(cells, presets, scenarios, width) {
   const colours = { passed: "var(--good-paper)", failed: "var(--bad)", "not judged": "var(--raised)" };
   const shown = Object.keys(colours).filter((result) => cells.some((each) => each.result === result));
+  const narrow = width < 520;
   const axis = { title: null, ticks: false, domain: false, labelAngle: 0 };
+  const across = { ...axis, orient: "top", labelLimit: (width - (narrow ? 150 : 330)) / presets.length };
+  // Narrow screens have no room for the suite.
+  const down = narrow
+    ? { ...axis, labelLimit: 140, labelExpr: "slice(datum.label, indexof(datum.label, '/') + 1)" }
+    : { ...axis, labelLimit: 320 };
   return {
     width: "container",
     height: 22 * scenarios.length,
     autosize: { type: "fit-x", contains: "padding" },
     data: { values: cells },
     encoding: {
-      x: {
-        field: "preset",
-        type: "nominal",
-        sort: presets.map(({ name }) => name),
-        axis: { ...axis, orient: "top" },
-      },
-      y: {
-        field: "scenario",
-        type: "nominal",
-        sort: scenarios,
-        axis: { ...axis, labelLimit: width < 520 ? 140 : 320 },
-      },
+      x: { field: "preset", type: "nominal", sort: presets.map(({ name }) => name), axis: across },
+      y: { field: "scenario", type: "nominal", sort: scenarios, axis: down },
     },
     layer: [
       {
