@@ -29,6 +29,8 @@ _FUTURE: Final = re.compile(r"^(\w+)\(deps=.*\)$", re.DOTALL)
 _AGENT: Final = re.compile(
     r'\b((?:Dialog)?Agent)\((?:send_message=[^,]*,reminder=[^,]*,)?(role="[^"]*"),(?:[^()]|\([^()]*\))*\)'
 )
+# A notification of a subtask shows when it came, by the wall clock.
+_CAME: Final = re.compile(r'(SubTaskLogItem\([^\n]*?timestamp=)datetime\(\\?"[\d :-]*\\?"\)')
 # A job shows its private fields and when it was created.
 _JOB: Final = re.compile(r"^Job\(created_at=.*\)$", re.DOTALL)
 
@@ -41,6 +43,8 @@ def normal_text(text: str) -> str:
         text = _FRAMES.sub(r"\1\2", _CHAIN.sub("", text))
     if " instance uuid=" in text:
         text = _STORED.sub(" instance uuid=(id)>", text)
+    if "SubTaskLogItem(" in text:
+        text = _CAME.sub(r"\1(moment)", text)
     return _ADDRESS.sub("", text) if " at 0x" in text else text
 
 

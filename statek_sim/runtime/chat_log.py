@@ -86,12 +86,12 @@ class ReminderLogItem:
 
 @dataclass(slots=True)
 class SubTaskLogItem:
-    """A completed subtask; `result` None when it failed."""
+    """A completed subtask; `tool_log` is its result, None when it failed. Agents that print it see these members."""
 
     console_pos: int
+    tool_log: str | None
     timestamp: datetime
     handler: SubTaskLike
-    result: str | None
 
 
 @dataclass(slots=True)

@@ -199,10 +199,10 @@ def _shown_index(job: Job, index: int) -> int:
 def _subtask(job: Job, item: SubTaskLogItem, index: int, reader: _Reader) -> Iterator[Message]:
     if not reader.plain:
         yield system_message(item.handler.get_log_message())
-    if item.result is not None:
+    if item.tool_log is not None:
         asked = "" if item.handler.id is None else f"id={item.handler.id!r}"
         call = _cli_call(f"STATEK-SUBTASK-{index:03d}", f"print(find_sub_task_handler({asked}))")
-        yield from _call_and_result(job, call, item.result, reader)
+        yield from _call_and_result(job, call, item.tool_log, reader)
 
 
 def _execution(job: Job, item: WarmupLogItem | LLM_LogItem, end: int, reader: _Reader) -> Iterator[Message]:

@@ -338,7 +338,7 @@ class Job:
         if not handler.is_completed:
             raise RuntimeError("Subtask handler must be completed before notification")
         result = None if handler.error is not None else str(handler)
-        self.inbox.deliver(SubTaskLogItem(self.console_pos, self.host.timestamp(), handler, result))
+        self.inbox.deliver(SubTaskLogItem(self.console_pos, result, self.host.timestamp(), handler))
 
     def send_notification(self, message: str) -> None:
         """Deliver plain text at the next safe boundary; does not exist before 1.4.0."""

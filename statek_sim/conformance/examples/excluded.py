@@ -34,6 +34,10 @@ EXCLUDED: Final[dict[str, str]] = {
         "Token counts of a tokenizer, because the store's ids in some prompts have as many bytes in every run, "
         "but not as many tokens."
     ),
+    "async tools": (
+        "Their time passes in the reference runtime when they have ended, so what they do has the time of their "
+        "start in its trace; scenarios for that exist."
+    ),
     "the wall clock": "Code that reads it, and tools that do; scenarios for that exist.",
     "crashes of the worker": "Crash and restart events; scenarios for that exist.",
 }

@@ -162,7 +162,7 @@ CODE: Final = _subject("code", (), ())
 WAITING: Final = _subject("waiting", _WAIT_TOOLS, _WAITS)
 CLAIMS: Final = _subject("claims", _CLAIM_TOOLS, _CLAIMS)
 DELEGATION: Final = _subject("delegation", _TASK_TOOLS, (*_WAITS[:4], *_CLAIMS[:1]), starting=_DELEGATION)
-TOOLS: Final = _subject("tools", ("slow_echo", "read_records", "harness_limit"), _SYSTEM)
+TOOLS: Final = _subject("tools", ("read_records", "harness_limit"), _SYSTEM)
 EVERYTHING: Final = _subject(
     "everything",
     (*_CLAIM_TOOLS, *_WAIT_TOOLS, *_TASK_TOOLS),
