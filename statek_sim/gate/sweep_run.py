@@ -60,7 +60,7 @@ def run_sweep(
     weighed = _weighed(scenarios, profile)
     size, processes = len(settings(x, y)), workers or cores()
     # Parts of a scenario's settings, so that one that takes long does not keep the others waiting.
-    parts = max(1, min(processes // 2, len(x.values)))
+    parts = min(processes, len(x.values))
     tasks = [
         Task(
             scenario=scenario,
