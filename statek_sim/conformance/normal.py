@@ -25,9 +25,10 @@ _CHAIN: Final = re.compile(
 )
 # A future shows its private fields. No agent ever sees this text: printing a future waits for it.
 _FUTURE: Final = re.compile(r"^(\w+)\(deps=.*\)$", re.DOTALL)
-# An agent shows its private fields too; a prompt may have one level of parentheses.
+# An agent shows its private fields too, its prompt and its warmup among them.
 _AGENT: Final = re.compile(
-    r'\b((?:Dialog)?Agent)\((?:send_message=[^,]*,reminder=[^,]*,)?(role="[^"]*"),(?:[^()]|\([^()]*\))*\)'
+    r'\b((?:Dialog)?Agent)\((?:send_message=[^,]*,reminder=[^,]*,)?(role="[^"]*"),.*\)(?=$|, parent_job=)',
+    re.DOTALL,
 )
 # A notification of a subtask shows when it came, by the wall clock.
 _CAME: Final = re.compile(r'(SubTaskLogItem\([^\n]*?timestamp=)datetime\(\\?"[\d :-]*\\?"\)')

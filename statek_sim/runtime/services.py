@@ -136,6 +136,11 @@ class Services:
         job.history.read_by(envelope.provider, plain=envelope.wire != "openai")
         return envelope
 
+    def wire_of(self, job: Job) -> FormatName:
+        """Return the format of the job's provider; a model or provider that STATEK refuses is its error."""
+        provider, _ = upstream(job, self._default_provider)
+        return self._wire(provider)
+
     def _make_envelope(self, job: Job) -> Envelope:
         metadata = job.job_def.metadata
         provider, model = upstream(job, self._default_provider)

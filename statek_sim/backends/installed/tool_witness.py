@@ -53,7 +53,7 @@ class ToolWitness:
         @wraps(prepare)
         def prepared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             job = statek.get_current_job()
-            if job is not None and (not self._subtask or _fits(func, args, kwargs)):
+            if job is not None and (self._via == "call" or not self._subtask or _fits(func, args, kwargs)):
                 self._called(job, func.__name__, *_as_written(func, args, kwargs, self._keywords))
             return prepare(func, args, kwargs)
 
