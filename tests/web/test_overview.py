@@ -58,7 +58,7 @@ def test_the_waterfall_shows_every_step_and_adds_up(visit: Visit, page_of_sample
     shown = figure.locator("svg")
     for label in (*(step["label"] for step in waterfall["steps"]), "Harness estimate", "Measured"):
         expect(shown.get_by_text(label, exact=True)).to_be_visible()
-    figure.get_by_text("Show the numbers").click()
+    visit.see_numbers()
     numbers = [
         number.replace(",", "").replace("\u2212", "-")
         for number in figure.locator("td.number").all_inner_texts()

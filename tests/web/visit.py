@@ -37,6 +37,12 @@ class Visit:
             place.scroll_into_view_if_needed()
             place.locator("svg").first.wait_for()
 
+    def see_numbers(self) -> None:
+        """Open the table of every chart."""
+        for figure in self.page.locator("figure").all():
+            figure.get_by_text("Show the numbers").click()
+            figure.locator("tbody tr").first.wait_for()
+
     def rows(self) -> Locator:
         """Return the runs in the list."""
         return self.page.locator("#runs tbody tr")
