@@ -38,6 +38,7 @@ from statek_sim.runtime.agents import Agent, DialogAgent, RecurringReminder
 from statek_sim.runtime.builtin_tools import get_all, get_any
 from statek_sim.runtime.context import get_current_job
 from statek_sim.runtime.job import Job
+from statek_sim.runtime.model_name import BadModelName
 from statek_sim.runtime.runtime import RunOutcome, Runtime
 from statek_sim.runtime.subtasks import SubTaskHandler, create_sub_task
 from statek_sim.runtime.warmup_code import parse_warmup
@@ -123,6 +124,11 @@ class _Refused(Exception):  # carries another error
     def __init__(self, reason: Exception) -> None:
         super().__init__(str(reason))
         self.reason = reason
+
+
+def _known_as(reason: Exception) -> str:
+    """Return the class of a refusal as STATEK's users know it: of a model name, ValueError."""
+    return ValueError.__name__ if isinstance(reason, BadModelName) else type(reason).__name__
 
 
 class _Run:
@@ -341,7 +347,7 @@ class _Run:
             except BadInput:
                 raise
             except _Refused as refusal:
-                error = RunError(type=type(refusal.reason).__name__, message=str(refusal.reason))
+                error = RunError(type=_known_as(refusal.reason), message=str(refusal.reason))
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
         if guard is not None and guard.attempts and error is None:

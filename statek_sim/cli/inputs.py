@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 def say(lines: Iterable[str], *, err: bool = False) -> None:
     """Print lines on standard output, or on standard error."""
-    """Print lines on standard output, or on standard error."""
     for line in lines:
         typer.echo(line, err=err)
 
@@ -31,7 +30,6 @@ def loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:
 
 
 def builtin_scenarios() -> Path:
-    """Return the folder of the built-in suites."""
     """Return the folder of the built-in suites."""
     from statek_sim.suite.run import builtin_suites
 

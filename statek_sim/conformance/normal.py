@@ -32,6 +32,10 @@ _AGENT: Final = re.compile(
 )
 # A notification of a subtask shows when it came, by the wall clock.
 _CAME: Final = re.compile(r'(SubTaskLogItem\([^\n]*?timestamp=)datetime\(\\?"[\d :-]*\\?"\)')
+# Where Python's stack ended: in a call, in a comparison, while a value was printed.
+_STACK_ENDED: Final = re.compile(
+    r"(RecursionError: maximum recursion depth exceeded)(?: (?:while|in) [\w ]+)"
+)
 # A job shows its private fields and when it was created.
 _JOB: Final = re.compile(r"^Job\(created_at=.*\)$", re.DOTALL)
 
@@ -46,6 +50,8 @@ def normal_text(text: str) -> str:
         text = _STORED.sub(" instance uuid=(id)>", text)
     if "SubTaskLogItem(" in text:
         text = _CAME.sub(r"\1(moment)", text)
+    if "RecursionError: " in text:
+        text = _STACK_ENDED.sub(r"\1", text)
     return _ADDRESS.sub("", text) if " at 0x" in text else text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -70,22 +70,21 @@ def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
     """Return the model for each difficulty from `MODEL` metadata: one model, or `L:a,M:b,H:c`.
 
     Labels may share an entry (`LM:a,H:b`); each level must be named exactly once. Any ":" makes the text a
-    difficulty mapping, so `llama3.1:8b` alone is `BadModelName`.
+    difficulty mapping, so `llama3.1:8b` alone is `BadModelName`, in STATEK's words; a note says which text it was.
     """
     stripped = text.strip()
     if not stripped:
-        raise BadModelName(f"MODEL {text!r}: expected a model, or a model for each of L, M and H")
+        raise _refused(text, "MODEL metadata must not be empty")
     if ":" not in stripped:
         return MappingProxyType(dict.fromkeys(TaskDifficulty, stripped))
     models: dict[TaskDifficulty, str] = {}
     for entry in stripped.split(","):
         for difficulty, model in _entry(text, entry):
             if difficulty in models:
-                raise BadModelName(f"MODEL {text!r}: difficulty {difficulty} is named twice")
+                raise _refused(text, f"Duplicate MODEL metadata for difficulty {difficulty}")
             models[difficulty] = model
-    missing = [level for level in TaskDifficulty if level not in models]
-    if missing:
-        raise BadModelName(f"MODEL {text!r}: no model for {', '.join(missing)}; expected L, M and H")
+    if len(models) < len(TaskDifficulty):
+        raise _refused(text, "MODEL metadata must specify all difficulty levels when using difficulty labels")
     return MappingProxyType(models)
 
 
@@ -100,15 +99,27 @@ def _split_params(text: str) -> tuple[str, dict[str, str]]:
         raise BadModelName(f"model {text!r}: expected parameters as 'key=value&...', got {last!r}") from None
 
 
-def _entry(text: str, entry: str) -> list[tuple[TaskDifficulty, str]]:
-    """Return what one entry such as `LM:model` says, a pair for each of its labels."""
-    labels, _, model = (piece.strip() for piece in entry.partition(":"))
-    try:
-        if labels and model:
-            return [(parse_difficulty(label), model) for label in labels]
-    except ValueError:
-        pass
-    raise BadModelName(
-        f"MODEL {text!r}: a ':' means difficulty labels; "
-        f"expected 'L:', 'M:' or 'H:' and a model, got {entry!r}"
+def _entry(text: str, entry: str) -> Iterator[tuple[TaskDifficulty, str]]:
+    """Yield what one entry such as `LM:model` says, a pair for each of its labels."""
+    labels, colon, model = (piece.strip() for piece in entry.partition(":"))
+    if not colon:
+        raise _refused(
+            text, "MODEL metadata must use either a single model or difficulty labels for all entries"
+        )
+    if not (labels and model):
+        raise _refused(text, "MODEL metadata difficulty labels and model names must be non-empty")
+    for label in labels.upper():
+        try:
+            difficulty = parse_difficulty(label)
+        except ValueError:
+            raise _refused(text, f"Invalid task difficulty: {label!r}") from None
+        yield difficulty, model
+
+
+def _refused(text: str, reason: str) -> BadModelName:
+    error = BadModelName(reason)
+    error.add_note(
+        f"MODEL {text!r}: a ':' means difficulty labels; expected one model without ':', or 'L:', 'M:' and 'H:', each "
+        "with a model, as in 'LM:small,H:large'"
     )
+    return error

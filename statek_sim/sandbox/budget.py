@@ -29,6 +29,9 @@ LONG_COPY: Final = 131_072
 _ROOM_FROM_DEPTH: Final = 64
 _FRAMES_PER_CALL: Final = 12
 
+_UNWINDING: Final = 4
+"""Iterations per call that is left because the calls became too deep."""
+
 
 class BudgetExceeded(BaseException):  # a verdict on model code, not a mistake of this package
     """Model-written code was stopped; the message says which limit it crossed and what is the likely cause.
@@ -144,10 +147,11 @@ class ExecutionBudget:
 
     def _go_deep(self, depth: int) -> None:
         if depth > self.call_depth:
-            self.stop(
-                f"the code called its own functions more than {self.call_depth:,} calls deep; the likely cause is a "
-                "recursion without an end"
-            )
+            # As Python's own limit would, only always at the same call. The one that did not begin is not left.
+            self._depth = depth - 1
+            # All the way back has to be paid for: code that catches the error may do it again and again.
+            self.work(_UNWINDING * self.call_depth)
+            raise RecursionError("maximum recursion depth exceeded")
         if not self._stack_limit:
             # Python's own limit counts frames of every caller: lift it while this deep, so that only ours decides.
             self._stack_limit = sys.getrecursionlimit()

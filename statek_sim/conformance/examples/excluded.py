@@ -28,7 +28,7 @@ EXCLUDED: Final[dict[str, str]] = {
     "code without end": (
         "Endless loops and BaseExceptions hang STATEK or its worker; the reference runtime contains them."
     ),
-    "model names that cannot be read": "The reference runtime has its own words for them; it is declared once.",
+    "model names that cannot be read": "They mean no job at all, so there is nothing to compare; a scenario has one.",
     "notifications before 1.4.0": "They do not exist, so examples for profile 1.2 go without those events.",
     "measured usage": (
         "Token counts of a tokenizer, because the store's ids in some prompts have as many bytes in every run, "
