@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.context import BaseContext
 
 from statek_sim.analysis.rerun import Replay
 from statek_sim.backends.record import RunRecord
@@ -185,13 +188,20 @@ def _attempts(tasks: Sequence[Task], processes: int) -> list[tuple[Outcome, ...]
 
 
 def _in_processes(tasks: Sequence[Task], processes: int) -> list[tuple[Outcome, ...]]:
-    # Not fork: this process may have threads, whose locks a copy would never see released.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    pool = ProcessPoolExecutor(processes, mp_context=context)
+    pool = ProcessPoolExecutor(processes, mp_context=_context())
     try:
         return list(pool.map(attempt, tasks))
     except BrokenProcessPool as error:
         raise BadInput(f"--sweep: a worker process died ({error}); --workers 1 does without them") from error
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _context() -> BaseContext:
+    """Return how processes are started: as copies of this one if that is safe, since importing takes a second."""
+    # Other threads may hold locks, which a copy would never see released.
+    if sys.platform == "linux" and threading.active_count() == 1:
+        return multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
