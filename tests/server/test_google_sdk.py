@@ -35,6 +35,8 @@ def test_a_streamed_answer_is_read_piece_by_piece(statek_llm_server: LLMServer, 
     assert [chunk.text for chunk in stream] == ["Hello", " there", "."]
 
 
+# Where aiohttp is installed the SDK uses it, in a way that aiohttp discourages.
+@pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 def test_the_asynchronous_client_streams_too(statek_llm_server: LLMServer, client: Any) -> None:
     statek_llm_server.script([text("Hello there.")])
 

@@ -1,4 +1,4 @@
-"""One real Chromium for all tests of the page; where none can be had they are skipped, and say why."""
+"""A real Chromium for the tests of the page; where none can be had they are skipped, and say why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tools.browser import NotHere, ensure_browser
 CROWD = 10_000
 
 
-@pytest.fixture(scope="session")
+# Not for the session: as long as it is there, an event loop runs in this thread, and no test can start another one.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """Start the browser; with STATEK_BROWSER_REQUIRED set, one that cannot be had is a failure."""
     try:
