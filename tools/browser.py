@@ -24,6 +24,7 @@ AXE: Final = "4.14.1"
 NODE: Final = "24.19.0"
 CACHE: Final = ROOT / ".browser"
 READY: Final = CACHE / f"chromium-{CHROMIUM}-axe-{AXE}"
+SYSTEM_CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 UNREACHABLE: Final = (
     "failed, reason: ",
     "ECONNREFUSED",
@@ -138,7 +139,11 @@ def _unpack(node: str, packed: Path, folder: Path) -> None:
 
 
 def _ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    environment = dict(os.environ)
+    if SYSTEM_CERTIFICATES.is_file():
+        # Node trusts its own list only, and tries for minutes where a proxy has a certificate of the system's.
+        environment.setdefault("NODE_EXTRA_CA_CERTS", str(SYSTEM_CERTIFICATES))
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
 
 
 def _last_line(text: str) -> str:
