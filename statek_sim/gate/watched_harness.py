@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from statek_sim.harness.harness import LLM_Harness, LLM_HarnessError
+from statek_sim.harness.harness import LLM_Harness, harness_error
 from statek_sim.harness.limits import (
     Exceeded,
     ExtensionRule,
@@ -149,42 +149,15 @@ class WatchedHarness(LLM_Harness):
             )
             return
         self._failed.append((counted, exceeded))
-        error = LLM_HarnessError(exceeded.message)
-        error.limit = exceeded.limit
-        raise error
+        raise harness_error(exceeded)
 
     # -- what a tool may read ----------------------------------------------------------------------------------
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits; reading them is noted."""
+        """The limits; reading them, or one of them, is noted."""
         self._read = True
         return self._limits
-
-    @property
-    def max_turns(self) -> int | None:
-        """The base limit of LLM turns; reading it is noted."""
-        return self.limits.max_turns
-
-    @property
-    def max_exceptions(self) -> int | None:
-        """The base limit of exceptions in total; reading it is noted."""
-        return self.limits.max_exceptions
-
-    @property
-    def max_consecutive_exceptions(self) -> int | None:
-        """The base limit of the longest streak of failing turns; reading it is noted."""
-        return self.limits.max_consecutive_exceptions
-
-    @property
-    def max_token_usage(self) -> int | None:
-        """The base limit of approximate tokens; reading it is noted."""
-        return self.limits.max_token_usage
-
-    @property
-    def limit_extension_per_completion(self) -> float:
-        """How far a completion extends the limits; reading it is noted."""
-        return self.limits.limit_extension_per_completion
 
 
 def _counted(key: _Key, counts: tuple[int, int, int, int]) -> Counted:

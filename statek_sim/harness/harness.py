@@ -99,39 +99,39 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
     @property
     def max_turns(self) -> int | None:
         """The base limit of LLM turns."""
-        return self._limits.max_turns
+        return self.limits.max_turns
 
     @property
     def max_exceptions(self) -> int | None:
         """The base limit of exceptions in total."""
-        return self._limits.max_exceptions
+        return self.limits.max_exceptions
 
     @property
     def max_consecutive_exceptions(self) -> int | None:
         """The base limit of the longest streak of failing turns."""
-        return self._limits.max_consecutive_exceptions
+        return self.limits.max_consecutive_exceptions
 
     @property
     def max_token_usage(self) -> int | None:
         """The base limit of approximate tokens."""
-        return self._limits.max_token_usage
+        return self.limits.max_token_usage
 
     @property
     def limit_extension_per_completion(self) -> float:
         """How far a completion extends the limits."""
-        return self._limits.limit_extension_per_completion
+        return self.limits.limit_extension_per_completion
 
     def check_before_step(self, job: HarnessSubject) -> None:
         """Raise `LLM_HarnessError` if `job` has no right to another step: turns, then exceptions."""
         exceeded = exceeded_before_step(self._in_force(job.num_completions), job)
         if exceeded is not None:
-            raise _error(exceeded)
+            raise harness_error(exceeded)
 
     def check_after_step(self, job: HarnessSubject) -> None:
         """Raise `LLM_HarnessError` if `job`'s step went over a limit: tokens, then exceptions."""
         exceeded = exceeded_after_step(self._in_force(job.num_completions), job)
         if exceeded is not None:
-            raise _error(exceeded)
+            raise harness_error(exceeded)
 
     def _in_force(self, completions: int | None) -> LimitsInForce:
         """Return the limits at `completions`, computed once each: every step of every job asks twice."""
@@ -143,7 +143,8 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         return known
 
 
-def _error(exceeded: Exceeded) -> LLM_HarnessError:
+def harness_error(exceeded: Exceeded) -> LLM_HarnessError:
+    """Return the error that says a limit is exceeded, and which."""
     # Set, not passed: an exception with one argument can be copied and pickled as it is.
     error = LLM_HarnessError(exceeded.message)
     error.limit = exceeded.limit

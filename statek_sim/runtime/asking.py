@@ -34,9 +34,10 @@ def ask_model(services: Services, job: Job) -> Generator[float, None, None]:
     """Send the job's conversation to its model and take the reply in."""
     if services.profile.notifications_before_request:
         job.inbox.flush()
-    # The provider first, then 1.2.5's look at the newest item, then the rest of the agent's metadata.
-    services.wire_of(job)
-    job.check_newest_item()
+    if not services.profile.message_may_end_chat_log:
+        # 1.2.5 finds the provider, looks at the newest item, and reads the rest of the agent's metadata after that.
+        services.wire_of(job)
+        job.check_newest_item()
     envelope = services.envelope(job)
     prompt_tokens = _prepare(services, job, envelope)
     request, raw = yield from _send(services, job, envelope)

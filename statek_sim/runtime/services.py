@@ -144,12 +144,13 @@ class Services:
     def _make_envelope(self, job: Job) -> Envelope:
         metadata = job.job_def.metadata
         provider, model = upstream(job, self._default_provider)
+        wire = self._wire(provider)
         tools = self._offered_tools(job)
         temperature = parse_temperature(metadata.get("TEMPERATURE"))
         meter = self.meter(model)
         return Envelope(
             provider=provider,
-            wire=self._wire(provider),
+            wire=wire,
             model=model,
             tools=tools,
             temperature=temperature,
