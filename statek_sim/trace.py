@@ -346,7 +346,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class HarnessSpoke:
-    """A part of the harness stepped in: a guard, a watcher of loops, a budget. `part` and `action` say which and how."""
+    """A part of the harness stepped in: a guard, a watcher of loops, a budget; `action` says how."""
 
     at: float
     job: str

@@ -129,6 +129,15 @@ class AgentRun:
         self._tell(events.UserMessage(self._now(), self.job, message))
         self.inbox.append(message)
 
+    def take_up(self) -> None:
+        """Make a run that is DONE ready for `go` again: it was pushed a message."""
+        self._reactivate()
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The names of the tools that were offered last."""
+        return () if self._offer is None else self._offer.names
+
     def _reactivate(self) -> None:
         self._tell(events.Reactivated(self._now(), self.job, "message", self.completions))
         self.stop = self.detail = self.answer = None

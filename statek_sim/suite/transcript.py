@@ -190,11 +190,9 @@ def _harness(event: _Harness) -> Iterator[tuple[str, str]]:
             left = f"; open: {', '.join(event.open)}" if event.open else "; none open"
             yield "step", f"{event.step} {event.change}{left}"
         case events.Compacted():
-            yield (
-                "compacted",
-                f"{event.strategy}: {event.messages_before} messages, {event.tokens_before} tokens -> "
-                f"{event.messages_after} messages, {event.tokens_after} tokens",
-            )
+            before = f"{event.messages_before} messages, {event.tokens_before} tokens"
+            after = f"{event.messages_after} messages, {event.tokens_after} tokens"
+            yield "compacted", f"{event.strategy}: {before} -> {after}"
         case events.HarnessSpoke():
             yield event.part, f"{event.action}: {event.detail}"
         case events.Committed():

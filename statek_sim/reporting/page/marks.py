@@ -154,7 +154,9 @@ def _told_of_harness(event: _Harness) -> _Told:
         case events.StepMoved():
             return _Told("step", f"{event.step} {event.change}", ", ".join(event.open) or None)
         case events.Compacted():
-            return _Told("compacted", event.strategy, f"{event.tokens_before:,} -> {event.tokens_after:,} tokens")
+            return _Told(
+                "compacted", event.strategy, f"{event.tokens_before:,} -> {event.tokens_after:,} tokens"
+            )
         case events.HarnessSpoke():
             return _Told("harness", f"{event.part}: {event.action}", event.detail)
         case events.Committed():
