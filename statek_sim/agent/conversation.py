@@ -118,8 +118,11 @@ class Conversation:
         self._metered.append(message)
 
     def said(self, reply: ModelReply, calls: Sequence[WrittenCall], text: str) -> None:
-        """Append what the model said, with these calls; nothing for a reply without text and calls."""
-        if not text and not calls:
+        """Append what the model said, with these calls; nothing for one that says nothing.
+
+        Providers refuse an assistant's message without text and calls.
+        """
+        if not text.strip() and not calls:
             return
         message: dict[str, JSON] = {"role": "assistant", "content": text or None}
         if calls:
