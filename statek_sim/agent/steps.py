@@ -134,7 +134,9 @@ class StepEnforcer:
         ordered = order == "strict" or (order == "declared" and self._plan.order == "ordered")
         expected = self._next(open_)
         if tool in self._steps:
-            if not ordered or tool == expected or self._is_optional_or_done(tool, open_):
+            # One that is optional, or done already, may be taken at any time; an open one has to wait its turn.
+            free = order != "strict" and tool not in open_
+            if not ordered or tool == expected or free:
                 return None
         elif self._is_helper(tool):
             return None
@@ -154,10 +156,6 @@ class StepEnforcer:
 
     def _after(self, tool: str) -> tuple[str, ...]:
         return tuple(name for step in self._plan.steps if step.tool == tool for name in step.after)
-
-    def _is_optional_or_done(self, tool: str, open_: Sequence[str]) -> bool:
-        """A step that is optional, or done already, may be taken at any time; an open one has to wait its turn."""
-        return tool not in open_
 
     def _is_helper(self, tool: str) -> bool:
         if self._variant.helpers == "refused":
