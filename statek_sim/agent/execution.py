@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -45,8 +46,25 @@ def started(one: Invocation, context: Context) -> Any:
     return one.run(**one.call.arguments)
 
 
+async def limited(one: Invocation, context: Context) -> ToolOutcome:
+    """Return what comes of a call under asyncio; it is cancelled when it takes longer than it may."""
+    try:
+        async with asyncio.timeout(one.timeout) as limit:
+            value = started(one, context)
+            seconds, outcome = outcome_of(await value if inspect.isawaitable(value) else value)
+            if seconds:
+                await asyncio.sleep(seconds)
+            return outcome
+    except TimeoutError as error:
+        return timed_out(one) if limit.expired() else raised(error)
+    except Exception as error:  # noqa: BLE001  # a user's tool
+        return raised(error)
+
+
 def outcome_of(value: object) -> tuple[float, ToolOutcome]:
     """Return what a tool's code returned, and after how many seconds."""
+    if isinstance(value, ToolOutcome):
+        return 0.0, value
     if not isinstance(value, Delayed):
         return 0.0, ToolOutcome(ToolStatus.RETURNED, result_text(value))
     if value.error is not None:

@@ -19,7 +19,16 @@ from statek_sim.agent.effects import (
     Snapshot,
     ToolOutcome,
 )
-from statek_sim.agent.execution import Context, Person, outcome_of, raised, started, timed_out, traits
+from statek_sim.agent.execution import (
+    Context,
+    Person,
+    limited,
+    outcome_of,
+    raised,
+    started,
+    timed_out,
+    traits,
+)
 from statek_sim.agent.loop import AgentRun, Steps
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock
@@ -59,8 +68,8 @@ class Simulation:
         heapq.heappush(self._agenda, (seconds, self._seq, act))
 
     def start(self, run: AgentRun) -> None:
-        """Let a run begin, or go on after it was pushed a message, until it first has to wait."""
-        self._go_on(run, run.go(), None)
+        """Let a run begin, or go on after it was pushed a message, once everything else that is due now is done."""
+        self.at(self._clock.now(), lambda: self._go_on(run, run.go(), None))
 
     def run(self, until: float) -> bool:
         """Do everything that is due by `until`; return whether nothing is left."""
@@ -125,11 +134,14 @@ class Simulation:
     def _call(self, run: AgentRun, steps: Steps, effect: CallTools) -> Sequence[ToolOutcome] | None:
         """Call tools; return their outcomes, or None when the run has to wait for one of them."""
         began = [self._begin(one) for one in effect.calls]
-        if not any(seconds for seconds, _ in began):
-            for position, (_, outcome) in enumerate(began):
+        left = 0
+        for position, (seconds, outcome) in enumerate(began):
+            if seconds:
+                left += 1
+            else:
                 self._ended(run, effect, position, outcome)
+        if not left:
             return [outcome for _, outcome in began]
-        left = len(began)
 
         def end(position: int, outcome: ToolOutcome) -> None:
             nonlocal left
@@ -140,7 +152,8 @@ class Simulation:
 
         now = self._clock.now()
         for position, (seconds, outcome) in enumerate(began):
-            self.at(now + seconds, partial(end, position, outcome))
+            if seconds:
+                self.at(now + seconds, partial(end, position, outcome))
         return None
 
     def _ended(self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome) -> None:
@@ -151,20 +164,18 @@ class Simulation:
     def _begin(self, one: Invocation) -> tuple[float, ToolOutcome]:
         """Return how many seconds a call takes and what comes of it; its code runs now, at its beginning."""
         seconds, outcome = self._run(one)
+        # A coroutine was cancelled at its timeout already; this is about a function that says how long it takes.
         if one.timeout is not None and seconds >= one.timeout:
             return one.timeout, timed_out(one)
         return seconds, outcome
 
     def _run(self, one: Invocation) -> tuple[float, ToolOutcome]:
         now = self._clock.now()
-        is_async, _ = traits(one.run)
-        loop = VirtualLoop(start=now) if is_async else None
-        context = Context(self._clock.now if loop is None else loop.time, asyncio.sleep)
-        try:
-            value = started(one, context)
-            if loop is None:
-                return outcome_of(value)
-            seconds, outcome = outcome_of(run_in(loop, value))
-        except Exception as error:  # noqa: BLE001  # a user's tool
-            seconds, outcome = 0.0, raised(error)
-        return seconds + (0.0 if loop is None else loop.time() - now), outcome
+        if not traits(one.run)[0]:
+            try:
+                return outcome_of(started(one, Context(self._clock.now, asyncio.sleep)))
+            except Exception as error:  # noqa: BLE001  # a user's tool
+                return 0.0, raised(error)
+        loop = VirtualLoop(start=now)
+        outcome = run_in(loop, limited(one, Context(loop.time, asyncio.sleep)))
+        return loop.time() - now, outcome
