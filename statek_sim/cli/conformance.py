@@ -28,7 +28,12 @@ def conformance(
         ),
     ] = None,
     random: Annotated[
-        int, typer.Option(metavar="COUNT", min=0, help="Compare this many random examples as well.")
+        int,
+        typer.Option(
+            metavar="COUNT",
+            min=0,
+            help="Compare this many random examples as well; with pytest-statek[hypothesis].",
+        ),
     ] = 0,
     random_seed: Annotated[
         int,
@@ -46,12 +51,14 @@ def conformance(
     """
     from statek_sim.conformance.declared import load_declarations
     from statek_sim.conformance.matrix import run_matrix
-    from statek_sim.conformance.randomised import run_random
+    from statek_sim.conformance.randomised import need_hypothesis, run_random
     from statek_sim.conformance.report import matrix_json, matrix_lines, random_lines, unknown_declarations
     from statek_sim.conformance.table import table_lines
     from statek_sim.reporting.artifact import write_artifact
 
     check_writable(json_file=json_file, folder=None)
+    if random:
+        need_hypothesis()
     chosen = loaded(scenarios)
     declarations = load_declarations()
     matrices = run_matrix(python, chosen, declarations)
