@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from statek_sim.cli.app import app
+from statek_sim.cli.app import AlsoPaths, Paths, app
 from statek_sim.cli.inputs import check_writable, loaded, say
 
 
@@ -21,12 +21,8 @@ def conformance(
             metavar="PATH", show_default=False, help="An interpreter that has statek installed (repeatable)."
         ),
     ],
-    scenarios: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
-        ),
-    ] = None,
+    paths: Paths = None,
+    scenarios: AlsoPaths = None,
     random: Annotated[
         int,
         typer.Option(
@@ -59,12 +55,13 @@ def conformance(
     check_writable(json_file=json_file, folder=None)
     if random:
         need_hypothesis()
-    chosen = loaded(scenarios)
+    asked = [*(paths or ()), *(scenarios or ())]
+    chosen = loaded(asked)
     declarations = load_declarations()
     matrices = run_matrix(python, chosen, declarations)
     say(table_lines(matrices))
     say(matrix_lines(matrices))
-    lost = [] if scenarios else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
+    lost = [] if asked else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
     say((f"declared.yaml: {line}" for line in lost), err=True)
     runs = run_random(python, random, random_seed) if random else ()
     say(random_lines(runs))
