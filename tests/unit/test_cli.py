@@ -211,7 +211,7 @@ def test_accept_rewrites_shows_the_diff_and_exits_0(shell: Shell) -> None:
     ran = shell("run", "suite", "--accept", "-q")
     assert ran.code == 0
     assert "+++ suite/b.yaml (after)" in ran.out
-    assert ran.out.endswith("1 expectation rewritten\n")
+    assert ran.out.endswith("1 expectation written\n")
     assert shell("run", "suite", "-q").out == "3 passed\n"
 
 
