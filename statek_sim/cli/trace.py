@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,7 +80,7 @@ def _named(words: Sequence[str]) -> Scenario:
     """Return the scenario that paths and an id, in any order, name; BadInput where that is none, or more than one."""
     from statek_sim.did_you_mean import suggestion
 
-    paths = [Path(word) for word in words if word.endswith((".yaml", ".yml")) or Path(word).exists()]
+    paths = [Path(word) for word in words if word.endswith((".yaml", ".yml")) or os.path.lexists(word)]
     ids = [word for word in words if Path(word) not in paths]
     by_id = {scenario.id: scenario for scenario in loaded(paths)}
     if len(ids) > 1:

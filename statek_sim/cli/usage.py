@@ -83,6 +83,8 @@ def usage(
         raise BadInput(
             "--corpus: it has scenarios and limits of its own; leave PATH, --select, --tag and --preset out"
         )
+    if model is not None and not model.strip():
+        raise BadInput("--model: expected a model's name, got a blank one")
     if model is not None and not corpus:
         raise BadInput("--model: scenarios name their own models; it goes with --corpus")
     check_writable(json_file=json_file, folder=None)
@@ -91,6 +93,9 @@ def usage(
     registry = registry_of(tokenizer or ())
     pairs = _corpus(model or "gpt-4o", profile) if corpus else _chosen(paths, profile, select, tag or ())
     results = [run_one(scenario, name, preset=preset, tokenizers=registry) for scenario, name in pairs]
+    failed = next((result.record.error for result in results if result.record.error is not None), None)
+    if corpus and failed is not None:
+        raise BadInput(f"--model {model!r}: {failed.message.splitlines()[0]}")
     analysis = analyse(results, prices=price_list, tokenizers=registry, preset=preset)
     table = corpus_table(analysis) if corpus else None
     _show(analysis, table, turns=turns, every=every)
