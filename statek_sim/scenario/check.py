@@ -86,8 +86,11 @@ def _agents(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 def unknown_tool(name: str, known: Iterable[str]) -> str:
     """Return what is said about a tool name that is none of the `known` ones."""
-    hint = suggestion(name, known) or " Your own are written 'module:attribute'"
-    return f"there is no built-in tool {name!r}.{hint}"
+    names = list(known)
+    return (
+        f"there is no built-in tool {name!r}.{suggestion(name, names)} There are {', '.join(names)} "
+        "(`statek-sim tools` describes them); your own are written 'module:attribute'"
+    )
 
 
 def _jobs(scenario: ScenarioText, path: Path) -> Iterator[Finding]:

@@ -10,6 +10,12 @@ import pytest
 
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.load import load_or_fail, load_paths
+from statek_sim.tool_names import BUILT_IN_TOOLS
+
+TOOLS = (
+    f"There are {', '.join(BUILT_IN_TOOLS)} (`statek-sim tools` describes them); "
+    "your own are written 'module:attribute'"
+)
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -333,11 +339,11 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
         ("agents: {worker: {tools: [a b]}}", None),
         (
             "agents: {worker: {tools: [echo, get_any, fetch_status, own.tools:a, ecko]}}",
-            "agents.worker.tools[4]: there is no built-in tool 'ecko'. Did you mean 'echo'?",
+            f"agents.worker.tools[4]: there is no built-in tool 'ecko'. Did you mean 'echo'? {TOOLS}",
         ),
         (
             "agents: {worker: {tools: [zzz]}}",
-            "agents.worker.tools[0]: there is no built-in tool 'zzz'. Your own are written 'module:attribute'",
+            f"agents.worker.tools[0]: there is no built-in tool 'zzz'. {TOOLS}",
         ),
         ("script: {worker: [{text: a, when: {last_message: {matches: '('}}}]}", None),
     ],
