@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.web.visit import Scheme, Visit, visiting
 from tools.browser import ensure_browser
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.browser
 
 RUN = "#/run/isolation/jobs-come-later[docs]"
 LARGE = "#/run/harness/tokens-large-output[docs]"

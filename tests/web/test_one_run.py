@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from statek_sim.reporting.page.data import PageData
 from tests.web.visit import Visit, visiting
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.browser
 
 LATER = "isolation/jobs-come-later[docs]"
 LARGE = "harness/tokens-large-output[docs]"

@@ -11,7 +11,7 @@ from statek_sim.reporting.page.data import PageData
 from tests.web.report_samples import SWEEP
 from tests.web.visit import Visit
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.browser
 
 
 def test_the_overview_says_how_many_failed_and_why(visit: Visit) -> None:

@@ -84,15 +84,21 @@ function failures({ failures: failed, runs }) {
   if (!failed.length) return null;
   const items = failed
     .slice(0, SHOWN)
-    .map(({ run, text }) =>
-      h("li", {}, h("a", { href: toRun(runs[run].name) }, runs[run].name), brief(text)),
+    .map(({ runs: [first, ...others], text }) =>
+      h(
+        "li",
+        {},
+        h("a", { href: toRun(runs[first].name) }, runs[first].name),
+        others.map((n) => [" ", h("a", { href: toRun(runs[n].name) }, `[${runs[n].profile}]`)]),
+        brief(text),
+      ),
     );
   const more =
     failed.length > SHOWN &&
     h(
       "p",
       {},
-      h("a", { href: toPart("runs", { outcome: "failed" }) }, `Show all ${count(failed.length)} failed runs`),
+      h("a", { href: toPart("runs", { outcome: "failed" }) }, "Show all failed runs"),
     );
   return [h("h3", {}, "What failed, and why"), h("ul", { class: "failures" }, items), more];
 }
