@@ -13,6 +13,7 @@ from pytest_statek import hooks
 # By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
 from pytest_statek.fixtures import (
     _statek_lab,
+    statek_agent,
     statek_app,
     statek_clock,
     statek_llm,
@@ -28,6 +29,7 @@ from pytest_statek.record import PLUGIN, add_record_options, is_wanted, statek_c
 
 __all__ = [
     "_statek_lab",
+    "statek_agent",
     "statek_app",
     "statek_cassette",
     "statek_clock",

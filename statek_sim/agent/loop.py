@@ -124,14 +124,17 @@ class AgentRun:
                 return
             self._reactivate()
 
-    def push(self, message: str) -> None:
-        """Give the run another user message: read at the next safe moment, or the reason to go on when it is DONE."""
+    def push(self, message: str) -> bool:
+        """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.
+
+        That is so when the run was DONE: it is taken up again.
+        """
         self._tell(events.UserMessage(self._now(), self.job, message))
         self.inbox.append(message)
-
-    def take_up(self) -> None:
-        """Make a run that is DONE ready for `go` again: it was pushed a message."""
+        if self.status != "DONE":
+            return False
         self._reactivate()
+        return True
 
     @property
     def offered(self) -> tuple[str, ...]:

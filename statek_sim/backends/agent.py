@@ -248,10 +248,7 @@ class _Run:
             raise BadScenario(
                 f"{self._place()}: there is no job {event.push!r} yet when it is pushed a message"
             )
-        ended = run.status == "DONE"
-        run.push(event.message)
-        if ended:
-            run.take_up()
+        if run.push(event.message):
             self.driver.start(run)
 
     def _place(self) -> str:
