@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Final
 
 from bench import cassettes, gate, metering
+from bench.agent import agent_entries
 from bench.entry import Entry, time_entry
 from bench.server import server_entries
 from bench.sides import BenchError, Side, run_clean
@@ -135,5 +136,6 @@ SOLOS: Final = (
     Solo(name="server", entries=server_entries),
     Solo(name="metering", entries=metering.entries),
     Solo(name="gate", entries=gate.entries),
+    Solo(name="agent", entries=lambda ours, runs: agent_entries(runs)),
 )
 """Everything measured on our side alone."""
