@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from statek_sim.agent.effects import Parts
 from statek_sim.analysis.corpus.scenarios import corpus_scenarios
 from statek_sim.analysis.corpus.table import corpus_table
 from statek_sim.analysis.corpus.texts import KINDS
@@ -95,3 +97,12 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
     assert not matches("a\nb\n", "a\n...c")
     assert not matches("1", "2")
     assert not matches("x", "?")
+
+
+def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 3
+
+
+def test_the_page_on_agents_has_every_part() -> None:
+    page = (DOCS / "agent.md").read_text(encoding="utf-8")
+    assert [part.name for part in fields(Parts) if f"`{part.name}`" not in page] == []
