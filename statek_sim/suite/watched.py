@@ -47,8 +47,21 @@ class _Runs:
     run: Runner
 
     def __call__(self, place: int) -> _Answer:
-        result = self.run(*self.pairs[place])
-        return _Answer(result.record, result.mismatches, result.seconds, result.preset)
+        return _answer(self.run(*self.pairs[place]))
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    """What a worker does that is sent its scenarios."""
+
+    run: Runner
+
+    def __call__(self, scenario: Scenario, profile: Profile) -> _Answer:
+        return _answer(self.run(scenario, profile))
+
+
+def _answer(result: ScenarioResult) -> _Answer:
+    return _Answer(result.record, result.mismatches, result.seconds, result.preset)
 
 
 def run_watched(
@@ -72,17 +85,51 @@ def run_watched(
     with pool:
         came = pool.map((place,) for place in range(len(pairs)))
         for (scenario, profile), answer in zip(pairs, came, strict=True):
-            if isinstance(answer, Killed):
-                yield killed(scenario, profile, answer, seed=seed, after=limits.wall)
-            else:
-                yield ScenarioResult(
-                    scenario=scenario,
-                    profile=profile,
-                    record=answer.record,
-                    mismatches=answer.mismatches,
-                    seconds=answer.seconds,
-                    preset=answer.preset,
-                )
+            yield _result(scenario, profile, answer, seed=seed, limits=limits)
+
+
+class WatchedRunner:
+    """Runs one scenario at a time in one worker process, which is kept; `close` ends it.
+
+    `run`, `limits` and `seed` as for `run_watched`.
+    """
+
+    def __init__(self, run: Runner, limits: WatchdogLimits, *, seed: int | None = None) -> None:
+        self._limits = limits
+        self._seed = seed
+        self._pool = Pool(_One(run), limits=limits, workers=1)
+        self._here = None if self._pool.possible else run
+
+    def __call__(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
+        """Run and compare; in this process where a worker cannot be given what `run` needs."""
+        if self._here is not None:
+            return self._here(scenario, profile)
+        answer = self._pool.run(scenario, profile)
+        return _result(scenario, profile, answer, seed=self._seed, limits=self._limits)
+
+    def close(self) -> None:
+        """End the worker."""
+        self._pool.close()
+
+
+def _result(
+    scenario: Scenario,
+    profile: Profile,
+    answer: _Answer | Killed,
+    *,
+    seed: int | None,
+    limits: WatchdogLimits,
+) -> ScenarioResult:
+    if isinstance(answer, Killed):
+        return killed(scenario, profile, answer, seed=seed, after=limits.wall)
+    return ScenarioResult(
+        scenario=scenario,
+        profile=profile,
+        record=answer.record,
+        mismatches=answer.mismatches,
+        seconds=answer.seconds,
+        preset=answer.preset,
+    )
 
 
 def killed(
