@@ -95,3 +95,7 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
     assert not matches("a\nb\n", "a\n...c")
     assert not matches("1", "2")
     assert not matches("x", "?")
+
+
+def test_the_page_on_the_watchdog_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "watchdog.md", tmp_path, {"COLUMNS": "160"}) == 1
