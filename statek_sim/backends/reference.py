@@ -118,7 +118,7 @@ def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
     )
 
 
-class _Refused(Exception):  # carries another error
+class _Refused(Exception):
     """The runtime refused what the scenario's application did."""
 
     def __init__(self, reason: Exception) -> None:
