@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Final
 
 from statek_sim import trace as events
+from statek_sim.call_hooks import CallHooks
 from statek_sim.clock import VirtualClock
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, RunawayJob
@@ -43,9 +44,6 @@ from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import DOCS, Profile, profile_named
 from statek_sim.trace import Trace
-
-ToolCallNumber = tuple[str, int, str | None]
-"""A tool's name, which call of it, and the job whose calls are counted (None: all)."""
 
 FOREVER: Final = 10.0**9
 """Virtual seconds that count as no end at all: thirty years."""
@@ -106,8 +104,10 @@ class Runtime:
         self._ids = IdSource()
         self._jobs: dict[str, Job] = {}
         self._loop_definitions: list[JobDef] = []
-        self._tool_hooks: dict[ToolCallNumber, Callable[[], object]] = {}
-        self._tool_counts: dict[tuple[str, str | None], int] = {}
+        self._after_tools: CallHooks[Callable[[], object]] = CallHooks()
+        self._tool_kills: CallHooks[str] = CallHooks()
+        self.on_tool_returned: list[Callable[[str, str], object]] = []
+        """Called with job and tool when a call has done its work and not returned; WorkerKilled kills the worker."""
         self._definitions = JobDefs()
         self._services = Services(
             provider=llm,
@@ -285,17 +285,16 @@ class Runtime:
 
         Calls are counted over all jobs, or over the one named `job`.
         """
-
-        def kill() -> None:
-            raise WorkerKilled(f"killed in call {call} of {name}")
-
-        self._tool_hooks[name, call, job] = kill
+        self._tool_kills.add(f"killed in call {call} of {name}", tool=name, call=call, job=job)
 
     def after_tool(
         self, name: str, call: int, action: Callable[[], object], *, job: str | None = None
     ) -> None:
-        """Do `action` as soon as the `call`-th call of tool `name` has ended; counted like `crash_worker_in_tool`."""
-        self._tool_hooks[name, call, job] = lambda: self.at(self.clock.now(), action)
+        """Do `action` as soon as the `call`-th call of tool `name` has ended; counted like `crash_worker_in_tool`.
+
+        Several actions after one call are done in the order in which they were asked for.
+        """
+        self._after_tools.add(action, tool=name, call=call, job=job)
 
     def restart_worker(self) -> None:
         """Start a new worker process on the same state; only a loop that begins anew clears its definition's errors."""
@@ -310,13 +309,14 @@ class Runtime:
         self._scheduler.offer(job)
 
     def tool_returned(self, job: Job, name: str) -> None:
-        """Do what was asked to follow this tool call."""
-        if not self._tool_hooks:
-            return
-        for counted in (None, job.id):
-            count = self._tool_counts[name, counted] = self._tool_counts.get((name, counted), 0) + 1
-            if action := self._tool_hooks.get((name, count, counted)):
-                action()
+        """Let happen what was asked to follow this tool call: the worker's death comes last, and within the call."""
+        kills = self._tool_kills.returned(name, job.id)
+        for action in self._after_tools.returned(name, job.id):
+            self.at(self.clock.now(), action)
+        for told in self.on_tool_returned:
+            told(job.id, name)
+        if kills:
+            raise WorkerKilled(kills[0])
 
     def timestamp(self) -> datetime:
         """Return the wall time for log items."""

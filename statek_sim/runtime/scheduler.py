@@ -282,8 +282,10 @@ class Scheduler:
         """Lose what only the process knew."""
         self._process += 1
         lost, self._in_flight = self._in_flight, {}
-        for _, step in lost.values():
+        for job, step in lost.values():
             step.close()
+            # The time that its tools had still to sleep died with the process.
+            job.slept = 0.0
         self._ready.clear()
         self._queued.clear()
         self._escapes.clear()
