@@ -29,7 +29,7 @@ ORDERS: Final[tuple[Order, ...]] = get_args(Order)
 """fifo: as they became runnable; newest: latest created first, as dbzero was seen to do; shuffled: by the seed."""
 
 PASS_SECONDS: Final = 0.3
-"""Virtual seconds between two passes of the loop over jobs that can only be asked again (the loop's sleep)."""
+"""Virtual seconds between two passes of an idle loop over futures that can only be asked (the loop's sleep)."""
 
 MOST_IDLE_POLLS: Final = 12_000
 """How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
@@ -200,7 +200,12 @@ class Scheduler:
         if job.steps > self._max_steps:
             raise RunawayJob(
                 f"job {job.id!r} wants step {job.steps}; one run allows {self._max_steps} per job. "
-                "Give it a limit, or raise max_steps"
+                + (
+                    "It waits in warmup, where this version of STATEK enters the block again without a pause: let it "
+                    "wait in a reply, or for a shorter time"
+                    if job.awaited_result is not None and job.status is JobStatus.WARMING_UP
+                    else "Give it a limit, or raise max_steps"
+                )
             )
         self._services.trace.add(events.StepStarted(self._services.clock.now(), job.id, job.steps))
         self._in_flight[job.id] = (job, worker_step(self._services, job))
@@ -256,7 +261,8 @@ class Scheduler:
             if self._process == process:
                 self.offer(job)
 
-        self._push(self._services.clock.now() + PASS_SECONDS, _STEP, again)
+        pause = self._services.profile.warmup_wait_pass_seconds
+        self._push(self._services.clock.now() + pause, _STEP, again)
 
     # -- the worker process ------------------------------------------------------------------------------------
 

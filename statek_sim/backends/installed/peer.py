@@ -267,6 +267,7 @@ def _order(
         "environment": {**nowhere(settings.default_llm_api_provider + json.dumps(told)), **environment},
         "module_paths": list(module_paths()),
         "dormant": behaviour.waiting_job_is_dormant,
+        "pass_seconds": behaviour.warmup_wait_pass_seconds,
         "settings": settings.model_dump(mode="json", exclude_unset=True),
         "limits": {
             name: getattr(harness, name)

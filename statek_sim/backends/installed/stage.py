@@ -56,7 +56,7 @@ def perform(line: Line, order: Message, folder: str, handover: Message | None) -
     dbzero.open("scenario", "rw", autocommit=False)
     # In front, as the other side has them: one name means one module, whatever runs it.
     sys.path[:0] = map(str, order["module_paths"])  # type: ignore[arg-type]  # the other side sends a list
-    stage = Stage(line, scenario, folder, dormant=bool(order["dormant"]))
+    stage = Stage(line, scenario, folder, order)
     stage.configure(order)
     return stage.play(handover)
 
@@ -64,7 +64,7 @@ def perform(line: Line, order: Message, folder: str, handover: Message | None) -
 class Stage:
     """The objects of one run."""
 
-    def __init__(self, line: Line, scenario: Scenario, folder: str, *, dormant: bool) -> None:
+    def __init__(self, line: Line, scenario: Scenario, folder: str, order: Message) -> None:
         self.scenario = scenario
         self._line = line
         self._folder = folder
@@ -85,7 +85,8 @@ class Stage:
             self.time,
             self.known,
             max_concurrency=scenario.max_concurrency,
-            dormant=dormant,
+            dormant=bool(order["dormant"]),
+            pass_seconds=float(order["pass_seconds"]),  # type: ignore[arg-type]  # the other side sends a number
             order=scenario.order,
             seed=scenario.seed,
         )
