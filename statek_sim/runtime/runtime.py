@@ -64,6 +64,15 @@ class RunOutcome:
         return tuple(job.id for job in self._room.jobs())
 
 
+@dataclass(slots=True)
+class _Loop:
+    """An agent loop: `definition` is what this worker process looks at."""
+
+    agent: Agent
+    warmup_code: WarmupSource
+    definition: JobDef
+
+
 class Runtime:
     """A STATEK process without dbzero, network or wall clock.
 
@@ -103,7 +112,7 @@ class Runtime:
         self.default_difficulty = str(self.settings.statek_default_difficulty)
         self._ids = IdSource()
         self._jobs: dict[str, Job] = {}
-        self._loop_definitions: list[JobDef] = []
+        self._loops: list[_Loop] = []
         self._after_tools: CallHooks[Callable[[], object]] = CallHooks()
         self._tool_kills: CallHooks[str] = CallHooks()
         self.on_tool_returned: list[Callable[[str, str], object]] = []
@@ -242,9 +251,9 @@ class Runtime:
 
         The loop dies, and the worker with it, once the job definition has errors: STATEK's circuit breaker.
         """
-        definition = self._define(agent, warmup_code, None, None, {})
-        definition.clear_errors()
-        self._loop_definitions.append(definition)
+        loop = _Loop(agent, warmup_code, self._define(agent, warmup_code, None, None, {}))
+        loop.definition.clear_errors()
+        self._loops.append(loop)
         self._services.register(agent)
 
         started: dict[float, int] = {}
@@ -253,12 +262,12 @@ class Runtime:
 
         def start_jobs(capacity: int) -> None:
             nonlocal seen
-            if definition.has_errors():
+            if loop.definition.has_errors():
                 raise RuntimeError(
                     f"Job definition for agent '{agent.role}' has errors — aborting agentic loop"
                 )
             created = islice(self._jobs.values(), seen, None)
-            starting.extend(job for job in created if job.job_def.agent is agent)
+            starting.extend(job for job in created if job.agent is agent)
             seen = len(self._jobs)
             # A job that has started never waits to start again.
             starting[:] = [job for job in starting if job.status in (JobStatus.READY, JobStatus.WARMING_UP)]
@@ -297,9 +306,13 @@ class Runtime:
         self._after_tools.add(action, tool=name, call=call, job=job)
 
     def restart_worker(self) -> None:
-        """Start a new worker process on the same state; only a loop that begins anew clears its definition's errors."""
-        for definition in self._loop_definitions:
-            definition.clear_errors()
+        """Start a new worker process on the same state; only a loop that begins anew clears its definition's errors.
+
+        A loop whose definition STATEK does not find again makes a new one, and the old one keeps its errors.
+        """
+        for loop in self._loops:
+            loop.definition = self._define(loop.agent, loop.warmup_code, None, None, {})
+            loop.definition.clear_errors()
         self._scheduler.restart(self.jobs)
 
     # -- what jobs need (runtime.host.Host) --------------------------------------------------------------------
