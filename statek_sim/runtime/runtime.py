@@ -197,13 +197,13 @@ class Runtime:
         locale: str | None,
         job_params: Mapping[str, object],
     ) -> JobDef:
-        # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
-        models_by_difficulty(agent.metadata["MODEL"])
         # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
         own, agents = (
             parse_warmup(source, bind_assignments=self.profile.as_tool_binds_assignment)
             for source in (warmup_code, agent.warmup)
         )
+        # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
+        models_by_difficulty(agent.metadata["MODEL"])
         # STATEK reads the names in it, to copy the caller's variables: in one text as it was written, separators and
         # lines for tool calls included. The agent's warmup fails when it runs.
         for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code for block in own]:
