@@ -20,7 +20,13 @@ class Agent:
     `LLM_TOOLS_SCOPE`, `DEFAULT_DIFFICULTY`). `context` holds names that agent code sees besides the tools, and
     adapters. Tools whose name starts with `_` are internal: code can call them, the model is not told.
     `warmup` runs before the first request of every job, after the job's own warmup code.
+
+    `chat_style` is given to the definitions of its jobs, as `JobDef.set_chat_style` and `update_prompt_config` do.
+    STATEK's `create_new_job` reads CHAT_STYLE of dialog agents only: in the metadata of another agent it says nothing
+    (checked with 1.2.7 and 1.4.2).
     """
+
+    chat_style: str | None = None
 
     def __init__(
         self,
@@ -32,12 +38,14 @@ class Agent:
         metadata: Mapping[str, str] | None = None,
         context: Mapping[str, object] | None = None,
         warmup: WarmupSource = None,
+        chat_style: str | None = None,
     ) -> None:
         self.role = role
         self.prompt = system_prompt
         self.metadata: dict[str, str] = {"MODEL": model, **(metadata or {})}
         self.context: dict[str, object] = dict(context or {})
         self.warmup = warmup
+        self.chat_style = chat_style
         for function in tools:
             if not callable(function):
                 raise BadTool(f"agent {role!r}: tool {function!r} is not callable")

@@ -389,12 +389,17 @@ def _default_style(style: object) -> ChatStyle | None:
 
 
 def _chat_style(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
-    """Return a definition's style: the job's, a dialog agent's metadata, else MD_DIALOG for dialogs."""
-    if chosen is not None:
-        return parse_chat_style(str(chosen))
-    if "CHAT_STYLE" in agent.metadata:
-        return parse_chat_style(agent.metadata["CHAT_STYLE"])
-    return ChatStyle.MD_DIALOG if isinstance(agent, DialogAgent) else None
+    """Return a definition's style: the job's, the agent's; a dialog's metadata has one too, else it is MD_DIALOG."""
+    given = chosen if chosen is not None else agent.chat_style
+    if given is not None:
+        return parse_chat_style(str(given))
+    if not isinstance(agent, DialogAgent):
+        return None
+    return (
+        parse_chat_style(agent.metadata["CHAT_STYLE"])
+        if "CHAT_STYLE" in agent.metadata
+        else ChatStyle.MD_DIALOG
+    )
 
 
 def _inherited(locale: str | None, parent: Job | None) -> str | None:
