@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from statek_sim.errors import BadTool
-from statek_sim.runtime.context import get_current_job
+from statek_sim.runtime.context import traced_job
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.tool_trace import record_delivery
 from statek_sim.runtime.warmup_code import WarmupSource
@@ -145,7 +145,7 @@ def _traced(send_message: Callable[..., Any]) -> Callable[..., Any]:
 
     def send(body: str, **media: Any) -> Any:
         result = send_message(body=body, **media)
-        job = get_current_job()
+        job = traced_job()
         if job is not None:
             record_delivery(job, body, media.get("media"))
         return result

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from statek_sim.runtime.context import get_current_job
+from statek_sim.runtime.documentation import brief, docstr
 from statek_sim.runtime.futures import CombinedFutureResult, get_all_future, get_any_future
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.subtasks import SubTaskHandler, find_handler
@@ -95,6 +96,8 @@ _REPRODUCED: Final[Mapping[str, Callable[..., Any]]] = {
         panic,
         python_cli,
         print_locals,
+        docstr,
+        brief,
         send_notification_to,
     )
 }

@@ -17,6 +17,7 @@ from statek_sim.runtime.chat_log import (
     ChatItem,
     LLM_LogItem,
     NotificationLogItem,
+    PostProcessedItem,
     ReminderLogItem,
     SubTaskLogItem,
     ToolError,
@@ -179,6 +180,9 @@ def _project(job: Job, item: ChatItem, index: int, end: int, reader: _Reader) ->
     elif isinstance(item, ReminderLogItem):
         if item.reminder.text and not reader.plain:
             yield system_message(item.reminder.text)
+    elif isinstance(item, PostProcessedItem):
+        if item.message and not reader.plain:
+            yield system_message(item.message)
     elif isinstance(item, SubTaskLogItem):
         yield from _subtask(job, item, _shown_index(job, index), reader)
     elif isinstance(item, NotificationLogItem):

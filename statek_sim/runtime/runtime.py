@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,8 +33,9 @@ from statek_sim.runtime.job import Job
 from statek_sim.runtime.job_def import JobDef
 from statek_sim.runtime.job_defs import JobDefs
 from statek_sim.runtime.model_name import models_by_difficulty
+from statek_sim.runtime.post_processing import PostProcessor, normalised, post_processors
 from statek_sim.runtime.scheduler import MOST_IDLE_POLLS, Order, Scheduler
-from statek_sim.runtime.services import Services
+from statek_sim.runtime.services import NOTHING_BROUGHT, Brought, Services
 from statek_sim.runtime.status import JobStatus
 from statek_sim.runtime.waiting import WaitingRoom
 from statek_sim.runtime.warmup_code import WarmupSource, parse_warmup
@@ -73,7 +74,8 @@ class Runtime:
     request. All randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that
     the application gave to STATEK's `add_provider`: they speak OpenAI's format. `idle_polls`: how often, every 0.3 s,
     futures that can only be asked are asked while nothing else happens.
-    `client_options` is what STATEK's settings say about requests beside the conversation.
+    `client_options` is what STATEK's settings say about requests beside the conversation. `brought`: what an
+    application brings that runs behind the import alias.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Runtime:
         idle_polls: int = MOST_IDLE_POLLS,
         custom_providers: Collection[str] = (),
         client_options: ClientOptions = PLAIN,
+        brought: Brought = NOTHING_BROUGHT,
     ) -> None:
         if not callable(getattr(llm, "complete", None)):
             raise BadInput(f"llm={llm!r} has no method 'complete'; wrap a plain callable in FunctionLLM")
@@ -108,7 +111,8 @@ class Runtime:
         self._loop_definitions: list[JobDef] = []
         self._tool_hooks: dict[ToolCallNumber, Callable[[], object]] = {}
         self._tool_counts: dict[tuple[str, str | None], int] = {}
-        self._definitions = JobDefs()
+        self._brought = brought
+        self._definitions = JobDefs(brought.job_def)
         self._services = Services(
             provider=llm,
             harness=(harness or harness_of(self.settings)).under(ExtensionRule(self.profile.limit_extension)),
@@ -121,6 +125,7 @@ class Runtime:
             default_provider=self.settings.default_llm_api_provider,
             custom_providers=custom_providers,
             client_options=client_options,
+            brought=brought,
         )
         self._max_steps = max_steps
         self._scheduler = Scheduler(
@@ -146,21 +151,27 @@ class Runtime:
         locale: str | None = None,
         message: object = None,
         name: str | None = None,
+        post_processing: PostProcessor | Iterable[PostProcessor] | None = None,
+        prompt_params: Mapping[str, object] | None = None,
         **job_params: object,
     ) -> Job:
         """Create a READY job: shared locals, the parent's locale and a copy of its error handlers.
 
         `message` is the first user message. `name` becomes the job's id (it must be new). Warmup that cannot be
         read raises its SyntaxError or ValueError here, before any job exists (behaviour 7.1).
+        `post_processing` replaces what the agent's POST_PROCESSORS metadata say. `prompt_params` are further parameters
+        of the prompt, for names that are taken here.
         """
         _check_arguments(agent, name, job_params)
         job_id = self._free_id() if name is None else name
         if job_id in self._jobs:
             raise BadInput(f"job {job_id!r} exists already; names of jobs are unique within a runtime")
-        definition = self._define(agent, warmup_code, chat_style, _inherited(locale, parent_job), job_params)
+        locale = _inherited(locale, parent_job)
+        params = {**job_params, **(prompt_params or {})}
+        definition = self._define(agent, warmup_code, chat_style, locale, params, post_processing)
         self._services.register(agent)
         meter = self._services.meter(str(agent.metadata["MODEL"]))
-        job = Job(self, job_id, definition, HistoryProjection(meter), parent_job)
+        job = self._brought.job(self, job_id, definition, HistoryProjection(meter), parent_job)
         job.py_env.local_state.update(shared_vars or {})
         self._jobs[job_id] = job
         parent_id = None if parent_job is None else parent_job.id
@@ -187,6 +198,7 @@ class Runtime:
         chat_style: ChatStyle | str | None,
         locale: str | None,
         job_params: Mapping[str, object],
+        post_processing: PostProcessor | Iterable[PostProcessor] | None = None,
     ) -> JobDef:
         # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
         models_by_difficulty(agent.metadata["MODEL"])
@@ -200,7 +212,10 @@ class Runtime:
         for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code for block in own]:
             ast.parse(text)
         parsed = (*own, *agents)
-        return self._definitions.get(agent, parsed, _chat_style(agent, chat_style), locale, job_params)
+        style = _chat_style(agent, chat_style)
+        explicit = post_processing is not None
+        processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
+        return self._definitions.get(agent, parsed, style, locale, job_params, processors)
 
     @property
     def jobs(self) -> list[Job]:
@@ -366,6 +381,7 @@ _CREATE_JOB_ARGUMENTS: Final = (
     "locale",
     "message",
     "name",
+    "post_processing",
 )
 
 
@@ -395,11 +411,11 @@ def _chat_style(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | Non
         return parse_chat_style(str(given))
     if not isinstance(agent, DialogAgent):
         return None
-    return (
-        parse_chat_style(agent.metadata["CHAT_STYLE"])
-        if "CHAT_STYLE" in agent.metadata
-        else ChatStyle.MD_DIALOG
-    )
+    said = agent.metadata.get("CHAT_STYLE", ChatStyle.MD_DIALOG.name)
+    if said not in ChatStyle.__members__:
+        # A member of STATEK's stored enumeration, in the store's words; a setting may be in any letter case.
+        raise RuntimeError(f"Enum value not found: {said}\n")
+    return ChatStyle[said]
 
 
 def _inherited(locale: str | None, parent: Job | None) -> str | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Toolbox:
-    """Built once per agent. `names` are the agent's context, its tools and the system tools."""
+    """Built once per agent, of its tools and the system tools. `context` is read for every block: agents add to it."""
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class Toolbox:
         clock: Clock,
     ) -> None:
         self.budget = budget
+        self._context = context
         self._policy = policy
         self.tools: dict[str, Callable[..., Any]] = {}
         for function in (*tools, *system_tools):
             self.tools.setdefault(function.__name__, injected(function))
         self._base: dict[str, object] = {
-            **context,
             **self.tools,
             **_helpers(budget),
             "__builtins__": sandbox_builtins(policy, _ModulesOnDemand(clock, budget), budget),
@@ -48,7 +48,7 @@ class Toolbox:
 
     def namespace(self, job: Job, execution: Execution) -> dict[str, object]:
         """Return a fresh namespace for one block: shared names, then the job's own, which win."""
-        namespace = {**job.py_env.global_state, **self._base}
+        namespace = {**job.py_env.global_state, **self._context, **self._base}
         namespace["print"] = print_function(execution, self.budget)
         namespace["exit"] = exit_function(execution)
         namespace.update(job.py_env.local_state)
@@ -60,7 +60,8 @@ class Toolbox:
 
     def find(self, job: Job, name: str) -> Callable[..., Any] | None:
         """Return what a requested tool call named `name` would run, or None."""
-        found = self.tools.get(name) or self._base.get(name) or job.py_env.local_state.get(name)
+        shared = self.tools.get(name) or self._base.get(name) or self._context.get(name)
+        found = shared or job.py_env.local_state.get(name)
         return found if callable(found) else None
 
     def is_blocked(self, name: str) -> bool:

@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from statek_sim.errors import BadTool
 from statek_sim.runtime.async_tools import run_virtual
-from statek_sim.runtime.context import current_execution, get_current_job
+from statek_sim.runtime.context import current_execution, get_current_job, traced_job
 from statek_sim.runtime.error_handlers import handler_problem
 from statek_sim.runtime.futures import FutureResult
 from statek_sim.runtime.per_function import once_per_function
@@ -106,13 +106,14 @@ def _run_tool(
     handler: Callable[..., object] | None,
 ) -> Any:
     """Call a tool for the current job, with its trace events and its handler."""
-    job = get_current_job()
-    if job is not None:
-        # As the caller wrote them: names are looked up only afterwards.
-        record_call(job, function.__name__, args, kwargs)
+    job = traced_job()
     if job is None:
         args, kwargs = resolve_names(function, args, kwargs)
-        return _finish(function(*args, **kwargs))[0]
+        result = _finish(function(*args, **kwargs))[0]
+        _bind_handler(handler, result)
+        return result
+    # As the caller wrote them: names are looked up only afterwards.
+    record_call(job, function.__name__, args, kwargs)
     try:
         # A name may be that of a future that is not ready, and a model's own call cannot wait for it.
         args, kwargs = resolve_names(function, args, kwargs)
@@ -122,12 +123,19 @@ def _run_tool(
         raise
     job.spend(slept)
     record_result(job, function.__name__, result)
-    if handler is not None:
-        if isinstance(result, FutureResult):
-            result.bind_error_handler(handler, job)
-        else:
-            job.add_error_handler(handler, result)
+    _bind_handler(handler, result)
     return result
+
+
+def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
+    """Register a tool's handler on the current job, if there is one; for a future, when its value is first fetched."""
+    job = get_current_job()
+    if handler is None or job is None:
+        return
+    if isinstance(result, FutureResult):
+        result.bind_error_handler(handler, job)
+    else:
+        job.add_error_handler(handler, result)
 
 
 def _finish(result: Any) -> tuple[Any, float]:
@@ -140,16 +148,22 @@ def resolve_names(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Replace a str that names a local variable where the parameter wants something else than a str.
 
-    ISO text becomes a date or time first (behaviour 6.6). Parameters without a plain type hint are left alone.
+    ISO text becomes a date or time first (behaviour 6.6). Where the parameter is a stored enumeration, the str is the
+    name of a member, and one that it lacks is the enumeration's error. Other parameters without a plain type hint are
+    left alone.
     """
-    signature, wanted = _object_parameters(function)
-    if not wanted:
+    signature, wanted, enumerations = _object_parameters(function)
+    if not wanted and not enumerations:
         return args, kwargs
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError:
         # The call itself will raise the error that the agent should see.
         return args, kwargs
+    for name, members in enumerations.items():
+        value = bound.arguments.get(name, signature.parameters[name].default)
+        if isinstance(value, str):
+            bound.arguments[name] = members[value]
     for name, kinds in wanted.items():
         value = bound.arguments.get(name)
         if isinstance(value, str):
@@ -158,18 +172,23 @@ def resolve_names(
 
 
 @once_per_function
-def _object_parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, tuple[type, ...]]]:
-    """Return the signature, and the types of the parameters that want something else than a str."""
+def _object_parameters(
+    function: Callable[..., Any],
+) -> tuple[inspect.Signature, dict[str, tuple[type, ...]], dict[str, Any]]:
+    """Return the signature, the types of the parameters that want something else than a str, and the enumerations."""
     signature = inspect.signature(function)
     hints = function.__annotations__
     wanted: dict[str, tuple[type, ...]] = {}
+    enumerations: dict[str, Any] = {}
     for name, parameter in signature.parameters.items():
         if name.startswith("_") or parameter.kind in _VARIADIC:
             continue
+        if getattr(type(hints.get(name)), "names_its_members", False):
+            enumerations[name] = hints[name]
         kinds = _plain_types(hints.get(name))
         if any(not issubclass(str, kind) for kind in kinds):
             wanted[name] = kinds
-    return signature, wanted
+    return signature, wanted, enumerations
 
 
 def _resolve(value: str, kinds: tuple[type, ...]) -> object:

@@ -36,6 +36,11 @@ class WarmupDef:
     warmup_code: Any = None
     metadata: Any = None
 
+    @property
+    def hidden(self) -> bool:
+        """Whether the metadata of its blocks, taken together, say so."""
+        return self.metadata is not None and self.metadata.get("hidden") is True
+
 
 @memo
 @dataclass(eq=False)
@@ -85,7 +90,8 @@ class Agent(runtime.Agent):
         """Names that agent code sees besides the tools."""
         if self._X__context is None:
             self.init_context()
-        return self._X__context or {}
+        context = self._X__context
+        return {} if context is None else context
 
     @property
     def tools(self) -> tuple[Tool, ...]:

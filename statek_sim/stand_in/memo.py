@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any, Final, TypeVar, overload
 
@@ -123,6 +123,9 @@ setattr(EnumValue, STORED_MARK, True)
 class StoredEnum:
     """A stored enumeration: its values are attributes, and `values()` lists them."""
 
+    names_its_members = True
+    """A tool's parameter of this kind takes a member's name for the member."""
+
     def __init__(self, name: str, values: Sequence[str]) -> None:
         self._name = name
         self._values = {value: EnumValue(name, value) for value in values}
@@ -133,8 +136,16 @@ class StoredEnum:
         except KeyError:
             raise AttributeError(f"'dbzero.Enum' object has no attribute {name!r}") from None
 
-    def __getitem__(self, name: str) -> EnumValue:
+    def __getitem__(self, name: str | int) -> EnumValue:
+        if isinstance(name, int):
+            return self.values()[name]
+        if name not in self._values:
+            # dbzero's own words, its line break included.
+            raise RuntimeError(f"Enum value not found: {name}\n")
         return self._values[name]
+
+    def __iter__(self) -> Iterator[EnumValue]:
+        raise TypeError("'dbzero.Enum' object is not iterable")
 
     def __len__(self) -> int:
         return len(self._values)
@@ -142,6 +153,16 @@ class StoredEnum:
     def values(self) -> tuple[EnumValue, ...]:
         """Return the values in their order."""
         return tuple(self._values.values())
+
+
+def is_enum(value: Any) -> bool:
+    """Return whether a value is a stored enumeration."""
+    return isinstance(value, StoredEnum)
+
+
+def is_enum_value(value: Any) -> bool:
+    """Return whether a value is a member of a stored enumeration."""
+    return isinstance(value, EnumValue)
 
 
 def enum(name: Any = None, values: Sequence[str] | None = None) -> Any:
