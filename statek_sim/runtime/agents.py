@@ -61,12 +61,12 @@ class Agent:
         """Return the prompt with `{name}` placeholders filled from `job_params`, if there are any."""
         return self.prompt.format_map(job_params) if job_params else self.prompt
 
-    def get_adapter(self, name: str) -> Callable[..., Any] | None:
+    def get_adapter(self, name: str) -> Any:
         """Return the adapter `name`, `_name` or `__name` of the context, or None."""
         for candidate in (name, f"_{name}", f"__{name}"):
             adapter = self.context.get(candidate)
             if adapter is not None:
-                return adapter if callable(adapter) else None
+                return adapter
         return None
 
 

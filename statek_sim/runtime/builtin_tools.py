@@ -103,6 +103,22 @@ _REPRODUCED: Final[Mapping[str, Callable[..., Any]]] = {
 }
 
 
+for _tool, _parameter, _hint in (
+    (find_sub_task_handler, "id", Any | None),
+    (send_notification_to, "target", SubTaskHandler | Job),
+):
+    # STATEK's hints, which this module keeps as text: a model's text for such a parameter may name a variable.
+    _function: Any = _tool
+    _function.__wrapped__.__annotations__[_parameter] = _hint
+
+
+def own_spec(function: Callable[..., Any], version: SystemToolsVersion) -> Any:
+    """Return what a release says about one of its system tools when an agent has it as a tool of its own."""
+    if _REPRODUCED.get(getattr(function, "__name__", "")) is not function:
+        return None
+    return next((e.spec for e in system_tool_specs(version) if e.name == function.__name__), None)
+
+
 @cache
 def system_tools(version: SystemToolsVersion) -> tuple[Callable[..., Any], ...]:
     """Return the callables of a release's system tools, in its order, each with `wire_spec` and `tool_target`."""

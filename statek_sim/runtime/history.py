@@ -161,7 +161,7 @@ def _end_position(job: Job, index: int) -> int:
 
 def _opening(job: Job) -> Iterator[Message]:
     """Yield the system prompt and the first user message."""
-    prompt = job.agent.system_prompt(job.job_def.job_params)
+    prompt = job.agent.system_prompt(job_params=job.job_def.job_params)
     if prompt:
         yield system_message(prompt)
     first = [job.chat_log[0]] if job.chat_log and isinstance(job.chat_log[0], str) and job.chat_log[0] else []

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from statek_sim.runtime.agents import Agent
 from statek_sim.runtime.chat_style import ChatStyle
 from statek_sim.runtime.job_def import JobDef
-from statek_sim.runtime.post_processing import PostProcessor
+from statek_sim.runtime.post_processing import PostProcessor, identity
 from statek_sim.runtime.warmup_code import WarmupBlock
 
 
@@ -29,17 +29,29 @@ class JobDefs:
     ) -> JobDef:
         """Return the shared definition; an error recorded on it concerns every later job of the same work."""
         alike = self._known.setdefault(agent, {}).setdefault(_key(chat_style, locale, job_params), [])
-        kinds = [type(processor) for processor in post_processing]
+        processors = [identity(processor) for processor in post_processing]
         for definition in alike:
             # Parsed blocks are cached by source, so identity settles most comparisons.
             same = definition.warmup_code == warmup and (definition.job_params or {}) == job_params
-            if same and [type(processor) for processor in definition.post_processing] == kinds:
+            if same and [identity(processor) for processor in definition.post_processing] == processors:
                 return definition
-        definition = self._kind(
-            agent, agent.metadata, warmup, dict(job_params), chat_style, locale, post_processing
-        )
+        definition = self.make(agent, warmup, chat_style, locale, job_params, post_processing)
         alike.append(definition)
         return definition
+
+    def make(
+        self,
+        agent: Agent,
+        warmup: tuple[WarmupBlock, ...],
+        chat_style: ChatStyle | None,
+        locale: str | None,
+        job_params: Mapping[str, object],
+        post_processing: tuple[PostProcessor, ...] = (),
+    ) -> JobDef:
+        """Return a definition that is not shared."""
+        return self._kind(
+            agent, agent.metadata, warmup, dict(job_params), chat_style, locale, post_processing
+        )
 
 
 def _key(chat_style: ChatStyle | None, locale: str | None, job_params: Mapping[str, object]) -> object:

@@ -139,6 +139,12 @@ def normalised(given: Any) -> tuple[PostProcessor, ...]:
     return found
 
 
+def identity(processor: PostProcessor) -> tuple[str, str]:
+    """Return what makes two processors the same to a shared definition: their class, and what they hold."""
+    kind = type(processor)
+    return (f"{kind.__module__}.{kind.__qualname__}", repr(sorted(vars(processor).items())))
+
+
 def parse_post_processors(text: str) -> list[CallParams]:
     """Read POST_PROCESSORS metadata: constructor calls with literal keywords, joined by commas; else a ValueError."""
     if not text.strip():

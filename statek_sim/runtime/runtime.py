@@ -163,12 +163,12 @@ class Runtime:
         of the prompt, for names that are taken here.
         """
         _check_arguments(agent, name, job_params)
-        job_id = self._free_id() if name is None else name
-        if job_id in self._jobs:
-            raise BadInput(f"job {job_id!r} exists already; names of jobs are unique within a runtime")
+        if name in self._jobs:
+            raise BadInput(f"job {name!r} exists already; names of jobs are unique within a runtime")
         locale = _inherited(locale, parent_job)
         params = {**job_params, **(prompt_params or {})}
-        definition = self._define(agent, warmup_code, chat_style, locale, params, post_processing)
+        definition = self.define(agent, warmup_code, chat_style, locale, params, post_processing)
+        job_id = self._free_id() if name is None else name
         self._services.register(agent)
         meter = self._services.meter(str(agent.metadata["MODEL"]))
         job = self._brought.job(self, job_id, definition, HistoryProjection(meter), parent_job)
@@ -191,7 +191,7 @@ class Runtime:
             pass
         return job_id
 
-    def _define(
+    def define(
         self,
         agent: Agent,
         warmup_code: WarmupSource,
@@ -199,7 +199,10 @@ class Runtime:
         locale: str | None,
         job_params: Mapping[str, object],
         post_processing: PostProcessor | Iterable[PostProcessor] | None = None,
+        *,
+        shared: bool = True,
     ) -> JobDef:
+        """Return the definition of such jobs: the one that there is, or a new one that no job has."""
         # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
         models_by_difficulty(agent.metadata["MODEL"])
         # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
@@ -215,7 +218,8 @@ class Runtime:
         style = _chat_style(agent, chat_style)
         explicit = post_processing is not None
         processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
-        return self._definitions.get(agent, parsed, style, locale, job_params, processors)
+        make = self._definitions.get if shared else self._definitions.make
+        return make(agent, parsed, style, locale, job_params, processors)
 
     @property
     def jobs(self) -> list[Job]:
@@ -257,7 +261,7 @@ class Runtime:
 
         The loop dies, and the worker with it, once the job definition has errors: STATEK's circuit breaker.
         """
-        definition = self._define(agent, warmup_code, None, None, {})
+        definition = self.define(agent, warmup_code, None, None, {})
         definition.clear_errors()
         self._loop_definitions.append(definition)
         self._services.register(agent)

@@ -18,7 +18,7 @@ from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents import Agent
-from statek_sim.runtime.builtin_tools import system_tools
+from statek_sim.runtime.builtin_tools import own_spec, system_tools
 from statek_sim.runtime.futures import FutureError
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.job_def import JobDef
@@ -213,6 +213,7 @@ class Services:
         offered = select_tools(scope, own, self._system_tools(), job.chat_style)
         return tuple(
             getattr(function, "wire_spec", None)
+            or own_spec(function, self.profile.system_tools)
             or tool_spec(function, union_hints=self.profile.union_hints_in_schema)
             for function in offered
         )

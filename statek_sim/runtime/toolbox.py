@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from statek_sim.clock import Clock
 from statek_sim.runtime.context import Execution
 from statek_sim.runtime.future_calls import resolve, smart_call
+from statek_sim.runtime.kept_names import perm_ctx_set, statek_ctx_get
 from statek_sim.runtime.tools import injected
 from statek_sim.runtime.workspace import print_function
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -42,6 +43,8 @@ class Toolbox:
             self.tools.setdefault(function.__name__, injected(function))
         self._base: dict[str, object] = {
             **self.tools,
+            "statek_ctx_get": statek_ctx_get,
+            "perm_ctx_set": perm_ctx_set,
             **_helpers(budget),
             "__builtins__": sandbox_builtins(policy, _ModulesOnDemand(clock, budget), budget),
         }
@@ -53,6 +56,11 @@ class Toolbox:
         namespace["exit"] = exit_function(execution)
         namespace.update(job.py_env.local_state)
         return namespace
+
+    @property
+    def restricted(self) -> bool:
+        """Whether agent code is restricted at all."""
+        return self._policy.restricted
 
     def policy(self, *, hidden_allowed: bool) -> SandboxPolicy:
         """Return the policy for a block; a hidden warmup block may call hidden tools."""

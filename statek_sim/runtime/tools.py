@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from statek_sim.errors import BadTool
 from statek_sim.runtime.async_tools import run_virtual
-from statek_sim.runtime.context import current_execution, get_current_job, traced_job
+from statek_sim.runtime.context import FULL, access, current_execution, get_current_job, traced_job
 from statek_sim.runtime.error_handlers import handler_problem
 from statek_sim.runtime.futures import FutureResult
 from statek_sim.runtime.per_function import once_per_function
@@ -104,27 +104,44 @@ def _run_tool(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     handler: Callable[..., object] | None,
+    finish: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """Call a tool for the current job, with its trace events and its handler."""
+    """Call a tool for the current job, with its trace events and its handler.
+
+    `finish` makes of what it returned what its caller gets. Tools may read everything of stored objects.
+    """
+    with access(FULL):
+        return _run_trusted(function, args, kwargs, handler, finish)
+
+
+def _run_trusted(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    handler: Callable[..., object] | None,
+    finish: Callable[[Any], Any] | None,
+) -> Any:
     job = traced_job()
     if job is None:
         args, kwargs = resolve_names(function, args, kwargs)
         result = _finish(function(*args, **kwargs))[0]
         _bind_handler(handler, result)
-        return result
+        return result if finish is None else finish(result)
     # As the caller wrote them: names are looked up only afterwards.
     record_call(job, function.__name__, args, kwargs)
     try:
         # A name may be that of a future that is not ready, and a model's own call cannot wait for it.
         args, kwargs = resolve_names(function, args, kwargs)
         result, slept = _finish(function(*args, **kwargs))
+        given = result if finish is None else finish(result)
     except Exception as error:
         record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
         raise
     job.spend(slept)
-    record_result(job, function.__name__, result)
+    # Of a subtask its job is shown: its handler has no text before it is completed.
+    record_result(job, function.__name__, result if finish is None else given.job)
     _bind_handler(handler, result)
-    return result
+    return given
 
 
 def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
@@ -226,13 +243,14 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` as agent code sees it: with the workspace's names passed as `_local_context`."""
     if isinstance(function, FunctionType) and function in _INJECTED:
         return function
-    if not accepts_local_context(function):
-        return function
+    wanted = accepts_local_context(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if "_local_context" in kwargs:
             raise RuntimeError("_local_context is already set")
+        if not wanted:
+            return function(*args, **kwargs)
         execution = current_execution()
         kwargs["_local_context"] = {} if execution is None else dict(execution.namespace)
         return function(*args, **kwargs)
@@ -257,7 +275,7 @@ def subtask_wrapper(
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         task_id = kwargs.pop("id", None)
-        return finish(_run_tool(function, args, kwargs, None), task_id)
+        return _run_tool(function, args, kwargs, None, lambda result: finish(result, task_id))
 
     shown: Any = wrapper
     shown.__annotations__ = {**function.__annotations__, "id": str, "return": return_type}

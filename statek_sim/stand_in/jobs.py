@@ -10,6 +10,7 @@ from statek_sim.runtime.chat_log import LLM_LogItem, UserLogItem
 from statek_sim.runtime.dialog import DialogItem, chat_responses, count_llm_actions, dialog_of, faces_user
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.job_def import JobDef
+from statek_sim.runtime.kept_names import matching
 from statek_sim.runtime.llm_usage import LLM_Usage
 from statek_sim.runtime.model_name import model_provider, models_by_difficulty
 from statek_sim.runtime.post_processing import LLM_StepData, is_final
@@ -17,7 +18,6 @@ from statek_sim.runtime.pyenv import PyEnv
 from statek_sim.runtime.services import Brought
 from statek_sim.runtime.status import JobStatus
 from statek_sim.runtime.subtasks import SubTaskHandler, find_handler
-from statek_sim.stand_in.context import PERMANENT, matching
 from statek_sim.stand_in.memo import EnumValue, enum
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.pricing import ModelPricing, get_model_pricing
@@ -49,12 +49,7 @@ def _refuse(kind: str, name: str, owner: object) -> Any:
 
 
 class AppPyEnv(PyEnv):
-    """A workspace, with the names that `perm_ctx_set` keeps."""
-
-    @property
-    def perm_ctx(self) -> Any:
-        """What is kept with the job, if anything is."""
-        return (self.local_state or {}).get(PERMANENT)
+    """A workspace."""
 
     def __getattr__(self, name: str) -> Any:
         return _refuse("PyEnv", name, self)
@@ -109,7 +104,7 @@ class AppJobDef(JobDef):
     def model_family(self) -> str | None:
         """The part of the model's name between provider and model."""
         name = (self.model or "").split("[")[0].split("/")
-        return name[-2] if len(name) > 1 else None
+        return None if len(name) < 2 else name[len(name) > 2]
 
     @property
     def provider(self) -> str | None:
@@ -130,6 +125,8 @@ class AppJobDef(JobDef):
 
 class AppJob(Job):
     """A job, with what applications ask of STATEK's."""
+
+    __slots__ = ()
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -179,7 +176,7 @@ class AppJob(Job):
 
     def system_prompt(self, difficulty: Any = None) -> str:
         """Return the system prompt with this job's parameters."""
-        return self.agent.system_prompt(self.job_def.job_params)
+        return self.agent.system_prompt(job_params=self.job_def.job_params)
 
     # -- what was said and done ------------------------------------------------------------------------------------
 
@@ -246,6 +243,10 @@ def _runtime() -> Any:
 def _settings() -> Any:
     return _runtime().settings
 
+
+for _named in (AppJob, AppJobDef, AppPyEnv, AppUsage):
+    # Agents and error messages show the names of classes.
+    _named.__name__ = _named.__qualname__ = _named.__base__.__name__
 
 BROUGHT: Final = Brought(registered=registered, job=AppJob, job_def=AppJobDef)
 """What an application brings to the runtime that it runs on."""

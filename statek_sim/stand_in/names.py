@@ -14,14 +14,14 @@ _HOMES: Final[Mapping[str, str]] = {
         for name in ("create_tool", "find_tools", "select_tools", "subtask", "tool")
     },
     **{name: f"{_RUNTIME}.documentation:{name}" for name in ("brief", "docs_style", "docstr")},
+    "statek_context": f"{_HERE}.context:statek_context",
     **{
-        name: f"{_HERE}.context:{name}"
+        name: f"{_RUNTIME}.kept_names:{name}"
         for name in (
             "find_locals",
             "perm_ctx_get",
             "perm_ctx_set",
             "perm_ctx_set_unique",
-            "statek_context",
             "statek_ctx_get",
             "statek_ctx_set",
         )
@@ -43,17 +43,16 @@ _HOMES: Final[Mapping[str, str]] = {
     **{
         name: f"{_HERE}.task:{name}"
         for name in (
-            "copy_locals",
             "create_new_job",
             "delegate_mute_dialog",
             "delegate_mute_task",
             "delegate_task",
-            "get_referenced_locals",
             "start_dialog",
             "submit_new_job",
             "submit_new_jobs_batch",
         )
     },
+    **{name: f"{_HERE}.code_reading:{name}" for name in ("copy_locals", "get_referenced_locals")},
     "temporal": f"{_RUNTIME}.futures:temporal",
     "get_any_future": f"{_RUNTIME}.futures:get_any_future",
     "get_all_future": f"{_RUNTIME}.futures:get_all_future",

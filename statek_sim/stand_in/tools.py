@@ -97,6 +97,7 @@ def create_tool(
 
     tool_func.__name__ = tool_name
     tool_func.__doc__ = docstring
+    tool_func.__annotations__ = {}
     made: Tool = tool(tool_func)
     context[tool_name] = made
     return made

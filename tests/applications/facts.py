@@ -42,23 +42,30 @@ def facts(request):
     if app is not None:
         seen["jobs"] = [_job(job, request) for job in app.jobs]
     told = json.loads(ADDRESS.sub(" at 0x...", json.dumps(seen, default=_plain)))
-    SEEN[request.node.nodeid.rpartition("/")[2]] = told
+    SEEN[_name(request.node)] = told
     held = request.config.getoption("--held-facts")
     if held:
-        _hold(
-            request.node.nodeid.rpartition("/")[2], told, json.loads(Path(held).read_text(encoding="utf-8"))
-        )
+        _hold(_name(request.node), told, json.loads(Path(held).read_text(encoding="utf-8")))
+
+
+def _name(item):
+    return f"{item.path.stem}::{item.name}"
 
 
 def _job(job, request):
     left_out = LEFT_OUT if request.node.get_closest_marker("not_what_was_sent") else ()
     told = {name: value for name, value in dataclasses.asdict(job).items() if name not in left_out}
     # A crash is told with the job's id in the store, and a traceback through files of this machine.
+    # An agent among the arguments of a tool is told in short by one side, with all its members by the other.
+    told["tools"] = [
+        {**use, "arguments": AN_AGENT.sub(r'Agent(role="\1")', use["arguments"])} for use in told["tools"]
+    ]
     told["console"] = [CRASHED.sub(r"Job ... failed with error: \1", line) for line in told["console"]]
     return told
 
 
 ADDRESS = re.compile(r" at 0x[0-9a-f.]+")
+AN_AGENT = re.compile(r"\w*Agent\(role=\"(\w+)\"[^)]*\)")
 CRASHED = re.compile(r"\AJob \S+ failed with error: (.*?)\nTraceback .*\Z", re.DOTALL)
 
 
