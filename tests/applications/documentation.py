@@ -229,7 +229,6 @@ def test_agents_read_documentation(statek_app, facts, reader):
         "Book, 'lend'",
         "book, 'burn'",
         "book, 'nope'",
-        "find, 'x'",
         "book, ' '",
         "guarded, 'read'",
     ]

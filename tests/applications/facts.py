@@ -2,7 +2,8 @@
 
 A test of an application writes what it saw into `facts`; what its jobs became is added. `--write-facts FILE` writes
 all of it down; `--held-facts FILE` fails a test that saw something else than was written down there, which is how
-facts of the real package hold the reference runtime where the real package is not installed.
+facts of the real package hold the reference runtime where the real package is not installed. `record.py` writes
+`recorded_1.4.json` anew.
 """
 # mypy: ignore-errors
 

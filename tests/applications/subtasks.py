@@ -141,6 +141,7 @@ def test_wrong_use_of_subtasks(statek_app, editor, facts):
             "h = assign_with_handler('x', id='7')\nprint(h.id)",
             "finish('x')",
             "y = 1",
+            "z = 1",
             "exit(1)",
         ],
         writer=["finish('x', 'y')", "finish('x')\nfinish('y')", "exit(2)"],
