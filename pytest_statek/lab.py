@@ -14,6 +14,7 @@ from pytest_statek.options import REQUESTED
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput, UnusedReplies
 from statek_sim.providers.network import NetworkGuard, forbid_network
+from statek_sim.runtime.services import NOTHING_BROUGHT, Brought
 from statek_sim.suite.transcript import formatted, transcript
 from statek_sim.testing import Lab, ScriptableLLM
 from statek_sim.trace import Event
@@ -45,12 +46,12 @@ _SHOWN: Final = pytest.StashKey[bool]()
 
 
 @contextmanager
-def open_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT) -> Iterator[Lab]:
     """Set up the lab that the test's marker describes; inside, the network is closed and time is virtual."""
     item: pytest.Item = request.node
     wishes = marked(request)
     registry = tokenizers(request.config)
-    lab = or_fail(item, lambda: Lab(wishes.lab, tokenizers=registry))
+    lab = or_fail(item, lambda: Lab(wishes.lab, tokenizers=registry, brought=brought))
     with ExitStack() as stack:
         guard = None if wishes.allow_network else stack.enter_context(forbid_network())
         stack.enter_context(frozen_wall_clock(lab.clock, active=wishes.virtual_wall_clock))

@@ -15,7 +15,17 @@ from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.async_tools import run_virtual
 from statek_sim.runtime.containment import Contained, WorkerKilled
-from statek_sim.runtime.context import Execution, reset_execution, set_execution, write_line
+from statek_sim.runtime.context import (
+    FULL,
+    RESTRICTED,
+    Execution,
+    access,
+    reset_access,
+    reset_execution,
+    set_access,
+    set_execution,
+    write_line,
+)
 from statek_sim.runtime.futures import FutureError, FutureResult
 from statek_sim.runtime.pyenv import ErrorKind
 from statek_sim.runtime.shown import shown
@@ -133,6 +143,7 @@ def _run_statements(
     before: dict[str, object],
 ) -> None:
     env = job.py_env
+    level = RESTRICTED if toolbox.restricted else FULL
     first = start if isinstance(start, int) else 0
     if env.future_result is not None:
         first = _finish_waiting(job, output, start, first)
@@ -146,13 +157,17 @@ def _run_statements(
     for index in range(first, len(block.statements)):
         statement = block.statements[index]
         try:
-            if apart:
-                own = _Own(own, namespace)
-                exec(statement.code, namespace, own)
-                own.pop(RESULT, None)
-                namespace.update(own)
-            else:
-                exec(statement.code, namespace)
+            token = set_access(level)
+            try:
+                if apart:
+                    own = _Own(own, namespace)
+                    exec(statement.code, namespace, own)
+                    own.pop(RESULT, None)
+                    namespace.update(own)
+                else:
+                    exec(statement.code, namespace)
+            finally:
+                reset_access(token)
             toolbox.budget.check()
             if statement.is_expression:
                 result = namespace.pop(RESULT, None)
@@ -286,6 +301,8 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
         return format_print_arg(value, budget)
 
     def job_print(*args: object, sep: str = " ", end: str = "\n", **_: object) -> None:
-        write_line(execution, args, sep, end, formatted)
+        # STATEK's own function: what it reads of objects is its own business.
+        with access(FULL):
+            write_line(execution, args, sep, end, formatted)
 
     return job_print
