@@ -12,10 +12,8 @@ from typing import NoReturn
 
 from statek_sim.errors import BadInput
 from statek_sim.runtime.signals import Signal
-from statek_sim.runtime.stored.kinds import stored
 
 
-@stored
 class ItemStatus(StrEnum):
     """Where a work item is."""
 
@@ -30,7 +28,6 @@ def _denied(name: str) -> AttributeError:
     return AttributeError(f"Restricted memo attribute access denied: {name}")
 
 
-@stored
 @dataclass(frozen=True, slots=True)
 class QueueOwner:
     """A worker's identity: who holds a claim."""
@@ -42,7 +39,6 @@ class QueueOwner:
         raise _denied(name)
 
 
-@stored
 @dataclass(slots=True, eq=False)
 class WorkItem:
     """One unit of external work. Change it through its queue."""

@@ -14,8 +14,9 @@ from statek_sim.sandbox.llm_repr import StoredCollection
 STORED_MARK: Final = "__stored_by_statek_sim__"
 """The attribute of classes whose objects are stored, as those of `@dbzero.memo` and dbzero's enumerations are."""
 
-_OWN: Final = "statek_sim.runtime."
-"""Where STATEK's own classes are: jobs, agents, futures, handlers, log items. STATEK stores theirs."""
+_OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
+"""Where STATEK's own classes are (jobs, agents, futures, handlers, log items), which are stored there, and those of the
+built-in world, which are stored on the real side."""
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
 
