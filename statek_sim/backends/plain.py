@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.values import JSON
@@ -31,7 +31,8 @@ def _plain(value: object, shown: Callable[[object], str], left: list[int], depth
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, StoredCollection) and issubclass(value.shown_as, dict):
-        value = {key: value[key] for key in value}
+        entries: Any = value
+        value = {key: entries[key] for key in entries}
     if isinstance(value, list | tuple) or (
         isinstance(value, StoredCollection) and issubclass(value.shown_as, list | tuple)
     ):

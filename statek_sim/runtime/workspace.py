@@ -226,8 +226,9 @@ def set_exit(job: Job, status: object) -> None:
         remark = Remark("exit status", "lost" if refused else "changed", refused_because(found.error))
         job.remark([remark], None if job.py_env.stores else FORESEEN_RELEASE)
     if job.py_env.stores:
-        if refused:
-            raise AttributeError("Unsupported attribute type")
+        if refused and found.error is not None:
+            in_collection = isinstance(status, list | tuple | dict | set)
+            raise found.error if in_collection else AttributeError("Unsupported attribute type")
         status = found.value
     job.py_env.exit_status = status
     if status is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -38,6 +38,14 @@ class StoredCollection:
 
     __slots__ = ()
     shown_as: type = list
+
+    def __len__(self) -> int:
+        """Return how many items it has."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Value]:
+        """Yield its items, of a mapping its keys."""
+        raise NotImplementedError
 
 
 _COLLECTIONS: Final = (list, tuple, set, frozenset, dict, StoredCollection)

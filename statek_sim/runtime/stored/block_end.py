@@ -87,7 +87,7 @@ def _written(
             continue
         if _differs(old, value):
             yield name
-        elif type(old) is not type(value) or isinstance(old, List):
+        elif type(old) is not type(value) or (isinstance(old, List) and len(old) != len(value)):  # type: ignore[arg-type]  # both are Lists
             remarks.append(_took_for_equal(name, old, value))
     for name in after:
         if name not in before:
@@ -103,9 +103,9 @@ def _differs(old: object, value: object) -> bool:
 
 def _took_for_equal(name: str, old: object, value: object) -> Remark:
     if isinstance(old, List) and isinstance(value, List):
-        why = "dbzero's != says False for two of its lists of different lengths, so STATEK keeps the old one"
-    else:
-        why = f"a new {type(value).__name__} that is equal to the old {type(old).__name__} is not written"
+        why = "dbzero's != says False of two of its lists of different lengths, so STATEK keeps the old one"
+        return Remark(name, "lost", f"its new value was not written: {why}")
+    why = f"a new {type(value).__name__} that is equal to the old {type(old).__name__} is not written"
     return Remark(name, "not stored", why)
 
 

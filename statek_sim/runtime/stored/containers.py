@@ -193,7 +193,7 @@ class _Collection(StoredCollection):
     """What all four share: no hash, no pickle, hence no copy."""
 
     __slots__ = ("_items",)
-    _items: Any
+    _items: Any  # as each of the four keeps its items
 
     def __reduce_ex__(self, protocol: object, /) -> NoReturn:
         raise TypeError(f"cannot pickle {type(self).__name__!r} object")
