@@ -231,10 +231,10 @@ def set_exit(job: Job, status: object) -> None:
             raise found.error if in_collection else AttributeError("Unsupported attribute type")
         status = found.value
     job.py_env.exit_status = status
-    if status is not None:
-        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(status)))
     if job.py_env.stores and found.error is not None:
         raise found.error
+    if status is not None:
+        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(status)))
 
 
 def _contained_reason(error: BaseException) -> str:
