@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
@@ -17,13 +18,15 @@ from statek_sim.providers.retry import ask, retry_delay
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import ParsedReply, ReportedUsage
 from statek_sim.providers.wire.request import ClientOptions, WireRequest
-from statek_sim.runtime.calls import CallSpec, CodeBlock
+from statek_sim.runtime.calls import CallSpec, CodeBlock, stored_call
 from statek_sim.runtime.chat_log import LLM_LogItem, Reasoning
 from statek_sim.runtime.chat_style import ChatStyle
 from statek_sim.runtime.dialog import deliver
 from statek_sim.runtime.markup import extract_dialog, strip_markup
 from statek_sim.runtime.post_processing import is_final, processed
 from statek_sim.runtime.pyenv import ErrorKind
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
+from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.values import JSON, Message, in_common
 
 if TYPE_CHECKING:
@@ -206,7 +209,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> No
             services.harness.check_after_step(job)
             return
         reply = left
-    stored = stored_response(job.chat_style, reply)
+    stored = _as_stored(job, stored_response(job.chat_style, reply))
     job.log(
         LLM_LogItem(
             job.console_pos,
@@ -245,6 +248,22 @@ def _finish_final(services: Services, job: Job) -> None:
     job.py_env.exit_status = None
     job.finish("final")
     job.check_newest_item()
+
+
+def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | None:
+    """Return a response as it comes back from the store; what a call's arguments raise there crashes the job."""
+    if not isinstance(response, CodeBlock):
+        return response if response is None or not job.py_env.stores else stored_text(response)
+    calls = []
+    for call in response.tool_calls:
+        try:
+            calls.append(stored_call(call))
+        except Exception as error:
+            remark = Remark(f"arguments of {call.name}", "lost", refused_because(error))
+            job.remark([remark], None if job.py_env.stores else FORESEEN_RELEASE)
+            if job.py_env.stores:
+                raise
+    return replace(response, tool_calls=tuple(calls)) if job.py_env.stores else response
 
 
 def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBlock | None:

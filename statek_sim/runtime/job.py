@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
@@ -26,6 +26,8 @@ from statek_sim.runtime.notifications import Inbox
 from statek_sim.runtime.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.signals import Signal
 from statek_sim.runtime.status import JobStatus, advance
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee
+from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import Message
 
@@ -68,6 +70,7 @@ class Job:
         "py_env",
         "raised_at",
         "raised_difficulty",
+        "remarked",
         "sent",
         "slept",
         "steps",
@@ -92,7 +95,8 @@ class Job:
         self.parent_job = parent_job
         self.chat_style = job_def.chat_style if job_def.chat_style is not None else host.default_chat_style
         self._status = JobStatus.READY
-        self.py_env = PyEnv()
+        self.py_env = PyEnv(stores=host.profile.storage == "dbzero")
+        self.remarked: set[str] = set()
         self.chat_log: list[ChatItem] = []
         self.awaited_result: FutureResult | None = None
         self.next_instr_num: int | tuple[int, object] | str | None = None
@@ -230,6 +234,8 @@ class Job:
 
     def console_append(self, text: str, error: ErrorKind | None = None) -> None:
         """Append one console entry, as an error of `error` kind if given."""
+        if "\0" in text and self.py_env.stores:
+            text = stored_text(text)
         text = without_addresses(text)
         env = self.py_env
         index = len(env.console)
@@ -316,7 +322,20 @@ class Job:
 
     def add_locals(self, **values: object) -> None:
         """Bind names in the job's workspace."""
+        if not self.py_env.stores:
+            self.remark(foresee({}, values), FORESEEN_RELEASE)
         self.py_env.update_locals(**values)
+
+    def remark(self, remarks: Iterable[Remark], release: str | None = None) -> None:
+        """Tell what the store did to names, or would do in `release`: then once for each name."""
+        for found in remarks:
+            if release is not None and found.name in self.remarked:
+                continue
+            self.remarked.add(found.name)
+            at = self.host.clock.now()
+            self.host.trace.add(
+                events.StoreRemark(at, self.id, found.name, found.change, found.reason, release)
+            )
 
     def panic(self) -> None:
         """Raise the difficulty one level; from 1.4.1 that extends the token limit by the usage so far."""

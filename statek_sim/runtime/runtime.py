@@ -38,6 +38,7 @@ from statek_sim.runtime.post_processing import PostProcessor, normalised, post_p
 from statek_sim.runtime.scheduler import MOST_IDLE_POLLS, Order, Scheduler
 from statek_sim.runtime.services import NOTHING_BROUGHT, Brought, Services
 from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
 from statek_sim.runtime.waiting import WaitingRoom
 from statek_sim.runtime.warmup_code import WarmupSource, parse_warmup
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -178,12 +179,14 @@ class Runtime:
         self._services.register(agent)
         meter = self._services.meter(str(agent.metadata["MODEL"]))
         job = self._brought.job(self, job_id, definition, HistoryProjection(meter), parent_job)
-        job.py_env.local_state.update(shared_vars or {})
+        job.py_env.update_locals(**(shared_vars or {}))
         self._jobs[job_id] = job
         parent_id = None if parent_job is None else parent_job.id
         self.trace.add(
             events.JobCreated(self.clock.now(), job_id, agent.role, str(agent.metadata["MODEL"]), parent_id)
         )
+        if not job.py_env.stores:
+            job.remark(foresee({}, job.py_env.local_state), FORESEEN_RELEASE)
         if parent_job is not None:
             job.add_error_handlers_from(parent_job)
         if message is not None:

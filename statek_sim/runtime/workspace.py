@@ -29,6 +29,8 @@ from statek_sim.runtime.context import (
 from statek_sim.runtime.futures import FutureError, FutureResult
 from statek_sim.runtime.pyenv import ErrorKind
 from statek_sim.runtime.shown import shown
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee, refused_because
+from statek_sim.runtime.stored.containers import NOTHING, StoreKills, kept
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
@@ -92,7 +94,7 @@ def run_block(
     Raises what the code raised, after showing it, or `FutureError` with the statement to continue at in
     `instr_num`, or `Contained` for code that STATEK could not stop.
     """
-    execution = Execution(job, output.line, lambda status: _exit(job, status), {})
+    execution = Execution(job, output.line, lambda status: set_exit(job, status), {})
     toolbox.budget.reset()
     token = set_execution(execution)
     before = dict(job.py_env.local_state)
@@ -120,6 +122,25 @@ def run_block(
         reset_execution(token)
         if outcome is not None:
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
+            if outcome != "contained":
+                _store_locals(job, before)
+
+
+def _store_locals(job: Job, before: dict[str, object]) -> None:
+    """Write to the store what a block left. What the store raises takes the place of the block's own outcome."""
+    env = job.py_env
+    if not env.stores:
+        job.remark(foresee(before, env.local_state), FORESEEN_RELEASE)
+        return
+    try:
+        crossing = cross(before, env.local_state)
+    except StoreKills as end:
+        env.local_state = before
+        raise Contained(_contained_reason(end)) from end
+    env.local_state = crossing.names
+    job.remark(crossing.remarks)
+    if crossing.error is not None:
+        raise crossing.error
 
 
 def _compiled(source: str, toolbox: Toolbox, output: Output, *, hidden_allowed: bool) -> CompiledBlock:
@@ -273,8 +294,21 @@ def _settled(job: Job, value: Any) -> object:
     return result
 
 
-def _exit(job: Job, status: object) -> None:
+def set_exit(job: Job, status: object) -> None:
+    """Set the exit status, as far as the store takes it: the error with which it refuses is the code's."""
+    found = kept(status)
+    refused = found.value is NOTHING
+    if found.error is not None:
+        remark = Remark("exit status", "lost" if refused else "changed", refused_because(found.error))
+        job.remark([remark], None if job.py_env.stores else FORESEEN_RELEASE)
+    if job.py_env.stores:
+        if refused and found.error is not None:
+            in_collection = isinstance(status, list | tuple | dict | set)
+            raise found.error if in_collection else AttributeError("Unsupported attribute type")
+        status = found.value
     job.py_env.exit_status = status
+    if job.py_env.stores and found.error is not None:
+        raise found.error
     if status is not None:
         job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(status)))
 
@@ -282,6 +316,8 @@ def _exit(job: Job, status: object) -> None:
 def _contained_reason(error: BaseException) -> str:
     if isinstance(error, BudgetExceeded):
         return str(error)
+    if isinstance(error, StoreKills):
+        return f"dbzero ends STATEK's process here, with every job in it: {error}"
     return (
         f"model-written code raised {type(error).__name__}: {error}. STATEK's worker does not catch it "
         "and would run the same reply again for ever"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -31,7 +31,24 @@ MAX_PARTS: Final = 50_000
 _MAX_NESTING: Final = 150
 _PAY_EVERY: Final = 1024
 _SIMPLE: Final = (bool, int, float, Decimal, str, datetime)
-_COLLECTIONS: Final = (list, tuple, set, frozenset, dict)
+
+
+class StoredCollection:
+    """A collection of a durable store: no `list`, `tuple`, `dict` or `set`, but shown as one of them."""
+
+    __slots__ = ()
+    shown_as: type = list
+
+    def __len__(self) -> int:
+        """Return how many items it has."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Value]:
+        """Yield its items, of a mapping its keys."""
+        raise NotImplementedError
+
+
+_COLLECTIONS: Final = (list, tuple, set, frozenset, dict, StoredCollection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +164,17 @@ class _Printer:
         if self._depth > _MAX_NESTING:
             raise RecursionError("maximum recursion depth exceeded while printing a value")
         try:
-            if isinstance(value, dict):
+            shape = value.shown_as if isinstance(value, StoredCollection) else type(value)
+            if issubclass(shape, dict):
                 parts = self._entries(value, repeated=repeated)
                 brackets = "{}"
-            elif isinstance(value, set | frozenset):
+            elif issubclass(shape, set | frozenset):
                 ordered = sorted(value, key=lambda item: without_addresses(repr(item)))
                 parts = self._items(ordered, repeated=repeated)
                 brackets = "{}"
             else:
                 parts = self._items(value, repeated=repeated)
-                brackets = "[]" if isinstance(value, list) else "()"
+                brackets = "[]" if issubclass(shape, list) else "()"
         finally:
             self._depth -= 1
         more = f" ({len(value)} items total)" if len(value) > self._max_len else ""

@@ -75,6 +75,7 @@ _Rest = (
     | events.SubtaskCompleted
     | events.DifficultyRaised
     | events.WorldChanged
+    | events.StoreRemark
 )
 
 
@@ -106,7 +107,8 @@ def _told_of_jobs(
     | events.Notified
     | events.SubtaskCompleted
     | events.DifficultyRaised
-    | events.WorldChanged,
+    | events.WorldChanged
+    | events.StoreRemark,
 ) -> _Told:
     match event:
         case events.JobStopped():
@@ -124,6 +126,8 @@ def _told_of_jobs(
             return _Told("difficulty", event.difficulty, f"at {event.tokens:,} tokens")
         case events.WorldChanged():
             return _Told(_world_kind(event), f"{event.subject}: {event.change}")
+        case events.StoreRemark():
+            return _Told("store", event.told, event.told)
         case _:
             assert_never(event)
 
