@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from statek_sim.providers.wire import anthropic, gemini, openai
+from statek_sim.providers.wire import anthropic, gemini, openai, responses
 from statek_sim.providers.wire.format import FormatName, WireFormat
 
 FORMATS: Final[Mapping[FormatName, WireFormat]] = {
     "openai": openai,
+    "responses": responses,
     "anthropic": anthropic,
     "gemini": gemini,
 }
@@ -37,6 +38,7 @@ DEFAULT_URL: Final = "https://llm.invalid/v1/chat/completions"
 
 FAKE_URLS: Final[Mapping[FormatName, str]] = {
     "openai": DEFAULT_URL,
+    "responses": "https://llm.invalid/v1/responses",
     "anthropic": DEFAULT_URL,
     "gemini": "https://llm.invalid/v1/models",
 }
@@ -50,7 +52,10 @@ def format_of_url(url: str) -> WireFormat:
     """Return the format of a request that STATEK sent to `url`."""
     if url == anthropic.request_url("", ""):
         return anthropic
-    return gemini if url.partition("?")[0].endswith(":generateContent") else openai
+    path = url.partition("?")[0]
+    if path.endswith("/responses"):
+        return responses
+    return gemini if path.endswith(":generateContent") else openai
 
 
 def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
@@ -74,6 +79,8 @@ def format_at(uri: str) -> WireFormat | None:
     path = uri.partition("?")[0]
     if path.endswith("/chat/completions"):
         return openai
+    if path.endswith("/responses"):
+        return responses
     if path.endswith("/messages"):
         return anthropic
     return gemini if path.endswith(_GENERATE) else None
