@@ -114,8 +114,8 @@ def test_choices_are_streamed_by_their_index() -> None:
     assert [piece for index, piece in said if piece and index == 0] == ["a", " b"]
     assert [piece for index, piece in said if piece and index == 1] == ["c"]
     llm.play([text("a b"), text("c")])
-    config = {"generation_config": {"candidate_count": 2}}
-    assert b'"index":1' in streamed(ask(llm, gemini(**config), GEMINI_STREAM))
+    wanted = gemini(generation_config={"candidate_count": 2})
+    assert b'"index":1' in streamed(ask(llm, wanted, GEMINI_STREAM))
 
 
 def test_a_script_with_too_few_replies_for_the_choices_says_so() -> None:
