@@ -7,14 +7,15 @@ clients. Every part says how many answers were as they should be, and of how man
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
-import os
 import re
 import resource
 import socket
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -218,27 +219,34 @@ def large_message(size: int, peers: int = 4) -> Outcome:
 
 
 def given_back(count: int, size: int) -> Outcome:
-    """Send half a body and leave; good is when the server keeps less than half of what was sent."""
+    """Send half a body and leave; good is when the server lets go of it at once, without Python's garbage collector.
+
+    What the C library then gives back to the system, and when, is its own affair: it is not measured.
+    """
     began = time.monotonic()
-    with LLMServer() as server:
-        server.llm.play([])
-        before = _resident()
-        head = f"POST {_PATH} HTTP/1.1\r\nContent-Length: {2 * size}\r\n\r\n".encode()
-        clients = [socket.create_connection(address(server), timeout=_SECONDS) for _ in range(count)]
-        for connection in clients:
-            connection.sendall(head + b"x" * size)
-        for connection in clients:
-            connection.close()
-        deadline = time.monotonic() + 10
-        while (kept := _resident() - before) > count * size // 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
-    return Outcome("bodies given back", int(kept <= count * size // 2), 1, time.monotonic() - began)
-
-
-def _resident() -> int:
-    """Return the resident bytes of this process."""
-    with open("/proc/self/statm", encoding="ascii") as status:
-        return int(status.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    gc.disable()
+    tracemalloc.start()
+    try:
+        with LLMServer() as server:
+            server.llm.play([])
+            head = f"POST {_PATH} HTTP/1.1\r\nContent-Length: {2 * size}\r\n\r\n".encode()
+            clients = [socket.create_connection(address(server), timeout=_SECONDS) for _ in range(count)]
+            piece = head + b"x" * size
+            before = tracemalloc.get_traced_memory()[0]
+            for connection in clients:
+                connection.sendall(piece)
+            for connection in clients:
+                connection.close()
+            deadline = time.monotonic() + _SECONDS
+            while (
+                kept := tracemalloc.get_traced_memory()[0] - before
+            ) > size and time.monotonic() < deadline:
+                time.sleep(0.05)
+            most = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    return Outcome("bodies given back", int(kept <= size < most), 1, time.monotonic() - began)
 
 
 def main() -> None:
