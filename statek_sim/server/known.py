@@ -61,14 +61,7 @@ class ReadRequest:
         """Return the tokens of the prompt, counted or estimated with the model's tokenizer."""
         if self._prompt is None:
             asked, tokenizer = self.asked, model_tokenizer(self.asked.model)
-            images = 0
-            messages: list[Message] = []
-            for message in asked.messages:
-                content = message.get("content")
-                if isinstance(content, list):
-                    images += sum(not isinstance(_text(part), str) for part in content)
-                    message = {**message, "content": text_in(content)}  # noqa: PLW2901  # as it counts
-                messages.append(message)
+            messages, images = _texts_alone(asked.messages)
             count = _estimated if self.estimated else prompt_tokens
             self._prompt = count(messages, asked.tools, tokenizer) + IMAGE_TOKENS * images
         return self._prompt
@@ -127,6 +120,22 @@ def _check_depth(value: JSON) -> None:
         if not level:
             return
     raise ValueError(_TOO_DEEP)
+
+
+def _texts_alone(messages: Sequence[Message]) -> tuple[Sequence[Message], int]:
+    """Return the messages with their texts for contents, and how many parts of them are no text."""
+    if not any(type(message.get("content")) is list for message in messages):
+        return messages, 0
+    images = 0
+    told: list[Message] = []
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, list):
+            images += sum(not isinstance(_text(part), str) for part in content)
+            told.append({**message, "content": text_in(content)})
+        else:
+            told.append(message)
+    return told, images
 
 
 def _text(part: JSON) -> JSON:

@@ -201,15 +201,15 @@ class FakeLLM:
             read, wanted = read_embeddings(found.wire, found.path, incoming.body)
         else:
             read = read_request(found.wire, found.path, incoming.body)
-        unheeded = [name for name in read.asked.unheeded if name not in self._ignored]
-        if unheeded:
+        asked = read.asked
+        if asked.unheeded and (unheeded := [name for name in asked.unheeded if name not in self._ignored]):
             raise BadRequest(
                 f"{unheeded[0]} is nothing that this server honours: leave it out, or have it taken without heed "
                 f"(script([...], ignored=[{unheeded[0]!r}]), or serve --ignore {unheeded[0]})",
                 parameter=unheeded[0],
                 code="unsupported_parameter",
             )
-        return (read if read.asked.previous is None else self._spoken_before.goes_on(read)), wanted
+        return (read if asked.previous is None else self._spoken_before.goes_on(read)), wanted
 
     def _answered(
         self,

@@ -27,6 +27,7 @@ from statek_sim.providers.script import (
 from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.reply import NO_USAGE, WireReply
+from statek_sim.providers.wire.request import NO_DEMANDS
 from statek_sim.server.damage import damaged
 from statek_sim.server.demands import met, together
 from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vector_of
@@ -114,7 +115,7 @@ class Renderer:
             request.turn,
             int(request.at + reply.latency),
             wire.NAME,
-            read.asked.demands,
+            None if read.asked.demands is NO_DEMANDS else read.asked.demands,
             read.prompt_tokens() if reply.usage is UsageKind.MEASURED else None,
         )
         return self._prepared.body(key, write, str(number))

@@ -55,23 +55,27 @@ def read_request(body: JSON, url: str = "") -> WireRequest:  # other formats nee
     return WireRequest(
         model=member(body, "model", str, where=""),
         messages=tuple(
-            _message(message, f"messages[{number}]")
+            _message(message, number)
             for number, message in enumerate(objects(body.get("messages"), where="messages"))
         ),
         tools=tuple(objects(body.get("tools") or [], where="tools")),
         temperature=number_or_none(body, "temperature"),
-        demands=_demands(body) if _DEMANDING & body.keys() else NO_DEMANDS,
+        demands=NO_DEMANDS if _DEMANDING.isdisjoint(body) else _demands(body),
         stream=body.get("stream") is True,
         stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
         unheeded=OPENAI.unheeded(body),
     )
 
 
-def _message(message: dict[str, JSON], where: str) -> dict[str, JSON]:
-    role = member(message, "role", str, where=f"{where}.")
+def _message(message: dict[str, JSON], number: int) -> dict[str, JSON]:
+    role, where = message.get("role"), f"messages[{number}]"
     if role not in _ROLES:
+        role = member(message, "role", str, where=f"{where}.")
         raise BadRequest(f"{where}.role: expected one of {', '.join(_ROLES)}, got {role!r}")
-    content = text_of(message.get("content"), where=f"{where}.content")
+    content = message.get("content")
+    if isinstance(content, str):
+        return message
+    content = text_of(content, where=f"{where}.content")
     if content is None and role != "assistant":
         raise BadRequest(f"{where}.content: expected a string or a list of content parts, got nothing")
     return {**message, "content": content}
