@@ -73,6 +73,9 @@ Paths = Annotated[
     ),
 ]
 
+AlsoPaths = Annotated[list[Path] | None, typer.Option("--scenarios", metavar="PATH", hidden=True)]
+"""What some commands called their paths before all of them took paths alike."""
+
 
 def _version(asked: bool) -> None:
     if asked:

@@ -11,6 +11,7 @@ import typer
 
 from statek_sim.cli.app import Paths, PresetOption, ProfileOption, SeedOption, SelectOption, TagOption, app
 from statek_sim.cli.inputs import check_writable, loaded
+from statek_sim.cli.sweep import is_range
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="LIMIT=VALUES",
-            help="Show a sweep of one limit or two (repeatable), like max_turns=3..20, of the first --gate preset or "
-            "else of the default one.",
+            help="Show a sweep of one limit or two, like max_turns=3..20 max_token_usage=5k..60k, of the first --gate "
+            "preset or else of the default one.",
         ),
     ] = None,
 ) -> None:
@@ -75,6 +76,10 @@ def report(
     from statek_sim.reporting.wording import verdict
     from statek_sim.suite.run import profile_known, run_one
 
+    if sweep:
+        words = [str(path) for path in paths or ()]
+        sweep = [*sweep, *filter(is_range, words)]
+        paths = [Path(word) for word in words if not is_range(word)]
     if policy is not None and not gate:
         raise BadInput("--policy: it says what the gate demands; name a preset with --gate")
     check_writable(json_file=output, folder=None)

@@ -67,7 +67,9 @@ def run(
     accept: Annotated[
         bool,
         typer.Option(
-            "--accept", help="Rewrite expectations that do not hold with what happened, and show the diff."
+            "--accept",
+            help="Rewrite expectations that do not hold with what happened, begin those of scenarios that have none, "
+            "and show the diff.",
         ),
     ] = False,
     backend: BackendOption = Backend.REFERENCE,
@@ -131,7 +133,7 @@ def run(
         results, told = _run(pairs, preset=preset, seed=seed, coverage=coverage, quiet=quiet, runner=runner)
     _write(results, told, json_file=json_file, html=html, folder=report)
     failed = told.overall.failed > 0
-    if accept and failed:
+    if accept:
         failed = _accept(results)
     if failed:
         raise typer.Exit(1)
@@ -249,7 +251,7 @@ def _accept(results: Sequence[ScenarioResult]) -> bool:
 
     accepted = accept(results)
     typer.echo(accepted.diff, nl=False)
-    typer.echo(f"{plural(len(accepted.changes), 'expectation')} rewritten")
+    typer.echo(f"{plural(len(accepted.changes), 'expectation')} written")
     for result, mismatch in accepted.left:
         typer.echo(f"left to you: {result.id} {dotted(mismatch.keypath)}", err=True)
     return bool(accepted.left)

@@ -38,9 +38,9 @@ def sweep_preset(
     from statek_sim.suite.run import profile_known
 
     check_writable(json_file=json_file, folder=None)
-    ranges = [word for word in words if _is_range(word)]
+    ranges = [word for word in words if is_range(word)]
     axes = read_axes(ranges)
-    preset = gated_preset(_only_preset([word for word in words if not _is_range(word)]))
+    preset = gated_preset(_only_preset([word for word in words if not is_range(word)]))
     prices = policy_for(preset.name, policy).prices
     found = run_sweep(
         preset,
@@ -55,7 +55,8 @@ def sweep_preset(
         write_artifact(json_file, sweep_json_text(found))
 
 
-def _is_range(word: str) -> bool:
+def is_range(word: str) -> bool:
+    """Return whether a word is `LIMIT=VALUES` and no file."""
     return "=" in word and not Path(word).exists()
 
 

@@ -31,9 +31,12 @@ def usage(
         ),
     ] = False,
     model: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="With --corpus: the agent's model, which chooses the tokenizer."),
-    ] = "gpt-4o",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --corpus: the agent's model, which chooses the tokenizer; none: gpt-4o.",
+        ),
+    ] = None,
     profile: Annotated[
         str,
         typer.Option(metavar="P", help="Behaviour profile; scenarios that do not hold for it are left out."),
@@ -80,12 +83,19 @@ def usage(
         raise BadInput(
             "--corpus: it has scenarios and limits of its own; leave PATH, --select, --tag and --preset out"
         )
+    if model is not None and not model.strip():
+        raise BadInput("--model: expected a model's name, got a blank one")
+    if model is not None and not corpus:
+        raise BadInput("--model: scenarios name their own models; it goes with --corpus")
     check_writable(json_file=json_file, folder=None)
     check_writable(json_file=markdown_file, folder=None)
     price_list = NO_PRICES if prices is None else load_prices(prices)
     registry = registry_of(tokenizer or ())
-    pairs = _corpus(model, profile) if corpus else _chosen(paths, profile, select, tag or ())
+    pairs = _corpus(model or "gpt-4o", profile) if corpus else _chosen(paths, profile, select, tag or ())
     results = [run_one(scenario, name, preset=preset, tokenizers=registry) for scenario, name in pairs]
+    failed = next((result.record.error for result in results if result.record.error is not None), None)
+    if corpus and failed is not None:
+        raise BadInput(f"--model {model!r}: {failed.message.splitlines()[0]}")
     analysis = analyse(results, prices=price_list, tokenizers=registry, preset=preset)
     table = corpus_table(analysis) if corpus else None
     _show(analysis, table, turns=turns, every=every)

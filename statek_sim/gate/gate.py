@@ -70,14 +70,23 @@ class GatePlan:
 
 
 def gate_plan(
-    names: Sequence[str], *, policy: Path | None, folder: Path, on_shipped: bool = True
+    names: Sequence[str],
+    *,
+    policy: Path | None,
+    folder: Path,
+    on_shipped: bool = True,
+    allow_defaults: bool = False,
 ) -> GatePlan:
     """Return the plan for the presets called `names`; `folder` is where STATEK is to run: a `.env` there may decide.
 
     `on_shipped`: the shipped workloads are among what it will be carried out on. Raises `BadInput`, a line per problem,
-    for what is wrong with presets or policy.
+    for what is wrong with presets or policy, and for a file that sets no limit unless `allow_defaults`: one that was
+    cut off would pass wherever STATEK's defaults do.
     """
     presets = tuple(gated_preset(name) for name in dict.fromkeys(names))
+    if not allow_defaults:
+        for preset in presets:
+            preset.require_limits()
     shadowed = [remark for preset in presets for remark in require_unshadowed(preset, folder)]
     idle = [remark for preset in presets for remark in idle_values(preset)]
     return GatePlan(
@@ -135,6 +144,7 @@ def judged(preset: GatedPreset, policy: Policy) -> JudgedPreset:
         path=preset.path,
         policy=shown_path(policy.path),
         limits=tuple((limit, getattr(limits, limit.value)) for limit in LimitName),
+        stated=tuple(limit for limit in LimitName if preset.sets(limit)),
         extension=limits.limit_extension_per_completion,
     )
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Final
 
 from statek_sim import trace as events
-from statek_sim.clock import VirtualClock
+from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.current import get_llm_harness
@@ -46,9 +46,6 @@ from statek_sim.trace import Trace
 
 ToolCallNumber = tuple[str, int, str | None]
 """A tool's name, which call of it, and the job whose calls are counted (None: all)."""
-
-FOREVER: Final = 10.0**9
-"""Virtual seconds that count as no end at all: thirty years."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,7 +200,7 @@ class Scheduler:
         if job.steps > self._max_steps:
             raise RunawayJob(
                 f"job {job.id!r} wants step {job.steps}; one run allows {self._max_steps} per job. "
-                "Give it a limit, or raise max_steps"
+                "Give it a limit, the run an end in time (until), or raise max_steps"
             )
         self._services.trace.add(events.StepStarted(self._services.clock.now(), job.id, job.steps))
         self._in_flight[job.id] = (job, worker_step(self._services, job))

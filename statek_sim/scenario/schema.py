@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation, model_validator
 
+from statek_sim.clock import FOREVER
 from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT
 from statek_sim.scenario.event import Event
 from statek_sim.scenario.expect import Expect, ItemStatus
@@ -183,7 +184,8 @@ class Shared(Part):
     )
     max_concurrency: Positive = Field(default=100, description="Job steps that may be in flight at once.")
     until: Annotated[float, Field(gt=0)] = Field(
-        default=3600.0, description="Virtual seconds the run may last at most."
+        default=FOREVER,
+        description="Virtual second at which the run ends, whatever is still to come; default: when nothing is left.",
     )
     budget: Budget = Field(default_factory=Budget, description="Bounds on model-written code.")
     world: World = Field(default_factory=World, description="The work queue and the external events.")
