@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from statek_sim.clock import EPOCH
 from statek_sim.errors import (
     BadInput,
     BadRequest,
@@ -23,16 +22,15 @@ from statek_sim.providers.protocol import ChatRequest, ChatStyleName
 from statek_sim.providers.protocol import Place as PlaceName
 from statek_sim.providers.script import Chat, Computed, RawStream, ScriptEntry, UsageKind, Vector, as_reply
 from statek_sim.providers.scripted import EVERYBODY, Script, lanes_of
-from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.server.conversations import Conversations
+from statek_sim.server.elsewhere import elsewhere
 from statek_sim.server.embedding import EmbeddingRequest, read_embeddings
-from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole
+from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed
 from statek_sim.server.fault import Fate, Fault, FaultRule
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.known import ReadRequest, model_tokenizer, read_request
-from statek_sim.server.models import model_body, models_body
 from statek_sim.server.nearest import exhausted, unmatched
 from statek_sim.server.rendering import (
     Pacing,
@@ -43,8 +41,7 @@ from statek_sim.server.rendering import (
     token_count,
     with_faults,
 )
-from statek_sim.server.routes import JOURNAL, UNUSED, Place, Route, route
-from statek_sim.values import JSON
+from statek_sim.server.routes import Place, Route, route
 
 JOB_HEADER: Final = "x-statek-job"
 AGENT_HEADER: Final = "x-statek-agent"
@@ -136,7 +133,7 @@ class FakeLLM:
         if found.place in _ASKING:
             with self._lock:
                 return self._asked(request, found)
-        return self._elsewhere(request, found)
+        return elsewhere(request, found, self._models, self.journal, self.unused)
 
     def unused(self) -> list[PendingReply]:
         """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
@@ -307,6 +304,9 @@ class FakeLLM:
         """
         lane = self._lane(request)
         entry = None if lane is None else lane.take(request)
+        everybody = self._lanes.get(EVERYBODY)
+        if entry is None and everybody is not None:
+            entry = everybody.take(request)
         if entry is None and request.place in self._recorded_places:
             raise UnmatchedRequest(self._mismatch(request, name, lane))
         return entry
@@ -353,39 +353,6 @@ class FakeLLM:
             )
         )
 
-    # Everything else.
-
-    def _elsewhere(self, request: Incoming, found: Route) -> Answer:
-        wire = FORMATS["anthropic" if "anthropic-version" in request.headers else found.wire]
-        created = int(EPOCH.timestamp())
-        match found.place:
-            case Place.MODELS:
-                return Whole(status=200, body=models_body(wire.NAME, self._models, created))
-            case Place.MODEL if found.model in self._models:
-                return Whole(status=200, body=model_body(wire.NAME, found.model, created))
-            case Place.JOURNAL:
-                return _page([entry.record() for entry in self.journal.entries()])
-            case Place.UNUSED:
-                return _page([str(reply) for reply in self.unused()])
-            case _:
-                status, message = self._refusal(request.method, found)
-                if request.method == "POST":
-                    # A client that asks for what is not there fails its test, whatever it makes of the answer.
-                    self.journal.add_problem(f"POST {found.path}: {message}")
-                return http_error(wire, status, message=message)
-
-    def _refusal(self, method: str, found: Route) -> tuple[int, str]:
-        """Return the status and the words for a request that leads nowhere."""
-        match found.place:
-            case Place.MODEL:
-                return 404, f"no model {found.model!r}; there are {', '.join(self._models)}"
-            case Place.WRONG_METHOD:
-                return 405, f"{method} is not what {found.path} is for"
-            case Place.NO_EVENTS:
-                return 400, f"{found.path} streams events only: add ?alt=sse"
-            case _:
-                return 404, _nowhere(found)
-
 
 def _recorded_places(lanes: Iterable[Lane]) -> frozenset[PlaceName]:
     """Return for what else than chats the script has answers that are more than vectors: a recording has them."""
@@ -414,15 +381,3 @@ def _counted(key: str, entries: Sequence[ScriptEntry]) -> list[ScriptEntry]:
         else reply
         for reply in replies
     ]
-
-
-def _page(items: Sequence[JSON]) -> Whole:
-    return Whole(status=200, body=compact(list(items)).encode())
-
-
-def _nowhere(found: Route) -> str:
-    return (
-        f"nothing at {found.path}; there are /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/messages, "
-        f"/v1/messages/count_tokens, /v1beta/models/MODEL:generateContent (also :countTokens, :embedContent), "
-        f"/v1/models, {JOURNAL} and {UNUSED}"
-    )

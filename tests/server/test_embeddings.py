@@ -183,6 +183,13 @@ def test_a_script_file_has_vectors_and_ignored_parameters(tmp_path: Path) -> Non
     llm.check_finished()
 
 
+def test_vectors_of_a_script_by_agent_are_everybody_s(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text("script: {worker: [{text: hi}]}\nembeddings: {a cat: [1, 0.5]}\n", encoding="utf-8")
+    llm = FakeLLM(load_playable(path).script)
+    assert vectors(whole(ask(llm, asked("a cat"), TARGET, x_statek_agent="worker"))) == [[1, 0.5]]
+
+
 def test_google_s_sdk_embeds_and_counts(statek_llm_server: LLMServer) -> None:
     genai = pytest.importorskip("google.genai", reason="it comes with the dev extra")
     options = genai.types.HttpOptions(base_url=statek_llm_server.url, timeout=60_000)
