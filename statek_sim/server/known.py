@@ -124,7 +124,10 @@ def _check_depth(value: JSON) -> None:
 
 def _texts_alone(messages: Sequence[Message]) -> tuple[Sequence[Message], int]:
     """Return the messages with their texts for contents, and how many parts of them are no text."""
-    if not any(type(message.get("content")) is list for message in messages):
+    for message in messages:
+        if type(message.get("content")) is list:
+            break
+    else:
         return messages, 0
     images = 0
     told: list[Message] = []

@@ -52,10 +52,7 @@ def format_of_url(url: str) -> WireFormat:
     """Return the format of a request that STATEK sent to `url`."""
     if url == anthropic.request_url("", ""):
         return anthropic
-    path = url.partition("?")[0]
-    if path.endswith("/responses"):
-        return responses
-    return gemini if path.endswith(":generateContent") else openai
+    return gemini if url.partition("?")[0].endswith(":generateContent") else openai
 
 
 def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
