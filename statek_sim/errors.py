@@ -126,7 +126,15 @@ class ProviderBug(StatekSimError):
 
 
 class BadRequest(StatekSimError):
-    """A request body is not what its format demands; the message says where and what was expected."""
+    """A request body is not what its format demands; the message says where and what was expected.
+
+    `parameter` is the field that is wrong, where it is one; `code` is the provider's name for what is wrong.
+    """
+
+    def __init__(self, message: str, *, parameter: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.code = code
 
 
 class CassetteMiss(StatekSimError):
