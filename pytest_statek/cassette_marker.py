@@ -18,6 +18,8 @@ from statek_sim.cassettes.session import RecordMode, record_mode
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
+REDACT: Final = "statek_cassette_redact"
+"""The fixture that a team's own redaction is the value of."""
 ARGUMENTS: Final = ("name", "ignore", "mode", "allow_unplayed")
 
 
@@ -50,6 +52,8 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
             own=OwnSecrets.of(
                 config.getini("statek_cassette_secret_names"),
                 config.getini("statek_cassette_secret_patterns"),
+                undecoded=config.getini("statek_cassette_allow_undecoded"),
+                redact=_Redact(item),
             ),
         ),
         allow_unplayed=allow,
@@ -58,6 +62,17 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
             ignore=f"@pytest.mark.{MARKER_NAME}(ignore=[{{field!r}}])",
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Redact:
+    """What the fixture `statek_cassette_redact` returns, asked when a text is there: it is made after the cassette."""
+
+    item: pytest.Item
+
+    def __call__(self, place: str, text: str) -> str:
+        redact = getattr(self.item, "funcargs", {}).get(REDACT)
+        return text if redact is None else redact(place, text)
 
 
 def _arguments(item: pytest.Item) -> dict[str, object]:

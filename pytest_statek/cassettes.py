@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.cassette_marker import wishes_of
+from pytest_statek.cassette_marker import REDACT, wishes_of
 from pytest_statek.cassette_path import cassette_path
 from pytest_statek.record import MARKER_NAME, SESSION
 from statek_sim.cassettes.session import CassetteSession, Saved
@@ -37,7 +37,11 @@ _OPEN: Final = pytest.StashKey[_Open]()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Write the list that `--statek-cassette-list` asks for."""
+    """Ask for each marked test's redaction; write the list that `--statek-cassette-list` asks for."""
+    for item in session.items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker(MARKER_NAME):
+            # First of all, so that it is there when another fixture sends a request.
+            item.fixturenames[:] = [REDACT, *(name for name in item.fixturenames if name != REDACT)]
     target = session.config.getoption("--statek-cassette-list")
     if target:
         marked = (

@@ -13,11 +13,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from statek_sim.cassettes.bodies import Undecodable
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.headers import lasting
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.nearest import Advice, miss_message
-from statek_sim.cassettes.scrub import scrubbed
+from statek_sim.cassettes.scrub import plain_uri, scrubbed
 from statek_sim.cassettes.store import load, tape_of, write
 from statek_sim.cassettes.tape import Tape
 from statek_sim.errors import BadInput, CassetteMiss
@@ -63,6 +64,7 @@ class CassetteSession:
     advice: Advice = _ADVICE
     shown: Path | None = None
     misses: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     _tape: Tape = field(init=False)
     _recorded: list[Exchange] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
@@ -122,8 +124,16 @@ class CassetteSession:
         return found or self._tape.play(self.matching.fingerprint(request))
 
     def record(self, request: Request, response: Response) -> None:
-        """Keep a live exchange, without its secrets and its headers that change each time, for `close` to write."""
-        exchange = lasting(scrubbed(Exchange(request=request, response=response), self.matching.own))
+        """Keep a live exchange, without its secrets and its headers that change each time, for `close` to write.
+
+        What may not be written, because nobody can say what is in it, is among `refused`, and `close` tells of it.
+        """
+        try:
+            exchange = lasting(scrubbed(Exchange(request=request, response=response), self.matching.own))
+        except (BadInput, Undecodable) as error:
+            asked = f"{request.method} {plain_uri(request.uri, self.matching.own)}"
+            self.refused.append(f"{self.shown or self.path}: not recorded: {asked}: {error}")
+            return
         with self._lock:
             self._recorded.append(exchange)
 
@@ -138,7 +148,16 @@ class CassetteSession:
         return [self._tape.exchange(number) for number in self._tape.unplayed()]
 
     def close(self, *, failed: bool = False) -> Saved:
-        """Write what was recorded. After a failure a file that would be replaced stays; the new one is put aside."""
+        """Write what was recorded. After a failure a file that would be replaced stays; the new one is put aside.
+
+        `BadInput` when it cannot be written, and, unless the run failed already, when something was not recorded.
+        """
+        saved = self._save(failed=failed)
+        if self.refused and not failed:
+            raise BadInput("\n".join(self.refused))
+        return saved
+
+    def _save(self, *, failed: bool) -> Saved:
         if not self._recorded:
             if self.mode is RecordMode.REWRITE and not failed:
                 self.path.unlink(missing_ok=True)
