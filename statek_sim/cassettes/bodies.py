@@ -76,7 +76,12 @@ def opened(body: bytes, encoding: str) -> bytes:
     """Return a body without its content encodings, such as `gzip` or `deflate, gzip`; `Undecodable` if impossible."""
     for name in reversed([part.strip().lower() for part in encoding.split(",")]):
         if name not in ("", "identity") and body:
-            body = _opened(body, name)
+            try:
+                body = _opened(body, name)
+            except Undecodable:
+                # Some clients have undone it, and leave the header.
+                if as_text(body).binary:
+                    raise
     return body
 
 

@@ -24,7 +24,7 @@ from statek_sim.cassettes.names import (
     looks_random,
     may_be_number,
 )
-from statek_sim.cassettes.secrets import NOTHING_ELSE, Sought, find_secrets, lower
+from statek_sim.cassettes.secrets import KNOWN, NOTHING_ELSE, Sought, find_secrets, lower
 from statek_sim.cassettes.secrets import looks_clean as rules_see_nothing
 from statek_sim.cassettes.view import Range, View
 
@@ -223,7 +223,7 @@ def read_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Fo
 def apart(found: Iterable[Found]) -> list[Found]:
     """Return secrets in the order of their places, one where several rules saw the same."""
     kept: list[Found] = []
-    for one in sorted(found, key=lambda one: (one.ranges[0][0], -one.ranges[-1][1])):
+    for one in sorted(found, key=lambda one: (one.ranges[0][0], -one.ranges[-1][1], one.kind == KNOWN)):
         if not kept or one.ranges[0][0] >= kept[-1].ranges[-1][1]:
             kept.append(one)
     return kept

@@ -46,6 +46,8 @@ class Sought:
 
 
 NOTHING_ELSE: Final = Sought()
+KNOWN: Final = "a secret that the request was sent with"
+"""What a secret is called that was found because it is known; any other name of it says more."""
 
 _NAME: Final = (
     r"passw(?:or)?[dt]|passphrase|passcode|pwd|secret|key|credential|authorization|cookie|jwt|bearer|auth|"
@@ -120,7 +122,7 @@ def known(text: str, keys: Iterable[str]) -> Iterator[Span]:
             if len(key) >= WHOLE_WORDS or not (
                 text[at - 1 : at].isalnum() or (end < len(text) and text[end].isalnum())
             ):
-                yield Span(at, end, "a secret that the request was sent with")
+                yield Span(at, end, KNOWN)
             at = text.find(key, at + 1)
 
 
