@@ -44,13 +44,13 @@ SUFFIXES: Final = (
 )
 """Files of a folder that are scanned; a file that is named itself always is."""
 _LINES: Final = frozenset({".jsonl", ".ndjson", ".toml", ".txt", ".log", ".env", ".ini"})
-LARGEST: Final = 64 * 1024 * 1024
+LARGEST: Final = 32 * 1024 * 1024
 """Bytes of a file that is read."""
 LARGEST_YAML: Final = 16 * 1024 * 1024
 """Bytes of a file that is taken apart; a larger one is read as one text."""
-MOST_CHARACTERS: Final = 4 * LARGEST
+MOST_CHARACTERS: Final = 2 * LARGEST
 """Characters in the values of a file, each counted as often as an alias repeats it."""
-MOST_VALUES: Final = 2_000_000
+MOST_VALUES: Final = 300_000
 _GZIP: Final = b"\x1f\x8b"
 _SHOWN: Final = 4
 """Characters of a credential that are shown, so that the report does not leak it."""
@@ -79,8 +79,8 @@ class Skipped(ValueError):
 class _Work:
     """What may still be looked at in a file."""
 
-    characters: int = MOST_CHARACTERS
-    values: int = MOST_VALUES
+    characters: int = field(default_factory=lambda: MOST_CHARACTERS)
+    values: int = field(default_factory=lambda: MOST_VALUES)
 
     def spend(self, characters: int = 0) -> None:
         self.characters -= characters
@@ -257,8 +257,9 @@ def _in_value(value: str | bytes, keypath: Keypath, walk: _Walk) -> Iterator[_Hi
 
 def _text(value: str | bytes) -> str:
     """Return a value as text; a compressed body is opened."""
-    if isinstance(value, str):
+    if isinstance(value, str) and "\0" not in value:
         return value
+    value = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
     if value.startswith(_GZIP):
         try:
             value = opened(value, "gzip")

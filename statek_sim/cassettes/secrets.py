@@ -66,6 +66,11 @@ _QUOTE: Final = re.compile(r"(\\*)([\"'`])|\n")
 _NUMBER: Final = re.compile(r"-?\d[\d.eE+-]*")
 _WORD: Final = re.compile(r"[^\s&,;\"'`<>\\()\[\]{}|]+")
 _FIELD: Final = re.compile(r"[^&#\s\"'`<>\\]+")
+# What a header holds, and a sentence about one does not.
+_HEADER_VALUE: Final = re.compile(
+    r"(?:(?:bearer|basic|token|digest|aws4-[\w-]{1,30})\s+)?(?:[^\s=]{1,200}=|[^\s`]*\d[^\s`]*\s*$)",
+    re.IGNORECASE,
+)
 _REST_OF_LINE: Final = re.compile(r"[^\r\n\"'\\]+(?:\r?\n[ \t]+[^\r\n\"'\\]+)*")
 _CODE: Final = re.compile(r"[A-Za-z_][A-Za-z_.]*[(\[]|[a-z_]+(?:\.[a-z_]+)+$")
 _NEAR: Final = re.compile(
@@ -256,7 +261,7 @@ def _value(
         return None
     if between["sign"] == ":" and folded(name).endswith(_LINES_OF_HEADERS):
         line = _REST_OF_LINE.match(text, start)
-        if line and any(map(str.isdigit, line[0])) and not is_placeholder(line[0]):
+        if line and _HEADER_VALUE.match(line[0]) and not is_placeholder(line[0]):
             return Span(*line.span(), kind)
     word = _WORD.match(text, start)
     if word is None or not sure or _CODE.match(text[start : word.end() + 1]):
