@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import pytest
 
@@ -16,7 +16,7 @@ from statek_sim.errors import BadInput, UnusedReplies
 from statek_sim.providers.network import NetworkGuard, forbid_network
 from statek_sim.runtime.services import NOTHING_BROUGHT, Brought
 from statek_sim.suite.transcript import formatted, transcript
-from statek_sim.testing import Lab, ScriptableLLM
+from statek_sim.testing import Lab
 from statek_sim.trace import Event, StoreRemark
 from statek_sim.wall_clock import frozen_wall_clock
 
@@ -35,11 +35,18 @@ LAST: Final = 40
 """Lines of a long conversation that are shown; a failure is explained at its end, by what was set up at its start."""
 
 
+class Finishing(Protocol):
+    """What knows whether its script is used up."""
+
+    def check_finished(self) -> None:
+        """Raise `UnusedReplies` when replies are left."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """What a test has open: its LLM, what can be told of its jobs so far, and what closes the network."""
 
-    llm: ScriptableLLM
+    llm: Finishing
     told: Callable[[], Sequence[str]]
     guard: NetworkGuard | None
     remarks: Callable[[], Sequence[StoreRemark]] = tuple
@@ -164,7 +171,7 @@ def _stored_otherwise(opened: Opened) -> str | None:
     )
 
 
-def _left_over(llm: ScriptableLLM) -> str | None:
+def _left_over(llm: Finishing) -> str | None:
     """Say which replies nobody asked for, if any are left."""
     try:
         llm.check_finished()

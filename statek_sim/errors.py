@@ -12,6 +12,7 @@
     |   +-- ScriptExhausted      the job asked for a reply that the script does not have
     |   +-- UnmatchedRequest     no scripted reply accepts this request
     |   +-- UnusedReplies        replies were left over when the run ended
+    |   +-- UnusedResults        results of scripted tools were left over when the run ended
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -83,6 +84,10 @@ class UnmatchedRequest(ScriptError):
 
 class UnusedReplies(ScriptError):
     """The run ended with replies that no job asked for."""
+
+
+class UnusedResults(ScriptError):
+    """The run ended with results of scripted tools that no call asked for."""
 
 
 class ProviderFailure(StatekSimError):
