@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.rescue.offered import Argument, TypedText
+from statek_sim.agent.rescue.offered import Argument, NestedText, TypedText
 from statek_sim.agent.rescue.reader import Broken, Meter
 
 _NS: Final = r"(?:[|｜]DSML[|｜]|ifm\||[A-Za-z_]\w*:)?"
@@ -76,8 +76,14 @@ _CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
 _STRINGS: Final = ("true", "string", "str")
 
 
-def read_elements(text: str, at: int, element: Element, meter: Meter) -> tuple[dict[str, TypedText], int]:
-    """Return a call's arguments, written from `at` on, and where the call ends."""
+def read_elements(
+    text: str, at: int, element: Element, meter: Meter, known: frozenset[str] = frozenset()
+) -> tuple[dict[str, TypedText], int]:
+    """Return a call's arguments, written from `at` on, and where the call ends.
+
+    An argument without its closing tag ends at the line that opens the next one, if that is one of the tool's
+    `known` arguments.
+    """
     made: dict[str, TypedText] = {}
     while True:
         meter.token(at)
@@ -88,7 +94,7 @@ def read_elements(text: str, at: int, element: Element, meter: Meter) -> tuple[d
         key = opening["key"].strip()
         if key in made:
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
-        value, at = _value(text, opening.end(), element, meter)
+        value, at = _value(text, opening.end(), element, meter, known - {key, *made})
         made[key] = TypedText(value, _kind(opening.groupdict().get("kind")))
     end = element.ends.match(text, at)
     if end is None:
@@ -106,7 +112,7 @@ def _kind(said: str | None) -> str:
     return "string" if said in _STRINGS else "json"
 
 
-def _value(text: str, at: int, element: Element, meter: Meter) -> tuple[str, int]:
+def _value(text: str, at: int, element: Element, meter: Meter, known: frozenset[str]) -> tuple[str, int]:
     cdata = _CDATA.match(text, at)
     if cdata is not None:
         end = text.find("]]>", cdata.end())
@@ -127,11 +133,16 @@ def _value(text: str, at: int, element: Element, meter: Meter) -> tuple[str, int
             break
         here = closing.end()
     value = text[at : closing.start()]
-    if element.opening.search(value) is not None:
-        raise Broken(closing.end(), "where an argument ends cannot be told")
+    end = closing.end()
+    inner = element.opening.search(value)
+    if inner is not None:
+        if inner["key"].strip() not in known or not inner.group().startswith("\n"):
+            raise Broken(end, "where an argument ends cannot be told")
+        # The newline before the next argument stays: it is the one that belongs to the format.
+        value, end = value[: inner.start() + 1], at + inner.start() + 1
     if element.one_newline and value.startswith("\n"):
         value = value[1:].removesuffix("\n")
-    return value, closing.end()
+    return value, end
 
 
 _M3: Final = "]<]minimax[>["
@@ -142,7 +153,7 @@ _M3_END: Final = re.compile(r"\s*" + re.escape(_M3) + r"</invoke>")
 
 def read_minimax(text: str, at: int, meter: Meter, max_depth: int) -> tuple[dict[str, Argument], int]:
     """Return the arguments of MiniMax M3's nested elements; a list's members are elements called `item`."""
-    made, at = _members(text, at, meter, max_depth)
+    made, at = _members(text, at, meter, max_depth, top=True)
     end = _M3_END.match(text, at)
     if end is None or not isinstance(made, dict):
         raise Broken(at, "the reply ends inside the call", cut=not text[at : at + 200].strip())
@@ -150,7 +161,7 @@ def read_minimax(text: str, at: int, meter: Meter, max_depth: int) -> tuple[dict
     return arguments, end.end()
 
 
-def _members(text: str, at: int, meter: Meter, depth: int) -> tuple[Argument, int]:
+def _members(text: str, at: int, meter: Meter, depth: int, *, top: bool = False) -> tuple[Argument, int]:
     if depth <= 0:
         raise Broken(at, "it is nested too deeply", limit=True)
     found: list[tuple[str, Argument]] = []
@@ -168,15 +179,21 @@ def _members(text: str, at: int, meter: Meter, depth: int) -> tuple[Argument, in
     keys = [key for key, _ in found]
     if keys and set(keys) == {"item"}:
         return [value for _, value in found], at
-    if len(set(keys)) != len(keys):
+    if top and len(set(keys)) != len(keys):
         raise Broken(at, "an argument is there twice")
-    return dict(found), at
+    grouped: dict[str, list[Argument]] = {}
+    for key, value in found:
+        grouped.setdefault(key, []).append(value)
+    members: dict[str, Argument] = {}
+    for key, values in grouped.items():
+        members[key] = values[0] if len(values) == 1 else values
+    return members, at
 
 
 def _member(text: str, at: int, meter: Meter, depth: int) -> tuple[Argument, int]:
-    space = at
-    if _M3_OPEN.match(text, space) is not None:
-        return _members(text, space, meter, depth - 1)
+    if _M3_OPEN.match(text, at) is not None:
+        value, end = _members(text, at, meter, depth - 1)
+        return NestedText(text[at:end], value), end
     end = text.find(_M3, at)
     if end < 0:
         raise Broken(len(text), "the reply ends inside an argument", cut=True)

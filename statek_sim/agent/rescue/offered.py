@@ -24,6 +24,11 @@ name."""
 NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
 _JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _WORDS: Final[dict[str, JSON]] = {"true": True, "false": False, "True": True, "False": False}
+_ALIASES: Final = {
+    "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
+    "dict": "object", "list": "array", "tuple": "array", "none": "null",
+}  # fmt: skip
+"""What people write for JSON Schema's types."""
 _NULLS: Final = ("null", "None")
 _NO_NETWORK: Final = Registry()  # nothing is fetched for a `$ref`
 
@@ -40,14 +45,22 @@ class TypedText:
     kind: str = ""
 
 
-Argument = JSON | TypedText | list["Argument"] | dict[str, "Argument"]
+@dataclass(frozen=True, slots=True)
+class NestedText:
+    """An argument that is written as elements inside it: a `value`, or `text` where the schema wants a string."""
+
+    text: str
+    value: Argument
+
+
+Argument = JSON | TypedText | NestedText | list["Argument"] | dict[str, "Argument"]
 """An argument as it was read."""
 
 
 class Offered:
     """The tools that a reply may call. None: any name is accepted, and arguments are not checked.
 
-    Raises `BadInput` for a tool without a name, and for a schema that is none.
+    Raises `BadInput` for a tool without a name. Arguments are not checked against a schema that is none.
     """
 
     def __init__(self, tools: Tools | None) -> None:
@@ -58,11 +71,7 @@ class Offered:
         for number, tool in enumerate(tools or (), 1):
             name, schema = _tool(tool, number)
             self.schemas[name] = schema
-        self._validators = {
-            name: Draft202012Validator(dict(schema), registry=_NO_NETWORK)
-            for name, schema in self.schemas.items()
-            if schema
-        }
+        self._validators: dict[str, Draft202012Validator | None] = {}
 
     def knows(self, name: str) -> bool:
         """Whether `name` may be called."""
@@ -93,9 +102,20 @@ class Offered:
             arguments = arguments if inner is None else inner
         return {key: _as_meant(value, known.get(key)) for key, value in arguments.items()}
 
+    def unchecked(self, name: str) -> bool:
+        """Whether the tool has a schema that is no JSON Schema."""
+        return bool(self.schemas.get(name)) and self._validator(name) is None
+
+    def _validator(self, name: str) -> Draft202012Validator | None:
+        # Made when the first call of the tool is found: most replies call few of the tools they may.
+        if name not in self._validators:
+            schema = self.schemas.get(name)
+            self._validators[name] = _validator(schema) if schema else None
+        return self._validators[name]
+
     def check(self, name: str, arguments: Mapping[str, JSON]) -> None:
         """Raise `Misfit` with path and expectation when the arguments do not fit the schema."""
-        validator = self._validators.get(name)
+        validator = self._validator(name)
         if validator is None:
             return
         try:
@@ -128,13 +148,16 @@ def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
     )
     if not isinstance(schema, Mapping):
         raise BadInput(f"tool {spec['name']!r}: its parameters are a JSON Schema object, not {schema!r}")
+    return spec["name"], schema
+
+
+def _validator(schema: Mapping[str, JSON]) -> Draft202012Validator | None:
+    """Return what checks arguments, or None for a schema that is none: then nothing can be said about them."""
     try:
         Draft202012Validator.check_schema(dict(schema))
-    except SchemaError as error:
-        raise BadInput(
-            f"tool {spec['name']!r}: its parameters are no JSON Schema: {error.message[:200]}"
-        ) from None
-    return spec["name"], schema
+    except SchemaError:
+        return None
+    return Draft202012Validator(dict(schema), registry=_NO_NETWORK)
 
 
 def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, Argument] | None:
@@ -159,9 +182,9 @@ def _kinds(schema: object) -> set[str]:
         return set()
     said = schema.get("type")
     if isinstance(said, str):
-        kinds = {said}
+        kinds = {_ALIASES.get(said.lower(), said)}
     elif isinstance(said, list):
-        kinds = {kind for kind in said if isinstance(kind, str)}
+        kinds = {_ALIASES.get(kind.lower(), kind) for kind in said if isinstance(kind, str)}
     elif "enum" in schema or "const" in schema:
         choices = schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")]
         kinds = {_kind(choice) for choice in choices} if isinstance(choices, list) else set()
@@ -200,6 +223,9 @@ def _kind(value: object) -> str:
 
 def _as_meant(value: Argument, schema: object) -> JSON:
     kinds = _kinds(schema)
+    if isinstance(value, NestedText):
+        as_text = "string" in kinds and not kinds & {"object", "array"}
+        return value.text if as_text else _as_meant(value.value, schema)
     if isinstance(value, TypedText):
         return _from_text(value, kinds)
     if isinstance(value, str) and kinds and "string" not in kinds:

@@ -19,6 +19,8 @@ OPENINGS: Final[dict[str, str]] = {
     r"|<\|channel>thought\b|<\|open\|>think<\|sep\|>|◁think▷|to=self<\|message\|>",
     "thought": r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>"
     r"|<\|close\|>think<\|sep\|>|◁/think▷",
+    # A message to the user, where a format has such: it may show a call.
+    "said": r"to=user<\|message\|>",
     # Code: what stands inside is shown, except where a whole block is the call.
     "fence": r"(?P<ticks>`{3,12})(?!`)(?P<language>[\w+-]*)[ \t]*\n?",
     # Formats with a name and JSON behind it.
@@ -77,8 +79,11 @@ _PLAIN: Final = "|".join(
 PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")
 """Everything up to the next opening. Possessive throughout: a character is looked at once, whatever comes."""
 
+SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end)\|>")
 THINK_ENDS: Final = re.compile(OPENINGS["thought"] + r"|<channel\|>|<\|eom\|>")
-SECTION: Final = re.compile(r"<\|tool_calls_section_begin\|>|<[|｜]tool[▁_]calls[▁_]begin[|｜]>")
+SECTION: Final = re.compile(
+    r"<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<[|｜]tool[▁_]calls[▁_]begin[|｜]>"
+)
 """Tokens that end thinking which nothing else ends: no model writes them by the way."""
 NOISE: Final = re.compile(
     r"<\|(?:open|close)\|>(?:tools|message|response)<\|sep\|>"

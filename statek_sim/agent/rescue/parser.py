@@ -15,7 +15,16 @@ from typing import Final
 from statek_sim.agent.rescue import markup
 from statek_sim.agent.rescue.document import greedy
 from statek_sim.agent.rescue.offered import Misfit, Offered, Tools
-from statek_sim.agent.rescue.openings import EXAMPLE, FAMILIES, NOISE, OPENING, PROSE, SECTION, THINK_ENDS
+from statek_sim.agent.rescue.openings import (
+    EXAMPLE,
+    FAMILIES,
+    NOISE,
+    OPENING,
+    PROSE,
+    SAID_ENDS,
+    SECTION,
+    THINK_ENDS,
+)
 from statek_sim.agent.rescue.reader import CLOSERS, Broken, Meter
 from statek_sim.agent.rescue.taking import Found, Taker
 from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescued, Span
@@ -44,6 +53,7 @@ _BLOCKS: Final = frozenset(
 _NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_name|action)\b")
 _PYTHON_FIRST: Final = re.compile(r"\[\s*([^\W\d][\w.]*)\(")
 """How JSON and Python begin that were meant as calls."""
+_TOOL_LINE: Final = re.compile(r"\s{0,40}(?P<line_name>[^\W\d][\w.-]{0,127})[ \t]{0,40}\n\s{0,40}(?=\{)")
 _LOOKBACK: Final = 120
 """Characters before bare JSON in which a word may make it an example."""
 _BLOCK_CLOSERS: Final = 8
@@ -126,6 +136,7 @@ class _Pass:
     def run(self) -> Rescued:
         """Read the reply from its beginning to its end."""
         at, end = self._unquoted()
+        at = self._named_first(at)
         while at < end:
             prose = PROSE.match(self.text, at, end)
             opening = OPENING.match(self.text, at if prose is None else prose.end(), end)
@@ -135,6 +146,17 @@ class _Pass:
                 break
             at = max(self._at(opening), opening.end() if opening.lastgroup in _SOLID else here + 1)
         return self._result()
+
+    def _named_first(self, at: int) -> int:
+        """Read a reply that begins with a tool's name on a line and its arguments on the next (Functionary)."""
+        first = _TOOL_LINE.match(self.text, at)
+        if (
+            first is None
+            or first["line_name"] not in self.offered.schemas
+            or "tokens" not in self.rules.dialects
+        ):
+            return at
+        return self._try(lambda: self.taker.named(first, "line", first.end()), first)
 
     def _unquoted(self) -> tuple[int, int]:
         """Return where the reply begins and ends; a reply that is one piece of code on a line is what is in it."""
@@ -161,6 +183,11 @@ class _Pass:
             return self._think(opening, opens=kind == "think")
         if kind == "fence":
             return self._fence(opening)
+        if kind == "said":
+            closing = SAID_ENDS.search(self.text, opening.end())
+            end = len(self.text) if closing is None else closing.end()
+            self.meter.steps += end - opening.end()
+            return end
         if FAMILIES[kind] not in self.rules.dialects:
             return opening.end()
         return self._try(lambda: self._read(kind, opening), opening)
@@ -315,6 +342,8 @@ class _Pass:
             stages = (*stages, "unwrapped_arguments")
         elif any(arguments[key] != value for key, value in found.arguments.items() if _is_typed(value)):
             stages = (*stages, "typed_by_schema")
+        if self.offered.unchecked(name):
+            stages = (*stages, "unchecked_schema")
         self.offered.check(name, arguments)
         return Call(name=name, arguments=arguments, stages=stages, span=span)
 

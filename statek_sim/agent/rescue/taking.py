@@ -180,6 +180,10 @@ class Taker:
         schema = self.offered.schemas.get(name)
         return schema is not None and not schema.get("required")
 
+    def _arguments_of(self, name: str) -> frozenset[str]:
+        properties = self.offered.schemas.get(name, {}).get("properties")
+        return frozenset(properties if isinstance(properties, dict) else ())
+
     def _shorthand(self, value: dict[str, JSON]) -> list[tuple[str, dict[str, JSON], tuple[str, ...]]] | None:
         """Read `{"name": {arguments}}`, Apertus' format."""
         if len(value) != 1:
@@ -251,6 +255,8 @@ class Taker:
         end: int,
     ) -> None:
         for name, arguments, more in calls:
+            if "no_arguments" in more and "closed_brackets" in stages:
+                raise Broken(end, "the reply ends before the arguments", cut=True)
             self.found.append(Found(name, arguments, (*stages, *more), start, end))
 
     def _python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
@@ -323,7 +329,7 @@ class Taker:
             return self.named(
                 opening, dialect, at + len(self.text[at : at + 40]) - len(self.text[at : at + 40].lstrip())
             )
-        arguments, end = markup.read_elements(self.text, at, element, self.meter)
+        arguments, end = markup.read_elements(self.text, at, element, self.meter, self._arguments_of(name))
         self.found.append(Found(name, arguments, (dialect,), opening.start(), self._closed(end)))
         return self._closed(end)
 
