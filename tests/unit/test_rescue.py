@@ -180,7 +180,9 @@ def test_a_schema_is_not_fetched_and_a_wrong_tool_is_bad_input() -> None:
     with pytest.raises(BadInput, match=r"^tool 1 has no name: "):
         rescue("", [{"parameters": {}}])
     sloppy: dict[str, JSON] = {"type": "dict", "properties": {"ratio": {"type": "float"}}}
-    result = rescue("<function=f><parameter=ratio>0.5</parameter></function>", [{"name": "f", "parameters": sloppy}])
+    result = rescue(
+        "<function=f><parameter=ratio>0.5</parameter></function>", [{"name": "f", "parameters": sloppy}]
+    )
     assert (_calls(result), result.stages) == ([("f", {"ratio": 0.5})], ("function", "unchecked_schema"))
 
 

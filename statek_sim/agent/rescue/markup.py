@@ -65,7 +65,7 @@ KEYS: Final = Element(
 )
 KIMI3: Final = Element(
     opening=re.compile(
-        r'\s*<\|open\|>argument\s+key="(?P<key>[^"\n]{1,200})"(?:\s+type="(?P<kind>\w+)")?[^<>]{0,80}<\|sep\|>'
+        r'\s*<\|open\|>argument\s+key="(?P<key>[^"\n<>|]{1,200})"(?:\s+type="(?P<kind>\w+)")?[^<>]{0,80}<\|sep\|>'
     ),
     closing=re.compile(r"<\|close\|>argument<\|sep\|>"),
     goes_on=re.compile(r"\s*<\|(?:open\|>argument|close\|>call)"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from jsonschema import Draft202012Validator
@@ -110,7 +112,7 @@ class Offered:
         # Made when the first call of the tool is found: most replies call few of the tools they may.
         if name not in self._validators:
             schema = self.schemas.get(name)
-            self._validators[name] = _validator(schema) if schema else None
+            self._validators[name] = _validator(json.dumps(schema)) if schema else None
         return self._validators[name]
 
     def check(self, name: str, arguments: Mapping[str, JSON]) -> None:
@@ -151,13 +153,18 @@ def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
     return spec["name"], schema
 
 
-def _validator(schema: Mapping[str, JSON]) -> Draft202012Validator | None:
-    """Return what checks arguments, or None for a schema that is none: then nothing can be said about them."""
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> Draft202012Validator | None:
+    """Return what checks arguments, or None for a schema that is none: then nothing can be said about them.
+
+    `schema` is JSON text. It is kept, since the same tools are offered turn after turn.
+    """
+    parsed = json.loads(schema)
     try:
-        Draft202012Validator.check_schema(dict(schema))
+        Draft202012Validator.check_schema(parsed)
     except SchemaError:
         return None
-    return Draft202012Validator(dict(schema), registry=_NO_NETWORK)
+    return Draft202012Validator(parsed, registry=_NO_NETWORK)
 
 
 def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, Argument] | None:

@@ -38,7 +38,7 @@ OPENINGS: Final[dict[str, str]] = {
     "function": r"<function=(?P<function_name>" + _NAME + r")>",
     "invoke": rf"<{_NS}invoke\s+name=[\"']?(?P<invoke_name>" + _NAME + r")[\"']?\s*>",
     "param": r"<function[\sĠ]*name=\"(?P<param_name>" + _NAME + r")\"\s*>",
-    "kimi3": r"<\|open\|>call\s+tool=\"(?P<kimi3_name>[^\"\n]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
+    "kimi3": r"<\|open\|>call\s+tool=\"(?P<kimi3_name>[\w.:/-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
     "minimax": r"\]<\]minimax\[>\[<invoke name=\"(?P<minimax_name>" + _NAME + r")\">",
     # A wrapper with one or more calls in it, as JSON, Python or a name with keys.
     "wrapper": r"<(?:ifm\||longcat_)?(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?)>"

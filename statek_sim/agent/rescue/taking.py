@@ -203,7 +203,7 @@ class Taker:
             value, end, repairs = inner._whole_json(start, Style())
         except Broken as error:
             raise Broken(-1, error.why, limit=error.limit) from None
-        return (None, ()) if arguments[end:].strip() else (value, ("arguments_in_a_string", *repairs))
+        return (arguments, ()) if arguments[end:].strip() else (value, ("arguments_in_a_string", *repairs))
 
     # Readers of one opening each. They return where the pass goes on.
 
