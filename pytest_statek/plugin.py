@@ -25,13 +25,20 @@ from pytest_statek.gate_options import add_gate_options, gate_is_wanted
 from pytest_statek.llm_server import statek_llm_server
 from pytest_statek.options import MARKER, REFERENCE, REQUESTED, Requested, add_options, wanted_early
 from pytest_statek.record import MARKER as CASSETTE_MARKER
-from pytest_statek.record import PLUGIN, add_record_options, is_wanted, statek_cassette
+from pytest_statek.record import (
+    PLUGIN,
+    add_record_options,
+    is_wanted,
+    statek_cassette,
+    statek_cassette_redact,
+)
 
 __all__ = [
     "_statek_lab",
     "statek_agent",
     "statek_app",
     "statek_cassette",
+    "statek_cassette_redact",
     "statek_clock",
     "statek_llm",
     "statek_llm_server",

@@ -269,6 +269,39 @@ class WorldChanged:
     change: str
 
 
+@dataclass(frozen=True, slots=True)
+class StoreRemark:
+    """What dbzero's store did to a value: `change` is lost, changed, not stored or kills.
+
+    `release` is None when it happened, and a release of STATEK when it would happen there: this profile keeps
+    every value. `name` is the variable, or `exit status` and the like.
+    """
+
+    at: float
+    job: str
+    name: str
+    change: str
+    reason: str
+    release: str | None
+
+    @property
+    def told(self) -> str:
+        """The remark as a sentence without its full stop."""
+        where = "" if self.release is None else f"STATEK {self.release} would "
+        verbs = _REMARKS[self.change]
+        if self.release is None:
+            return f"`{self.name}` {verbs[0]}: {self.reason}"
+        return f"{where}{verbs[1].format(f'`{self.name}`')} here: {self.reason}"
+
+
+_REMARKS: Final = {
+    "lost": ("was lost", "lose {}"),
+    "changed": ("was changed", "change {}"),
+    "not stored": ("kept its old value", "keep the old value of {}"),
+    "kills": ("ended STATEK's process", "end its process at {}"),
+}
+
+
 # -- engine two: the agent that calls tools ---------------------------------------------------------------------
 
 
@@ -390,6 +423,7 @@ Event = (
     | SubtaskCompleted
     | DifficultyRaised
     | WorldChanged
+    | StoreRemark
     | ToolsOffered
     | ReplyRead
     | CallRefused

@@ -64,9 +64,11 @@ class Limits(Part):
 class Budget(Part):
     """Overrides of the bounds on one execution of model-written code."""
 
-    loop_iterations: Positive = Field(default=1, description="Loop iterations.")
-    allocation: Positive = Field(default=1, description="Size of what one execution may build, in elements.")
-    call_depth: Positive = Field(default=1, description="Depth of nested calls.")
+    loop_iterations: Positive = Field(default=1_000_000, description="Passes of loops.")
+    allocation: Positive = Field(
+        default=64_000_000, description="Bytes that one execution may build, as they are reckoned."
+    )
+    call_depth: Positive = Field(default=250, description="Depth of nested calls.")
 
 
 class QueueItem(Part):

@@ -141,6 +141,7 @@ _Noted = (
     | events.SubtaskCompleted
     | events.DifficultyRaised
     | events.WorldChanged
+    | events.StoreRemark
     | _Harness
 )
 
@@ -182,6 +183,8 @@ def _note(event: _Noted) -> Iterator[tuple[str, str]]:
             yield "job", f"difficulty is now {event.difficulty}, at {event.tokens} tokens"
         case events.WorldChanged():
             yield "world", f"{event.subject}: {event.change}"
+        case events.StoreRemark():
+            yield "store", event.told
         case _:
             yield from _harness(event)
 

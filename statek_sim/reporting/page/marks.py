@@ -86,6 +86,7 @@ _Rest = (
     | events.SubtaskCompleted
     | events.DifficultyRaised
     | events.WorldChanged
+    | events.StoreRemark
     | _Harness
 )
 
@@ -119,6 +120,7 @@ def _told_of_jobs(
     | events.SubtaskCompleted
     | events.DifficultyRaised
     | events.WorldChanged
+    | events.StoreRemark
     | _Harness,
 ) -> _Told:
     match event:
@@ -137,6 +139,8 @@ def _told_of_jobs(
             return _Told("difficulty", event.difficulty, f"at {event.tokens:,} tokens")
         case events.WorldChanged():
             return _Told(_world_kind(event), f"{event.subject}: {event.change}")
+        case events.StoreRemark():
+            return _Told("store", event.told, event.told)
         case _:
             return _told_of_harness(event)
 
