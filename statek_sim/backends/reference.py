@@ -300,6 +300,8 @@ class _Run:
                 error = RunError(type=_known_as(refusal.reason), message=str(refusal.reason))
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
+                if outcome is not None:
+                    error = error.in_run(settled=outcome.settled, until=self.scenario.until)
         if guard is not None and guard.attempts and error is None:
             first = guard.attempts[0]
             error = RunError(type="NetworkForbidden", message=f"a real connection was tried: {first}")

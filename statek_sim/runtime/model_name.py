@@ -16,7 +16,7 @@ _KEEPS_FAMILY: Final = frozenset({"OPENROUTER"})
 """Providers whose model ids are `family/model`."""
 
 
-class BadModelName(BadSetting, ValueError):  # named like the other Bad* errors
+class BadModelName(BadSetting, ValueError):
     """A model selection string that STATEK refuses. Also a `ValueError`, as in STATEK."""
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.call_hooks import CallHooks
-from statek_sim.clock import VirtualClock
+from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.current import get_llm_harness
@@ -44,9 +44,6 @@ from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import DOCS, Profile, profile_named
 from statek_sim.trace import Trace
-
-FOREVER: Final = 10.0**9
-"""Virtual seconds that count as no end at all: thirty years."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -223,7 +223,7 @@ class Scheduler:
                     "It waits in warmup, where this version of STATEK enters the block again without a pause: let it "
                     "wait in a reply, or for a shorter time"
                     if job.awaited_result is not None and job.status is JobStatus.WARMING_UP
-                    else "Give it a limit, or raise max_steps"
+                    else "Give it a limit, the run an end in time (until), or raise max_steps"
                 )
             )
         self._services.trace.add(events.StepStarted(self._services.clock.now(), job.id, job.steps))

@@ -106,7 +106,7 @@ def test_a_job_that_never_ends_is_a_runaway() -> None:
     runtime.create_job(Agent("worker"))
     with pytest.raises(
         RunawayJob,
-        match=r"^job 'job-1' wants step 11; one run allows 10 per job\. Give it a limit, or raise max_steps$",
+        match=r"^job 'job-1' wants step 11; one run allows 10 per job\. Give it a limit, the run an end in time",
     ):
         runtime.run()
 
