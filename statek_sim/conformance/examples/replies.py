@@ -182,6 +182,9 @@ def reply(subject: Subject, style: Style, *, crashes: bool) -> Callable[[Draw], 
         else (text, tools, tools, code, code, both, fault)
     )
 
+    if crashes:
+        kinds += (fault, fault)
+
     def made(draw: Draw) -> Written:
         said = draw.of(kinds)(draw)
         latency = draw.of((0, 0, 0, 0, 1, 5, 30))
