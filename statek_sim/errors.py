@@ -12,6 +12,7 @@
     |   +-- ScriptExhausted      the job asked for a reply that the script does not have
     |   +-- UnmatchedRequest     no scripted reply accepts this request
     |   +-- UnusedReplies        replies were left over when the run ended
+    |   +-- UnusedResults        results of scripted tools were left over when the run ended
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -24,7 +25,7 @@
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
     +-- Livelock                 a job whose step fails in the same way forever
-    +-- ContractViolation        a provider broke the provider contract
+    +-- ContractViolation        a provider, parser or breaker broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
@@ -85,6 +86,10 @@ class UnusedReplies(ScriptError):
     """The run ended with replies that no job asked for."""
 
 
+class UnusedResults(ScriptError):
+    """The run ended with results of scripted tools that no call asked for."""
+
+
 class ProviderFailure(StatekSimError):
     """The provider gave no usable answer. `latency` is virtual seconds until the failure showed."""
 
@@ -126,7 +131,15 @@ class ProviderBug(StatekSimError):
 
 
 class BadRequest(StatekSimError):
-    """A request body is not what its format demands; the message says where and what was expected."""
+    """A request body is not what its format demands; the message says where and what was expected.
+
+    `parameter` is the field that is wrong, where it is one; `code` is the provider's name for what is wrong.
+    """
+
+    def __init__(self, message: str, *, parameter: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.code = code
 
 
 class CassetteMiss(StatekSimError):
@@ -158,7 +171,7 @@ FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
 
 
 class ContractViolation(StatekSimError):
-    """A provider broke the contract that `check_provider` checks."""
+    """A part broke the contract that its checker checks: `check_provider`, `check_rescue_parser`, `check_breaker`."""
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name

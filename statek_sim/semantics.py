@@ -81,6 +81,11 @@ class Profile:
     """Whether a provider is refused for want of settings before its name is looked at (before 1.3.3), so that an
     unknown name reads like a known one that is not configured. Behaviour 0.1."""
 
+    storage: Literal["dbzero", "plain"]
+    """What a value becomes when STATEK stores it: dbzero's collections, 64-bit integers, and nothing at all for kinds
+    that dbzero refuses (every release), or what it was, with a remark where a release would do otherwise (001, The
+    Python Workspace: local variables persist between steps). docs/storage.md."""
+
     system_tools: Literal["1.2", "1.4"]
     """Which release's system tools are registered (they are part of the tools payload). Behaviour 5."""
 
@@ -102,6 +107,7 @@ V1_2: Final = Profile(
     harness_error_counts=False,
     message_may_end_chat_log=True,
     settings_before_names=True,
+    storage="dbzero",
     system_tools="1.2",
 )
 """STATEK 1.2.7."""
@@ -133,11 +139,14 @@ V1_4: Final = Profile(
     harness_error_counts=False,
     message_may_end_chat_log=True,
     settings_before_names=False,
+    storage="dbzero",
     system_tools="1.4",
 )
 """STATEK 1.4.2."""
 
-DOCS: Final = replace(V1_4, name="docs", limit_extension="additive", as_tool_binds_assignment=True)
+DOCS: Final = replace(
+    V1_4, name="docs", limit_extension="additive", as_tool_binds_assignment=True, storage="plain"
+)
 """The published documents 000, 001 and 003; where they are silent, as 1.4."""
 
 PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2_5, V1_2, V1_4)}

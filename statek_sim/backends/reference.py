@@ -175,7 +175,7 @@ class _Run:
 
     def _agent(self, role: str, text: AgentText, builtin: Mapping[str, Callable[..., Any]]) -> Agent:
         metadata = {key: str(value) for key, value in text.metadata.items()}
-        if text.chat_style is not None:
+        if text.chat_style is not None and text.dialog:
             metadata["CHAT_STYLE"] = text.chat_style
         if text.tools_scope is not None:
             metadata["LLM_TOOLS_SCOPE"] = text.tools_scope
@@ -184,7 +184,13 @@ class _Run:
         own = [tool_named(self.scenario, name, builtin) for name in text.tools]
         if not text.dialog:
             return Agent(
-                role, text.prompt, tools=own, model=text.model, metadata=metadata, warmup=text.warmup
+                role,
+                text.prompt,
+                tools=own,
+                model=text.model,
+                metadata=metadata,
+                warmup=text.warmup,
+                chat_style=text.chat_style,
             )
         reminder = text.reminder
         return DialogAgent(

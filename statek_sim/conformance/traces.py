@@ -47,6 +47,9 @@ def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
     """Yield events as plain values: without what only one side can know, machine-dependent text made normal."""
     requests = Requests()
     for event in trace:
+        if isinstance(event, events.StoreRemark):
+            # What is said about a loss; the loss itself shows in what both sides have.
+            continue
         kind = type(event).__name__
         told: dict[str, JSON] = json.loads(json.dumps(as_dict(event), default=dict))
         if isinstance(event, events.LLMRequested):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,9 +34,11 @@ from statek_sim.runtime.job import Job
 from statek_sim.runtime.job_def import JobDef
 from statek_sim.runtime.job_defs import JobDefs
 from statek_sim.runtime.model_name import models_by_difficulty
+from statek_sim.runtime.post_processing import PostProcessor, normalised, post_processors
 from statek_sim.runtime.scheduler import MOST_IDLE_POLLS, Order, Scheduler
-from statek_sim.runtime.services import Services
+from statek_sim.runtime.services import NOTHING_BROUGHT, Brought, Services
 from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
 from statek_sim.runtime.waiting import WaitingRoom
 from statek_sim.runtime.warmup_code import WarmupSource, parse_warmup
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -77,7 +79,8 @@ class Runtime:
     request. All randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that
     the application gave to STATEK's `add_provider`: they speak OpenAI's format. `idle_polls`: how often, every 0.3 s,
     futures that can only be asked are asked while nothing else happens.
-    `client_options` is what STATEK's settings say about requests beside the conversation.
+    `client_options` is what STATEK's settings say about requests beside the conversation. `brought`: what an
+    application brings that runs behind the import alias.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class Runtime:
         idle_polls: int = MOST_IDLE_POLLS,
         custom_providers: Collection[str] = (),
         client_options: ClientOptions = PLAIN,
+        brought: Brought = NOTHING_BROUGHT,
     ) -> None:
         if not callable(getattr(llm, "complete", None)):
             raise BadInput(f"llm={llm!r} has no method 'complete'; wrap a plain callable in FunctionLLM")
@@ -114,7 +118,8 @@ class Runtime:
         self._tool_kills: CallHooks[str] = CallHooks()
         self.on_tool_returned: list[Callable[[str, str], object]] = []
         """Called with job and tool when a call has done its work and not returned; WorkerKilled kills the worker."""
-        self._definitions = JobDefs()
+        self._brought = brought
+        self._definitions = JobDefs(brought.job_def)
         self._services = Services(
             provider=llm,
             harness=(harness or harness_of(self.settings)).under(ExtensionRule(self.profile.limit_extension)),
@@ -127,6 +132,7 @@ class Runtime:
             default_provider=self.settings.default_llm_api_provider,
             custom_providers=custom_providers,
             client_options=client_options,
+            brought=brought,
         )
         self._max_steps = max_steps
         self._scheduler = Scheduler(
@@ -152,27 +158,35 @@ class Runtime:
         locale: str | None = None,
         message: object = None,
         name: str | None = None,
+        post_processing: PostProcessor | Iterable[PostProcessor] | None = None,
+        prompt_params: Mapping[str, object] | None = None,
         **job_params: object,
     ) -> Job:
         """Create a READY job: shared locals, the parent's locale and a copy of its error handlers.
 
         `message` is the first user message. `name` becomes the job's id (it must be new). Warmup that cannot be
         read raises its SyntaxError or ValueError here, before any job exists (behaviour 7.1).
+        `post_processing` replaces what the agent's POST_PROCESSORS metadata say. `prompt_params` are further parameters
+        of the prompt, for names that are taken here.
         """
         _check_arguments(agent, name, job_params)
+        if name in self._jobs:
+            raise BadInput(f"job {name!r} exists already; names of jobs are unique within a runtime")
+        locale = _inherited(locale, parent_job)
+        params = {**job_params, **(prompt_params or {})}
+        definition = self.define(agent, warmup_code, chat_style, locale, params, post_processing)
         job_id = self._free_id() if name is None else name
-        if job_id in self._jobs:
-            raise BadInput(f"job {job_id!r} exists already; names of jobs are unique within a runtime")
-        definition = self._define(agent, warmup_code, chat_style, _inherited(locale, parent_job), job_params)
         self._services.register(agent)
         meter = self._services.meter(str(agent.metadata["MODEL"]))
-        job = Job(self, job_id, definition, HistoryProjection(meter), parent_job)
-        job.py_env.local_state.update(shared_vars or {})
+        job = self._brought.job(self, job_id, definition, HistoryProjection(meter), parent_job)
+        job.py_env.update_locals(**(shared_vars or {}))
         self._jobs[job_id] = job
         parent_id = None if parent_job is None else parent_job.id
         self.trace.add(
             events.JobCreated(self.clock.now(), job_id, agent.role, str(agent.metadata["MODEL"]), parent_id)
         )
+        if not job.py_env.stores:
+            job.remark(foresee({}, job.py_env.local_state), FORESEEN_RELEASE)
         if parent_job is not None:
             job.add_error_handlers_from(parent_job)
         if message is not None:
@@ -186,14 +200,18 @@ class Runtime:
             pass
         return job_id
 
-    def _define(
+    def define(
         self,
         agent: Agent,
         warmup_code: WarmupSource,
         chat_style: ChatStyle | str | None,
         locale: str | None,
         job_params: Mapping[str, object],
+        post_processing: PostProcessor | Iterable[PostProcessor] | None = None,
+        *,
+        shared: bool = True,
     ) -> JobDef:
+        """Return the definition of such jobs: the one that there is, or a new one that no job has."""
         # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
         own, agents = (
             parse_warmup(source, bind_assignments=self.profile.as_tool_binds_assignment)
@@ -206,7 +224,11 @@ class Runtime:
         for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code for block in own]:
             ast.parse(text)
         parsed = (*own, *agents)
-        return self._definitions.get(agent, parsed, _chat_style(agent, chat_style), locale, job_params)
+        style = _chat_style(agent, chat_style)
+        explicit = post_processing is not None
+        processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
+        make = self._definitions.get if shared else self._definitions.make
+        return make(agent, parsed, style, locale, job_params, processors)
 
     @property
     def jobs(self) -> list[Job]:
@@ -248,7 +270,7 @@ class Runtime:
 
         The loop dies, and the worker with it, once the job definition has errors: STATEK's circuit breaker.
         """
-        loop = _Loop(agent, warmup_code, self._define(agent, warmup_code, None, None, {}))
+        loop = _Loop(agent, warmup_code, self.define(agent, warmup_code, None, None, {}))
         loop.definition.clear_errors()
         self._loops.append(loop)
         self._services.register(agent)
@@ -308,7 +330,7 @@ class Runtime:
         A loop whose definition STATEK does not find again makes a new one, and the old one keeps its errors.
         """
         for loop in self._loops:
-            loop.definition = self._define(loop.agent, loop.warmup_code, None, None, {})
+            loop.definition = self.define(loop.agent, loop.warmup_code, None, None, {})
             loop.definition.clear_errors()
         self._scheduler.restart(self.jobs)
 
@@ -376,6 +398,7 @@ _CREATE_JOB_ARGUMENTS: Final = (
     "locale",
     "message",
     "name",
+    "post_processing",
 )
 
 
@@ -399,12 +422,17 @@ def _default_style(style: object) -> ChatStyle | None:
 
 
 def _chat_style(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
-    """Return a definition's style: the job's, a dialog agent's metadata, else MD_DIALOG for dialogs."""
-    if chosen is not None:
-        return parse_chat_style(str(chosen))
-    if "CHAT_STYLE" in agent.metadata:
-        return parse_chat_style(agent.metadata["CHAT_STYLE"])
-    return ChatStyle.MD_DIALOG if isinstance(agent, DialogAgent) else None
+    """Return a definition's style: the job's, the agent's; a dialog's metadata has one too, else it is MD_DIALOG."""
+    given = chosen if chosen is not None else agent.chat_style
+    if given is not None:
+        return parse_chat_style(str(given))
+    if not isinstance(agent, DialogAgent):
+        return None
+    said = agent.metadata.get("CHAT_STYLE", ChatStyle.MD_DIALOG.name)
+    if said not in ChatStyle.__members__:
+        # A member of STATEK's stored enumeration, in the store's words; a setting may be in any letter case.
+        raise RuntimeError(f"Enum value not found: {said}\n")
+    return ChatStyle[said]
 
 
 def _inherited(locale: str | None, parent: Job | None) -> str | None:

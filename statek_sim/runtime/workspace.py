@@ -15,10 +15,22 @@ from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.async_tools import run_virtual
 from statek_sim.runtime.containment import Contained, WorkerKilled
-from statek_sim.runtime.context import Execution, reset_execution, set_execution, write_line
+from statek_sim.runtime.context import (
+    FULL,
+    RESTRICTED,
+    Execution,
+    access,
+    reset_access,
+    reset_execution,
+    set_access,
+    set_execution,
+    write_line,
+)
 from statek_sim.runtime.futures import FutureError, FutureResult
 from statek_sim.runtime.pyenv import ErrorKind
 from statek_sim.runtime.shown import shown
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee, refused_because
+from statek_sim.runtime.stored.containers import NOTHING, StoreKills, kept
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
@@ -82,7 +94,7 @@ def run_block(
     Raises what the code raised, after showing it, or `FutureError` with the statement to continue at in
     `instr_num`, or `Contained` for code that STATEK could not stop.
     """
-    execution = Execution(job, output.line, lambda status: _exit(job, status), {})
+    execution = Execution(job, output.line, lambda status: set_exit(job, status), {})
     toolbox.budget.reset()
     token = set_execution(execution)
     before = dict(job.py_env.local_state)
@@ -110,6 +122,25 @@ def run_block(
         reset_execution(token)
         if outcome is not None:
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
+            if outcome != "contained":
+                _store_locals(job, before)
+
+
+def _store_locals(job: Job, before: dict[str, object]) -> None:
+    """Write to the store what a block left. What the store raises takes the place of the block's own outcome."""
+    env = job.py_env
+    if not env.stores:
+        job.remark(foresee(before, env.local_state), FORESEEN_RELEASE)
+        return
+    try:
+        crossing = cross(before, env.local_state)
+    except StoreKills as end:
+        env.local_state = before
+        raise Contained(_contained_reason(end)) from end
+    env.local_state = crossing.names
+    job.remark(crossing.remarks)
+    if crossing.error is not None:
+        raise crossing.error
 
 
 def _compiled(source: str, toolbox: Toolbox, output: Output, *, hidden_allowed: bool) -> CompiledBlock:
@@ -133,6 +164,7 @@ def _run_statements(
     before: dict[str, object],
 ) -> None:
     env = job.py_env
+    level = RESTRICTED if toolbox.restricted else FULL
     first = start if isinstance(start, int) else 0
     if env.future_result is not None:
         first = _finish_waiting(job, output, start, first)
@@ -146,13 +178,17 @@ def _run_statements(
     for index in range(first, len(block.statements)):
         statement = block.statements[index]
         try:
-            if apart:
-                own = _Own(own, namespace)
-                exec(statement.code, namespace, own)
-                own.pop(RESULT, None)
-                namespace.update(own)
-            else:
-                exec(statement.code, namespace)
+            token = set_access(level)
+            try:
+                if apart:
+                    own = _Own(own, namespace)
+                    exec(statement.code, namespace, own)
+                    own.pop(RESULT, None)
+                    namespace.update(own)
+                else:
+                    exec(statement.code, namespace)
+            finally:
+                reset_access(token)
             toolbox.budget.check()
             if statement.is_expression:
                 result = namespace.pop(RESULT, None)
@@ -258,8 +294,21 @@ def _settled(job: Job, value: Any) -> object:
     return result
 
 
-def _exit(job: Job, status: object) -> None:
+def set_exit(job: Job, status: object) -> None:
+    """Set the exit status, as far as the store takes it: the error with which it refuses is the code's."""
+    found = kept(status)
+    refused = found.value is NOTHING
+    if found.error is not None:
+        remark = Remark("exit status", "lost" if refused else "changed", refused_because(found.error))
+        job.remark([remark], None if job.py_env.stores else FORESEEN_RELEASE)
+    if job.py_env.stores:
+        if refused and found.error is not None:
+            in_collection = isinstance(status, list | tuple | dict | set)
+            raise found.error if in_collection else AttributeError("Unsupported attribute type")
+        status = found.value
     job.py_env.exit_status = status
+    if job.py_env.stores and found.error is not None:
+        raise found.error
     if status is not None:
         job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(status)))
 
@@ -267,6 +316,8 @@ def _exit(job: Job, status: object) -> None:
 def _contained_reason(error: BaseException) -> str:
     if isinstance(error, BudgetExceeded):
         return str(error)
+    if isinstance(error, StoreKills):
+        return f"dbzero ends STATEK's process here, with every job in it: {error}"
     return (
         f"model-written code raised {type(error).__name__}: {error}. STATEK's worker does not catch it "
         "and would run the same reply again for ever"
@@ -286,6 +337,8 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
         return format_print_arg(value, budget)
 
     def job_print(*args: object, sep: str = " ", end: str = "\n", **_: object) -> None:
-        write_line(execution, args, sep, end, formatted)
+        # STATEK's own function: what it reads of objects is its own business.
+        with access(FULL):
+            write_line(execution, args, sep, end, formatted)
 
     return job_print

@@ -43,7 +43,7 @@ def test_inside_a_job_its_agent_is_known_and_afterwards_not() -> None:
         assert (get_current_job(), get_current_agent(), get_current_agent_name()) == (
             job,
             job.agent,
-            "worker",
+            "Agent",
         )
     assert get_current_job() is None
 

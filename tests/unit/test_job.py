@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, code
+from statek_sim.runtime.dialog import chat_responses
 from statek_sim.runtime.pyenv import ConsoleError, ErrorKind
 from statek_sim.runtime.status import JobStatus
 from statek_sim.trace import ConsoleLine, DifficultyRaised, Reactivated
@@ -101,7 +102,7 @@ def test_what_a_dialog_agent_said_is_told_in_order() -> None:
     agent = DialogAgent(lambda body, media=None: None)
     job = runtime.create_job(agent, message="hi")
     runtime.run()
-    assert list(job.spoken()) == []
+    assert list(chat_responses(job)) == []
     assert job.dialog_length() == 1
 
 

@@ -94,7 +94,9 @@ def send(body: str, media: str | None = None) -> None:
     [
         (Agent("a"), None, None),
         (Agent("a"), "markdown", "MARKDOWN"),
-        (Agent("a", metadata={"CHAT_STYLE": "console"}), None, "CONSOLE"),
+        (Agent("a", metadata={"CHAT_STYLE": "CONSOLE"}), None, None),
+        (Agent("a", chat_style="console"), None, "CONSOLE"),
+        (Agent("a", chat_style="console"), "MARKDOWN", "MARKDOWN"),
         (DialogAgent(send), None, "MD_DIALOG"),
         (DialogAgent(send, metadata={"CHAT_STYLE": "DIRECT"}), None, "DIRECT"),
         (DialogAgent(send, metadata={"CHAT_STYLE": "DIRECT"}), "CONSOLE", "CONSOLE"),

@@ -142,6 +142,7 @@ class Stage:
         self.jobs[name] = job
         text = self.scenario.agents[job.agent.role]
         if text.chat_style is not None and not text.dialog and not self._one_style:
+            # As `update_prompt_config` does for an application whose prompt files say CHAT_STYLE.
             job.job_def.set_chat_style(ChatStyle[text.chat_style])
         parent = None if job.parent_job is None else self.name_of(job.parent_job)
         self.witness.tell(events.JobCreated, name, job.agent.role, text.model, parent)
