@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Final
 
 from bench import cassettes, gate, metering
+from bench.agent import agent_entries
 from bench.entry import Entry, time_entry
 from bench.server import server_entries
 from bench.server_setup import TOOLS
@@ -160,5 +161,6 @@ SOLOS: Final = (
     Solo(name="server", entries=server_entries),
     Solo(name="metering", entries=metering.entries),
     Solo(name="gate", entries=gate.entries),
+    Solo(name="agent", entries=lambda ours, runs: agent_entries(runs)),
 )
 """Everything measured on our side alone."""

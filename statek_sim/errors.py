@@ -12,6 +12,7 @@
     |   +-- ScriptExhausted      the job asked for a reply that the script does not have
     |   +-- UnmatchedRequest     no scripted reply accepts this request
     |   +-- UnusedReplies        replies were left over when the run ended
+    |   +-- UnusedResults        results of scripted tools were left over when the run ended
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -85,6 +86,10 @@ class UnusedReplies(ScriptError):
     """The run ended with replies that no job asked for."""
 
 
+class UnusedResults(ScriptError):
+    """The run ended with results of scripted tools that no call asked for."""
+
+
 class ProviderFailure(StatekSimError):
     """The provider gave no usable answer. `latency` is virtual seconds until the failure showed."""
 
@@ -126,7 +131,15 @@ class ProviderBug(StatekSimError):
 
 
 class BadRequest(StatekSimError):
-    """A request body is not what its format demands; the message says where and what was expected."""
+    """A request body is not what its format demands; the message says where and what was expected.
+
+    `parameter` is the field that is wrong, where it is one; `code` is the provider's name for what is wrong.
+    """
+
+    def __init__(self, message: str, *, parameter: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.code = code
 
 
 class CassetteMiss(StatekSimError):

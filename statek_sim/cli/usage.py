@@ -114,10 +114,12 @@ def usage(
 def _chosen(
     paths: Sequence[Path] | None, profile: str, select: str | None, tags: Sequence[str]
 ) -> tuple[tuple[Scenario, Profile], ...]:
-    from statek_sim.suite.run import chosen, nothing_chosen
+    from statek_sim.suite.run import chosen, nothing_chosen, profile_known
 
     scenarios = loaded(paths)
-    pairs = chosen(scenarios, profiles=[profile], select=select, tags=tags)
+    everything = chosen(scenarios, select=select, tags=tags)
+    asked = profile_known(profile)
+    pairs = tuple(pair for pair in everything if pair[0].under(asked) == pair[1])
     if not pairs:
         raise BadInput(nothing_chosen(scenarios, select=select, tags=tags))
     return pairs

@@ -179,7 +179,7 @@ def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) ->
 
     Raises `BadPolicy` for a rule that selects nothing.
     """
-    trials = {one.id: Trial(one, profile) for one in scenarios if profile in one.profiles}
+    trials = {one.id: Trial(one, own) for one in scenarios if (own := one.under(profile)) is not None}
     prices = {policy.prices: _prices(policy) for policy in plan.policies.values()}
     for preset in plan.presets:
         policy = plan.policies[preset.name]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statek_sim import progress
 from statek_sim.analysis.rerun import Replay
 from statek_sim.backends.record import RunRecord
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool, cores
@@ -119,7 +119,7 @@ def reads_errors(scenario: Scenario) -> bool:
 
 
 def _weighed(scenarios: Sequence[Scenario], profile: Profile) -> list[Scenario]:
-    found = [one for one in scenarios if profile in one.profiles and {HEALTHY, RUNAWAY} & set(one.tags)]
+    found = [one for one in scenarios if one.under(profile) and {HEALTHY, RUNAWAY} & set(one.tags)]
     for tag in (HEALTHY, RUNAWAY):
         if not any(tag in scenario.tags for scenario in found):
             raise BadInput(

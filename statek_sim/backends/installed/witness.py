@@ -139,7 +139,9 @@ class Witness:
         def appended(job: Any, output: str, *args: Any, **kwargs: Any) -> None:
             index = len(job.py_env.console or ())
             append(job, output, *args, **kwargs)
-            self.tell(events.ConsoleLine, job, index, output, _kind(*args, *kwargs.values()))
+            # As the store keeps it: up to the first NUL.
+            kept = output.partition("\0")[0]
+            self.tell(events.ConsoleLine, job, index, kept, _kind(*args, *kwargs.values()))
 
         @wraps(remind)
         def reminded(job: Any, reminder: Any) -> bool:
@@ -175,7 +177,8 @@ class Witness:
         def left(job: Any, status: Any = None) -> None:
             leave(job, status)
             if status is not None:
-                self.tell(events.ExitCalled, job, shown(status))
+                # As the store keeps it.
+                self.tell(events.ExitCalled, job, shown(job.py_env.exit_status))
 
         @wraps(all_steps)
         async def stepped(code: Any, job: Any, *args: Any, **kwargs: Any) -> bool:
