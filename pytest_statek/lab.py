@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import pytest
 
@@ -14,8 +14,9 @@ from pytest_statek.options import REQUESTED
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput, UnusedReplies
 from statek_sim.providers.network import NetworkGuard, forbid_network
+from statek_sim.runtime.services import NOTHING_BROUGHT, Brought
 from statek_sim.suite.transcript import formatted, transcript
-from statek_sim.testing import Lab, ScriptableLLM
+from statek_sim.testing import Lab
 from statek_sim.trace import Event, StoreRemark
 from statek_sim.wall_clock import frozen_wall_clock
 
@@ -34,11 +35,18 @@ LAST: Final = 40
 """Lines of a long conversation that are shown; a failure is explained at its end, by what was set up at its start."""
 
 
+class Finishing(Protocol):
+    """What knows whether its script is used up."""
+
+    def check_finished(self) -> None:
+        """Raise `UnusedReplies` when replies are left."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """What a test has open: its LLM, what can be told of its jobs so far, and what closes the network."""
 
-    llm: ScriptableLLM
+    llm: Finishing
     told: Callable[[], Sequence[str]]
     guard: NetworkGuard | None
     remarks: Callable[[], Sequence[StoreRemark]] = tuple
@@ -52,12 +60,12 @@ _SHOWN: Final = pytest.StashKey[bool]()
 
 
 @contextmanager
-def open_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT) -> Iterator[Lab]:
     """Set up the lab that the test's marker describes; inside, the network is closed and time is virtual."""
     item: pytest.Item = request.node
     wishes = marked(request)
     registry = tokenizers(request.config)
-    lab = or_fail(item, lambda: Lab(wishes.lab, tokenizers=registry))
+    lab = or_fail(item, lambda: Lab(wishes.lab, tokenizers=registry, brought=brought))
     with ExitStack() as stack:
         guard = None if wishes.allow_network else stack.enter_context(forbid_network())
         stack.enter_context(frozen_wall_clock(lab.clock, active=wishes.virtual_wall_clock))
@@ -163,7 +171,7 @@ def _stored_otherwise(opened: Opened) -> str | None:
     )
 
 
-def _left_over(llm: ScriptableLLM) -> str | None:
+def _left_over(llm: Finishing) -> str | None:
     """Say which replies nobody asked for, if any are left."""
     try:
         llm.check_finished()

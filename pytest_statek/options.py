@@ -56,6 +56,7 @@ class Requested:
         "scenarios",
         "seed",
         "storage",
+        "watchdog",
     )
 
     def __init__(self, config: pytest.Config) -> None:
@@ -84,6 +85,8 @@ class Requested:
             "statek_allow_network"
         )
 
+        said_limits: str | None = config.getoption("--statek-watchdog")
+        self.watchdog: str = said_limits or config.getini("statek_watchdog") or ""
         self.storage: str | None = (
             config.getoption("--statek-storage") or config.getini("statek_storage") or None
         )
@@ -144,6 +147,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="write report.json, report.md and report.html about the scenarios into this folder",
     )
     group.addoption(
+        "--statek-watchdog",
+        metavar="LIMITS|off",
+        help="what one scenario may use of this machine: seconds of processor time, seconds that pass, bytes of "
+        "memory; cpu=20,wall=60,memory=1024m by default. One that uses more is killed and fails",
+    )
+    group.addoption(
         "--statek-allow-network",
         action="store_true",
         default=False,
@@ -165,6 +174,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("statek_preset", "as --statek-preset")
     parser.addini("statek_profile", "as --statek-profile, one per line", type="linelist")
     parser.addini("statek_seed", "as --statek-seed")
+    parser.addini("statek_watchdog", "as --statek-watchdog")
     parser.addini("statek_storage", "as --statek-storage")
     parser.addini("statek_report", "as --statek-report")
     parser.addini("statek_allow_network", "as --statek-allow-network", type="bool", default=False)

@@ -22,7 +22,8 @@ from statek_sim.runtime.calls import CallSpec, CodeBlock, stored_call
 from statek_sim.runtime.chat_log import LLM_LogItem, Reasoning
 from statek_sim.runtime.chat_style import ChatStyle
 from statek_sim.runtime.dialog import deliver
-from statek_sim.runtime.markup import extract_dialog, is_empty_code, strip_markup
+from statek_sim.runtime.markup import extract_dialog, strip_markup
+from statek_sim.runtime.post_processing import is_final, processed
 from statek_sim.runtime.pyenv import ErrorKind
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
 from statek_sim.runtime.stored.containers import stored_text
@@ -200,6 +201,14 @@ def _wire_calls(reply: ParsedReply) -> list[JSON]:
 
 def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> None:
     """Store the reply, deliver dialog text, and end the unit if the reply is final."""
+    touched = False
+    if job.job_def.post_processing:
+        left, touched = processed(job, reply)
+        if left is None:
+            # Held back: it is paid for and never stored.
+            services.harness.check_after_step(job)
+            return
+        reply = left
     stored = _as_stored(job, stored_response(job.chat_style, reply))
     job.log(
         LLM_LogItem(
@@ -219,7 +228,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> No
         except Exception as error:  # noqa: BLE001  # the user's send_message
             job.console_append(f"{type(error).__name__}: {error}", ErrorKind.EXECUTION)
             delivered = False
-    if delivered and is_final(job.chat_style, reply):
+    if delivered and not touched and is_final(job.chat_style, reply.text, calls=bool(reply.tool_calls)):
         _finish_final(services, job)
     else:
         services.harness.check_after_step(job)
@@ -270,12 +279,3 @@ def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBl
         code = strip_markup(reply.text, strict=True) if strict else reply.text
     calls = tuple(CallSpec(call.id, call.name, (), call.arguments) for call in reply.tool_calls)
     return CodeBlock(code or None, calls)
-
-
-def is_final(style: ChatStyle | None, reply: ParsedReply) -> bool:
-    """Return whether a reply ends a dialog unit: text only (behaviour 6.3)."""
-    if reply.tool_calls:
-        return False
-    if style is ChatStyle.DIRECT:
-        return True
-    return style is ChatStyle.MD_DIALOG and is_empty_code(strip_markup(reply.text, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from typing import Any, Final
 
 from statek_sim.runtime.futures import FutureResult
 from statek_sim.runtime.stored.containers import put
@@ -26,6 +27,9 @@ class ConsoleError:
     message: str
 
 
+PERMANENT: Final = "_PERM_CTX"
+"""The local variable of a job in which `perm_ctx_set` keeps names."""
+
 Pushed = str | list["Pushed"]
 """What was pushed at one console position: a message, or `[what was there, next message]`."""
 
@@ -46,6 +50,11 @@ class PyEnv:
     exit_status: object = None
     future_result: FutureResult | None = None
     stores: bool = False
+
+    @property
+    def perm_ctx(self) -> Any:
+        """What `perm_ctx_set` keeps with the job, None while that is nothing."""
+        return (self.local_state or {}).get(PERMANENT)
 
     def push(self, position: int, message: str) -> None:
         """Add a pushed message; a further one at the same position is paired with what is there.
