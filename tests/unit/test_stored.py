@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from statek_sim import stored
+from statek_sim import stored, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents import Agent
 from statek_sim.runtime.job import Job
@@ -137,8 +137,6 @@ def test_what_ends_the_process_stops_the_job_with_the_reason(code: str, why: str
 
 
 def test_an_integer_beyond_64_bits_in_a_requested_call_crashes_the_job() -> None:
-    from statek_sim import tool_call  # noqa: PLC0415
-
     runtime = Runtime(ScriptedLLM([tool_call("note", text=2**63)]), profile="1.4")
     job = runtime.create_job(Agent("clerk"))
     runtime.run()
