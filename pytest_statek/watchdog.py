@@ -40,10 +40,7 @@ def _runner(config: pytest.Config, plan: Plan) -> Runner:
 
 def _is_looked_into(config: pytest.Config) -> bool:
     """Return whether somebody follows what runs here: a debugger, or a coverage measurement, sees no other process."""
-    monitors = getattr(sys, "monitoring", None)
-    tools = range(6) if monitors is not None else ()
-    return (
-        bool(config.getoption("usepdb", False) or config.getoption("trace", False))
-        or sys.gettrace() is not None
-        or any(monitors.get_tool(tool) is not None for tool in tools)
-    )
+    if config.getoption("usepdb", False) or config.getoption("trace", False) or sys.gettrace() is not None:
+        return True
+    monitors = getattr(sys, "monitoring", None)  # from Python 3.12 on, for up to six tools
+    return monitors is not None and any(monitors.get_tool(tool) is not None for tool in range(6))

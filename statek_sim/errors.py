@@ -25,7 +25,7 @@
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
     +-- Livelock                 a job whose step fails in the same way forever
-    +-- ContractViolation        a provider broke the provider contract
+    +-- ContractViolation        a provider, parser or breaker broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
@@ -171,7 +171,7 @@ FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
 
 
 class ContractViolation(StatekSimError):
-    """A provider broke the contract that `check_provider` checks."""
+    """A part broke the contract that its checker checks: `check_provider`, `check_rescue_parser`, `check_breaker`."""
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name

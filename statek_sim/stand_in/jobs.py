@@ -246,7 +246,7 @@ def _settings() -> Any:
 
 for _named in (AppJob, AppJobDef, AppPyEnv, AppUsage):
     # Agents and error messages show the names of classes.
-    _named.__name__ = _named.__qualname__ = _named.__base__.__name__
+    _named.__name__ = _named.__qualname__ = _named.__mro__[1].__name__
 
 BROUGHT: Final = Brought(registered=registered, job=AppJob, job_def=AppJobDef)
 """What an application brings to the runtime that it runs on."""

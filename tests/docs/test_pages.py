@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 from pathlib import Path
@@ -52,6 +53,19 @@ def test_the_page_on_the_server_shows_a_miss_as_it_is_told() -> None:
 
 def test_the_page_on_usage_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "usage.md", tmp_path, {"COLUMNS": "120"}) == 6
+
+
+def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "rescue.md", tmp_path, {}) == 2
+
+
+def test_the_page_on_rescue_parsing_has_code_that_runs() -> None:
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$", (DOCS / "rescue.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block, {})  # the page's own code, and its assertions
 
 
 def test_the_page_on_the_report_is_true(tmp_path: Path) -> None:
