@@ -51,6 +51,7 @@ class Requested:
         "report",
         "scenarios",
         "seed",
+        "watchdog",
     )
 
     def __init__(self, config: pytest.Config) -> None:
@@ -78,6 +79,9 @@ class Requested:
         self.allow_network: bool = config.getoption("--statek-allow-network") or config.getini(
             "statek_allow_network"
         )
+
+        said_limits: str | None = config.getoption("--statek-watchdog")
+        self.watchdog: str = said_limits or config.getini("statek_watchdog") or ""
 
     @property
     def collects(self) -> bool:
@@ -135,6 +139,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="write report.json, report.md and report.html about the scenarios into this folder",
     )
     group.addoption(
+        "--statek-watchdog",
+        metavar="LIMITS|off",
+        help="what one scenario may use of this machine: seconds of processor time, seconds that pass, bytes of "
+        "memory; cpu=20,wall=60,memory=1024m by default. One that uses more is killed and fails",
+    )
+    group.addoption(
         "--statek-allow-network",
         action="store_true",
         default=False,
@@ -149,6 +159,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("statek_preset", "as --statek-preset")
     parser.addini("statek_profile", "as --statek-profile, one per line", type="linelist")
     parser.addini("statek_seed", "as --statek-seed")
+    parser.addini("statek_watchdog", "as --statek-watchdog")
     parser.addini("statek_report", "as --statek-report")
     parser.addini("statek_allow_network", "as --statek-allow-network", type="bool", default=False)
 

@@ -145,11 +145,11 @@ class AsyncToolStuck(StatekSimError):
     """An async tool awaits something that no timer can bring, such as real input or output."""
 
 
-class RunawayJob(StatekSimError):  # its subject may be an agent loop
+class RunawayJob(StatekSimError):
     """A job took more steps, or a loop started more jobs, than a run allows; nothing else would end it."""
 
 
-class Livelock(StatekSimError):  # a state of affairs
+class Livelock(StatekSimError):
     """STATEK's worker lets an exception through and takes the same step again, forever."""
 
 
@@ -165,9 +165,9 @@ class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name
     """A harness limit was exceeded (000, When Checks Run)."""
 
 
-class InvalidFormat(Exception):  # STATEK's own name
+class InvalidFormat(Exception):
     """A provider's tool call cannot be parsed (behaviour 6.6)."""
 
 
-class SandboxViolation(RuntimeError):  # STATEK's own name
+class SandboxViolation(RuntimeError):
     """Model-written code breaks the restricted policy (behaviour 3)."""

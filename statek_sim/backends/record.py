@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from statek_sim.backends.call_log import AnsweredCall
 from statek_sim.trace import Event
@@ -68,12 +69,24 @@ class JobRecord:
     usage: UsageRecord
 
 
+_LEFT_OVER: Final = ("UnusedReplies", "UnplayedRecordings")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
     """Why the run itself failed: a script that does not fit, a forbidden connection, a runaway job."""
 
     type: str
     message: str
+
+    def in_run(self, *, settled: bool, until: float) -> RunError:
+        """Return the error of a run; that its end came before all was done explains replies that are left over."""
+        if settled or self.type not in _LEFT_OVER:
+            return self
+        return RunError(
+            type=self.type,
+            message=f"{self.message}\nthe run ended at virtual second {until:g}, as `until` says, and more was to come",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

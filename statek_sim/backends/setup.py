@@ -100,7 +100,7 @@ def attribute_at(where: str, name: str) -> Any:
     module_name, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
-    except Exception as error:  # importing runs the user's code
+    except (Exception, SystemExit) as error:  # importing runs the user's code
         raise BadScenario(f"{where}: {name!r} cannot be imported: {type(error).__name__}: {error}") from error
     for part in path.split("."):
         try:

@@ -24,6 +24,7 @@ SUBJECTS: Final[dict[str, str]] = {
     "message_may_end_chat_log": DIALOGS,
     "as_tool_binds_assignment": WARMUP,
     "waiting_job_is_dormant": WAITING,
+    "warmup_wait_pass_seconds": WAITING,
     "plain_notifications": NOTICES,
     "notifications_before_request": NOTICES,
     "notification_takes_console_position": NOTICES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from statek_sim import progress
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.reference import run_scenario
 from statek_sim.backends.setup import harness_for, settings_of
@@ -121,6 +122,7 @@ class Trial:
         for run in self._runs:
             if run.settings == settings and run.checks.same_run(limits):
                 return run
+        progress.afresh()
         made: list[WatchedHarness] = []
 
         def watching(harness: LLM_Harness) -> LLM_Harness:

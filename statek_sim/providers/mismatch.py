@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from statek_sim.did_you_mean import closest
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Answer, Chat, Computed, HttpFault, NoAnswer, RawBody, RawStream, Reply
 from statek_sim.values import Message
@@ -52,12 +53,15 @@ def unmatched_text(request: ChatRequest, key: str, pending: Sequence[PendingRepl
 
 def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
     """Say that no script is meant for the job that asked."""
-    known = ", ".join(repr(key) for key in keys) or "nobody"
+    names = list(keys)
+    known = ", ".join(map(repr, names)) or "nobody"
+    near = closest(request.role, names)
+    hint = f"; or is {near!r} meant for it?" if near else ""
     return "\n".join(
         (
             f"{_who(request)} asked for a reply, but there are scripts for {known} only",
             *conversation_tail(request.messages),
-            f"add a script for {request.role!r} or 'job:{request.job_id}'",
+            f"add a script for {request.role!r} or 'job:{request.job_id}'{hint}",
         )
     )
 

@@ -82,7 +82,7 @@ class SendMessage(Protocol):
 
 
 class RecurringReminder:
-    """Fires on every final text once the dialog has `min_dialog_len` messages (None: always)."""
+    """Fires on every final text once the dialog has `min_dialog_len` messages and one at least (None: always)."""
 
     def __init__(self, text: str, min_dialog_len: int | None = None) -> None:
         self.text = text
@@ -90,7 +90,7 @@ class RecurringReminder:
 
     def fire_ready(self, job: Job) -> bool:
         """Return whether the reminder is due for `job`."""
-        return self.min_dialog_len is None or job.dialog_length() >= self.min_dialog_len
+        return self.min_dialog_len is None or job.dialog_length() >= max(self.min_dialog_len, 1)
 
 
 class DialogAgent(Agent):

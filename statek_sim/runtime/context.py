@@ -109,9 +109,9 @@ def captured_builtins(format_argument: Callable[[object], str]) -> Iterator[None
     """Send `print` and `exit` in tools and in agent code to the executing job; restore both at the end."""
     original_print, original_exit = builtins.print, builtins.exit
 
-    def job_print(*args: Any, sep: str | None = " ", end: str | None = "\n", **options: Any) -> None:
+    def job_print(*args: Any, sep: Any = " ", end: Any = "\n", **options: Any) -> None:
         execution = _EXECUTION.get()
-        if execution is None or options.get("file") is not None:
+        if execution is None:
             original_print(*args, sep=sep, end=end, **options)
             return
         write_line(execution, args, sep, end, format_argument)
@@ -134,10 +134,13 @@ def captured_builtins(format_argument: Callable[[object], str]) -> Iterator[None
 def write_line(
     execution: Execution,
     args: tuple[object, ...],
-    sep: str | None,
-    end: str | None,
+    sep: str,
+    end: str,
     format_argument: Callable[[object], str],
 ) -> None:
-    """Write one `print` call as one console entry, as STATEK does whatever `end` is (behaviour 3)."""
-    text = (" " if sep is None else sep).join([format_argument(arg) for arg in args])
-    execution.write((text + ("\n" if end is None else end)).rstrip("\n"))
+    """Write one `print` call as one console entry, as STATEK does whatever `end` is (behaviour 3).
+
+    None for `sep` or `end`, which Python takes for the default, is an AttributeError or a TypeError.
+    """
+    text = sep.join([format_argument(arg) for arg in args])
+    execution.write((text + end).rstrip("\n"))

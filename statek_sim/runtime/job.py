@@ -26,6 +26,7 @@ from statek_sim.runtime.notifications import Inbox
 from statek_sim.runtime.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.signals import Signal
 from statek_sim.runtime.status import JobStatus, advance
+from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import Message
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from statek_sim.runtime.history import HistoryProjection
 
 DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
-_ADDRESS: Final = " at 0x"
 DIFFICULTIES: Final = ("LOW", "MEDIUM", "HIGH")
 
 
@@ -179,7 +179,7 @@ class Job:
         """Mark the current unit DONE because of `reason`."""
         self.stop_reason = reason
         self.move_to(JobStatus.DONE)
-        told = None if detail is None else _without_addresses(detail)
+        told = None if detail is None else without_addresses(detail)
         self.host.trace.add(events.JobStopped(self.host.clock.now(), self.id, reason, told))
 
     def reopen(self, by: str) -> None:
@@ -252,8 +252,7 @@ class Job:
 
     def console_append(self, text: str, error: ErrorKind | None = None) -> None:
         """Append one console entry, as an error of `error` kind if given."""
-        if _ADDRESS in text:
-            text = _without_addresses(text)
+        text = without_addresses(text)
         env = self.py_env
         index = len(env.console)
         env.console.append(text)
@@ -400,9 +399,3 @@ class Job:
         self.log(ReminderLogItem(self.console_pos, self.host.timestamp(), reminder))
         self.console_append(reminder.text)
         return True
-
-
-def _without_addresses(text: str) -> str:
-    """Hide memory addresses, the one part of a default repr that differs from run to run."""
-    head, *rest = text.split(_ADDRESS)
-    return head + "".join(f"{_ADDRESS}...{part.lstrip('0123456789abcdef')}" for part in rest)

@@ -11,7 +11,8 @@ from itertools import islice
 from typing import Any, Final
 
 from statek_sim import trace as events
-from statek_sim.clock import VirtualClock
+from statek_sim.call_hooks import CallHooks
+from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.current import get_llm_harness
@@ -45,12 +46,6 @@ from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import DOCS, Profile, profile_named
 from statek_sim.trace import Trace
 
-ToolCallNumber = tuple[str, int, str | None]
-"""A tool's name, which call of it, and the job whose calls are counted (None: all)."""
-
-FOREVER: Final = 10.0**9
-"""Virtual seconds that count as no end at all: thirty years."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
@@ -65,6 +60,15 @@ class RunOutcome:
     def waiting(self) -> tuple[str, ...]:
         """The jobs that wait now, oldest wait first; listed when asked, because there may be very many."""
         return tuple(job.id for job in self._room.jobs())
+
+
+@dataclass(slots=True)
+class _Loop:
+    """An agent loop: `definition` is what this worker process looks at."""
+
+    agent: Agent
+    warmup_code: WarmupSource
+    definition: JobDef
 
 
 class Runtime:
@@ -108,9 +112,11 @@ class Runtime:
         self.default_difficulty = str(self.settings.statek_default_difficulty)
         self._ids = IdSource()
         self._jobs: dict[str, Job] = {}
-        self._loop_definitions: list[JobDef] = []
-        self._tool_hooks: dict[ToolCallNumber, Callable[[], object]] = {}
-        self._tool_counts: dict[tuple[str, str | None], int] = {}
+        self._loops: list[_Loop] = []
+        self._after_tools: CallHooks[Callable[[], object]] = CallHooks()
+        self._tool_kills: CallHooks[str] = CallHooks()
+        self.on_tool_returned: list[Callable[[str, str], object]] = []
+        """Called with job and tool when a call has done its work and not returned; WorkerKilled kills the worker."""
         self._brought = brought
         self._definitions = JobDefs(brought.job_def)
         self._services = Services(
@@ -203,13 +209,13 @@ class Runtime:
         shared: bool = True,
     ) -> JobDef:
         """Return the definition of such jobs: the one that there is, or a new one that no job has."""
-        # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
-        models_by_difficulty(agent.metadata["MODEL"])
         # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
         own, agents = (
             parse_warmup(source, bind_assignments=self.profile.as_tool_binds_assignment)
             for source in (warmup_code, agent.warmup)
         )
+        # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
+        models_by_difficulty(agent.metadata["MODEL"])
         # STATEK reads the names in it, to copy the caller's variables: in one text as it was written, separators and
         # lines for tool calls included. The agent's warmup fails when it runs.
         for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code for block in own]:
@@ -261,9 +267,9 @@ class Runtime:
 
         The loop dies, and the worker with it, once the job definition has errors: STATEK's circuit breaker.
         """
-        definition = self.define(agent, warmup_code, None, None, {})
-        definition.clear_errors()
-        self._loop_definitions.append(definition)
+        loop = _Loop(agent, warmup_code, self.define(agent, warmup_code, None, None, {}))
+        loop.definition.clear_errors()
+        self._loops.append(loop)
         self._services.register(agent)
 
         started: dict[float, int] = {}
@@ -272,12 +278,12 @@ class Runtime:
 
         def start_jobs(capacity: int) -> None:
             nonlocal seen
-            if definition.has_errors():
+            if loop.definition.has_errors():
                 raise RuntimeError(
                     f"Job definition for agent '{agent.role}' has errors — aborting agentic loop"
                 )
             created = islice(self._jobs.values(), seen, None)
-            starting.extend(job for job in created if job.job_def.agent is agent)
+            starting.extend(job for job in created if job.agent is agent)
             seen = len(self._jobs)
             # A job that has started never waits to start again.
             starting[:] = [job for job in starting if job.status in (JobStatus.READY, JobStatus.WARMING_UP)]
@@ -304,22 +310,25 @@ class Runtime:
 
         Calls are counted over all jobs, or over the one named `job`.
         """
-
-        def kill() -> None:
-            raise WorkerKilled(f"killed in call {call} of {name}")
-
-        self._tool_hooks[name, call, job] = kill
+        self._tool_kills.add(f"killed in call {call} of {name}", tool=name, call=call, job=job)
 
     def after_tool(
         self, name: str, call: int, action: Callable[[], object], *, job: str | None = None
     ) -> None:
-        """Do `action` as soon as the `call`-th call of tool `name` has ended; counted like `crash_worker_in_tool`."""
-        self._tool_hooks[name, call, job] = lambda: self.at(self.clock.now(), action)
+        """Do `action` as soon as the `call`-th call of tool `name` has ended; counted like `crash_worker_in_tool`.
+
+        Several actions after one call are done in the order in which they were asked for.
+        """
+        self._after_tools.add(action, tool=name, call=call, job=job)
 
     def restart_worker(self) -> None:
-        """Start a new worker process on the same state; only a loop that begins anew clears its definition's errors."""
-        for definition in self._loop_definitions:
-            definition.clear_errors()
+        """Start a new worker process on the same state; only a loop that begins anew clears its definition's errors.
+
+        A loop whose definition STATEK does not find again makes a new one, and the old one keeps its errors.
+        """
+        for loop in self._loops:
+            loop.definition = self.define(loop.agent, loop.warmup_code, None, None, {})
+            loop.definition.clear_errors()
         self._scheduler.restart(self.jobs)
 
     # -- what jobs need (runtime.host.Host) --------------------------------------------------------------------
@@ -329,13 +338,14 @@ class Runtime:
         self._scheduler.offer(job)
 
     def tool_returned(self, job: Job, name: str) -> None:
-        """Do what was asked to follow this tool call."""
-        if not self._tool_hooks:
-            return
-        for counted in (None, job.id):
-            count = self._tool_counts[name, counted] = self._tool_counts.get((name, counted), 0) + 1
-            if action := self._tool_hooks.get((name, count, counted)):
-                action()
+        """Let happen what was asked to follow this tool call: the worker's death comes last, and within the call."""
+        kills = self._tool_kills.returned(name, job.id)
+        for action in self._after_tools.returned(name, job.id):
+            self.at(self.clock.now(), action)
+        for told in self.on_tool_returned:
+            told(job.id, name)
+        if kills:
+            raise WorkerKilled(kills[0])
 
     def timestamp(self) -> datetime:
         """Return the wall time for log items."""

@@ -7,7 +7,7 @@ the end of the block; a future that is not ready stops the block at its statemen
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +40,32 @@ if TYPE_CHECKING:
 
 RESULT: Final = "_statek_result"
 """Where a compiled expression statement leaves its value."""
+
+_TAKEN_BACK: Final = frozenset(
+    {"print", "exit", "_smart_call", "_wrap_param", "_fmt_fstring_arg", "statek_ctx_get", "perm_ctx_set"}
+)
+"""Names that STATEK puts in place for a block and removes after it, whatever the block bound them to."""
+
+
+class _Own(dict[str, object]):
+    """The names of the code's own scope, apart from the globals that functions and comprehensions see.
+
+    What is bound or deleted here is so there too, as in STATEK; what they declare `global` is not seen here.
+    """
+
+    __slots__ = ("_globals",)
+
+    def __init__(self, own: dict[str, object], shared: dict[str, object]) -> None:
+        super().__init__(own)
+        self._globals = shared
+
+    def __setitem__(self, name: str, value: object) -> None:
+        super().__setitem__(name, value)
+        self._globals[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self._globals.pop(name, None)
 
 
 class Output:
@@ -125,12 +151,21 @@ def _run_statements(
         # A failed unpacking left text where the statement number belongs; STATEK trips over comparing it and
         # nothing runs, without a word (behaviour 7.3).
         raise TypeError("'<' not supported between instances of 'int' and 'str'")
+    # Two scopes cost a copy per statement, and make a difference only where code binds globals from inside functions.
+    apart = any(statement.global_binds for statement in block.statements)
+    own: dict[str, object] = dict(env.local_state) if apart else namespace
     for index in range(first, len(block.statements)):
         statement = block.statements[index]
         try:
             token = set_access(level)
             try:
-                exec(statement.code, namespace)
+                if apart:
+                    own = _Own(own, namespace)
+                    exec(statement.code, namespace, own)
+                    own.pop(RESULT, None)
+                    namespace.update(own)
+                else:
+                    exec(statement.code, namespace)
             finally:
                 reset_access(token)
             toolbox.budget.check()
@@ -138,43 +173,69 @@ def _run_statements(
                 result = namespace.pop(RESULT, None)
                 _echo(job, toolbox.budget, result, output, bare_print=statement.is_print)
         except FutureError as waiting:
+            _forget_deleted(env.local_state, own, statement, before)
             if waiting.instr_num is None:
                 waiting.instr_num = index
             raise
         except FAILS_THE_RUN:
             raise
         except Exception as error:
+            _forget_deleted(env.local_state, own, statement, before)
             output.error(f"{type(error).__name__}: {error}")
             raise
-        if statement.binds:
-            _persist(env.local_state, namespace, statement, before)
-        for name in statement.global_binds:
-            # Bound as a global from inside a function: the job's own name of that kind wins again.
-            if name in env.local_state:
-                namespace[name] = env.local_state[name]
+        _persist(env.local_state, own, statement, before)
+        if apart:
+            for name in [name for name, value in own.items() if _made_here(name, value, before)]:
+                own.pop(name)
         if env.exit_status is not None:
             return
 
 
 def _persist(
     local_state: dict[str, object],
-    namespace: dict[str, object],
+    own: Mapping[str, object],
     statement: Statement,
     before: dict[str, object],
 ) -> None:
-    """Keep what a statement bound. A deleted name goes back to what it was `before` the block, as in STATEK."""
+    """Keep what a statement bound; a value equal to that `before` the block is not written back, as in STATEK."""
+    _forget_deleted(local_state, own, statement, before)
     for name in statement.binds:
-        if name in statement.global_binds:
+        if name not in own or name in _TAKEN_BACK:
             continue
-        if name not in namespace:
+        value = own[name]
+        if not _made_here(name, value, before) and not is_transient(value):
+            local_state[name] = value if _differs(before, name, value) else before[name]
+
+
+def _forget_deleted(
+    local_state: dict[str, object],
+    own: Mapping[str, object],
+    statement: Statement,
+    before: dict[str, object],
+) -> None:
+    """Give names that a statement deleted back what they were `before` the block, also when the statement failed."""
+    for name in statement.binds:
+        if name not in own and name not in statement.global_binds:
             local_state.pop(name, None)
             if name in before:
                 local_state[name] = before[name]
-            continue
-        value = namespace[name]
-        made_here = isinstance(value, FunctionType) and not isinstance(before.get(name), FunctionType)
-        if not made_here and not is_transient(value):
-            local_state[name] = value
+
+
+def _made_here(name: str, value: object, before: Mapping[str, object]) -> bool:
+    """Return whether a value is a function of this block: functions do not outlive it."""
+    return isinstance(value, FunctionType) and not isinstance(before.get(name), FunctionType)
+
+
+def _differs(before: Mapping[str, object], name: str, value: object) -> bool:
+    """Return whether a name has another value than `before`; a comparison that fails says yes."""
+    if name not in before:
+        return True
+    if before[name] is value:
+        return False
+    try:
+        return bool(before[name] != value)
+    except Exception:  # noqa: BLE001  # the value's own comparison
+        return True
 
 
 def _echo(job: Job, budget: ExecutionBudget, result: object, output: Output, *, bare_print: bool) -> None:
@@ -239,7 +300,7 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
     def formatted(value: object) -> str:
         return format_print_arg(value, budget)
 
-    def job_print(*args: object, sep: str | None = " ", end: str | None = "\n", **_: object) -> None:
+    def job_print(*args: object, sep: str = " ", end: str = "\n", **_: object) -> None:
         # STATEK's own function: what it reads of objects is its own business.
         with access(FULL):
             write_line(execution, args, sep, end, formatted)

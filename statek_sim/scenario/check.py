@@ -86,8 +86,11 @@ def _agents(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 def unknown_tool(name: str, known: Iterable[str]) -> str:
     """Return what is said about a tool name that is none of the `known` ones."""
-    hint = suggestion(name, known) or " Your own are written 'module:attribute'"
-    return f"there is no built-in tool {name!r}.{hint}"
+    names = list(known)
+    return (
+        f"there is no built-in tool {name!r}.{suggestion(name, names)} There are {', '.join(names)} "
+        "(`statek-sim tools` describes them); your own are written 'module:attribute'"
+    )
 
 
 def _jobs(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
@@ -163,6 +166,7 @@ def _script(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     jobs = jobs_of(scenario)
     started: list[str] = []
+    yield from _too_late(scenario)
     for position, event in enumerate(scenario.events):
         at: Keypath = ("events", position, event.action)
         if event.after is not None and event.after.job is not None:
@@ -183,6 +187,21 @@ def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     for name in started:
         if name in scenario.jobs and scenario.jobs[name].said("at"):
             yield Finding(("jobs", name, "at"), f"jobs.{name}: has `at` and a start event; one must go")
+
+
+def _too_late(scenario: ScenarioText) -> Iterator[Finding]:
+    """Yield what the run ends before: nothing that is written down is left out in silence."""
+    moments: list[tuple[Keypath, float]] = [
+        (("jobs", name, "at"), job.at) for name, job in scenario.jobs.items()
+    ]
+    moments += [(("events", position, "at"), event.at) for position, event in enumerate(scenario.events)]
+    for at, second in moments:
+        if second > scenario.until:
+            yield Finding(
+                at,
+                f"{dotted(at)}: {second:g} is after the end of the run, which is at {scenario.until:g} (`until`): "
+                "raise until, or leave it out",
+            )
 
 
 def _subtasks(scenario: ScenarioText) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation, model_validator
 
+from statek_sim.clock import FOREVER
 from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT
 from statek_sim.scenario.event import Event
 from statek_sim.scenario.expect import Expect, ItemStatus
@@ -53,9 +54,11 @@ class Limits(Part):
 class Budget(Part):
     """Overrides of the bounds on one execution of model-written code."""
 
-    loop_iterations: Positive = Field(default=1, description="Loop iterations.")
-    allocation: Positive = Field(default=1, description="Size of what one execution may build, in elements.")
-    call_depth: Positive = Field(default=1, description="Depth of nested calls.")
+    loop_iterations: Positive = Field(default=1_000_000, description="Passes of loops.")
+    allocation: Positive = Field(
+        default=64_000_000, description="Bytes that one execution may build, as they are reckoned."
+    )
+    call_depth: Positive = Field(default=250, description="Depth of nested calls.")
 
 
 class QueueItem(Part):
@@ -183,7 +186,8 @@ class Shared(Part):
     )
     max_concurrency: Positive = Field(default=100, description="Job steps that may be in flight at once.")
     until: Annotated[float, Field(gt=0)] = Field(
-        default=3600.0, description="Virtual seconds the run may last at most."
+        default=FOREVER,
+        description="Virtual second at which the run ends, whatever is still to come; default: when nothing is left.",
     )
     budget: Budget = Field(default_factory=Budget, description="Bounds on model-written code.")
     world: World = Field(default_factory=World, description="The work queue and the external events.")

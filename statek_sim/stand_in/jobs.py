@@ -32,8 +32,9 @@ NOT_COVERED: Final[Mapping[str, frozenset[str]]] = {
         "Job": (
             "add_ext_ref advance_warmup_block append_chat_log contains_ext_ref get_chat_history "
             "get_llm_initial_step_size get_llm_response_times get_llm_step_sizes get_next_code_block get_next_prompt "
-            "get_next_request get_request_data get_resource_agents get_resource_tools handle_post_processor handle_reminder "
-            "has_more_warmup_blocks iter_notification_log_items last_chat_log_item logs_path set_status tokens_per_sec"
+            "get_next_request get_request_data get_resource_agents get_resource_tools handle_post_processor "
+            "handle_reminder has_more_warmup_blocks iter_notification_log_items last_chat_log_item logs_path "
+            "set_status tokens_per_sec"
         ),
         "JobDef": "extra_resources provider_config set_post_processing update_warmup_code",
         "PyEnv": "console_append next_instr_id warmup_block_num",

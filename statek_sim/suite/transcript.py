@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
@@ -15,6 +16,7 @@ WIDTH: Final = 100
 """Characters of a text line that are shown; a longer one loses its middle."""
 
 _HEAD, _TAIL = 5, 3
+_FUTURE: Final = re.compile(r"\w+\(deps=.*\bstate_num=", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,17 @@ def numbered(trace: Iterable[Event]) -> Iterator[tuple[int, Line]]:
     for seq, event in enumerate(trace):
         for who, text in _lines(event, seen.setdefault(event.job, _Seen())):
             yield seq, Line(event.at, event.job, who, text)
+
+
+def place(instruction: str) -> str:
+    """Return where a waiting job will continue, in words: `instruction` as the trace has it counts from 0."""
+    if instruction.isdecimal():
+        return f"statement {int(instruction) + 1}"
+    return (
+        f"python_cli at {instruction}"
+        if instruction.startswith("(")
+        else f"a place that was lost: {instruction}"
+    )
 
 
 def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:
@@ -93,7 +106,7 @@ def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
         case events.ToolCalled():
             yield "tool", f"{event.name}({event.arguments})"
         case events.ToolReturned():
-            ended = f"-> {event.result}" if event.error is None else f"raised {event.error}"
+            ended = f"-> {_result(event)}" if event.error is None else f"raised {event.error}"
             yield "tool", f"{event.name} {ended}"
         case _:
             yield from _note(event)
@@ -128,7 +141,7 @@ def _note(event: _Noted) -> Iterator[tuple[str, str]]:
             parent = f", child of {event.parent}" if event.parent else ""
             yield "job", f"{event.job}: agent {event.role} on {event.model}{parent}"
         case events.Waiting():
-            yield "job", f"waits at {event.instruction}"
+            yield "job", f"waits in {place(event.instruction)}"
         case events.Released():
             yield "job", "the awaited future is ready"
         case events.ExitCalled():
@@ -179,6 +192,11 @@ def _is_console(content: str, console: Sequence[str]) -> bool:
     if len(said) > 2 and said[0].startswith("<") and said[-1].startswith("</"):
         said = said[1:-1]
     return bool(printed) and all(line in printed for line in said)
+
+
+def _result(event: events.ToolReturned) -> str:
+    """Return a tool's result; a future's private fields mean nothing to a reader, and no agent ever sees them."""
+    return "a future" if _FUTURE.match(event.result or "") else str(event.result)
 
 
 def _content(message: Message) -> str:

@@ -117,7 +117,6 @@ def test_the_gates_verdicts_and_a_sweep_are_on_the_page(
         "local",
         "--sweep",
         "max_turns=3,9",
-        "--sweep",
         "max_exceptions=1,2",
     )
     code, _, _ = _run(capsys, "report", "suite", "--select", "fine", "--no-corpus", *asked)

@@ -46,6 +46,8 @@ def test_up_to_1_2_6_errors_are_bare_texts_by_the_position_of_the_newest_item_an
         ("<X object at 0x7f00aa>", "<X object at 0x...>"),
         ("<X at 0xdead>, <Y at 0xbeef>", "<X at 0x...>, <Y at 0x...>"),
         ("look at 0 and 0x12", "look at 0 and 0x12"),
+        ("play at 0xylophone, at 0x12, at 0x...", "play at 0xylophone, at 0x12, at 0x..."),
+        ("<weakref at 0x7f5a12345678; to 'X'>", "<weakref at 0x...; to 'X'>"),
     ],
 )
 def test_memory_addresses_do_not_reach_the_console(text: str, shown: str) -> None:

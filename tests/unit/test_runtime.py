@@ -229,6 +229,21 @@ def test_calls_may_be_counted_in_one_job_only() -> None:
     assert seen == ["first of b"]
 
 
+def test_everything_that_follows_one_call_happens_in_order_and_the_crash_within_the_call() -> None:
+    @tool
+    def ping(**kwargs: object) -> None:
+        """Do nothing."""
+
+    runtime = idle_runtime(script=[code("ping()\nexit(1)")])
+    runtime.create_job(Agent("worker", tools=[ping]), name="a")
+    seen: list[str] = []
+    runtime.after_tool("ping", 1, lambda: seen.append("first"), job="a")
+    runtime.crash_worker_in_tool("ping")
+    runtime.after_tool("ping", 1, lambda: seen.append("second"))
+    assert not runtime.run().worker_alive
+    assert seen == ["first", "second"]
+
+
 def test_the_outcome_names_the_jobs_that_wait() -> None:
     gate = Gate()
     runtime = Runtime(ScriptedLLM([code("gate()")]))

@@ -118,6 +118,7 @@ class InstalledApplication:
             self._known,
             max_concurrency=max_concurrency,
             dormant=profile.waiting_job_is_dormant,
+            pass_seconds=profile.warmup_wait_pass_seconds,
             order="fifo",
             seed=seed,
         )

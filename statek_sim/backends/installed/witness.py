@@ -1,7 +1,7 @@
 """What STATEK does, as the trace events of the reference runtime.
 
 Functions of the package are replaced by ones that call them and tell what happened; none of them changes an argument,
-a result or an exception. Which kinds of events cannot be seen from outside is said in `conformance.trace`.
+a result or an exception. Which kinds of events cannot be seen from outside is said in `conformance.traces`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import NamedTuple, assert_never
 from statek_sim import trace as events
 from statek_sim.reporting.page.excerpt import excerpt, label
 from statek_sim.reporting.page.spans import held_item
+from statek_sim.suite.transcript import place
 from statek_sim.trace import Event
 from statek_sim.values import JSON
 
@@ -51,7 +52,7 @@ def _told(event: Event) -> _Told | None:
         case events.ToolReturned():
             return _Told("tool_result", str(event.name), event.result if event.error is None else event.error)
         case events.Waiting():
-            return _Told("wait", f"waits at instruction {event.instruction}")
+            return _Told("wait", f"waits in {place(event.instruction)}")
         case events.Released():
             return _Told("released", "the awaited future is ready")
         case events.ExitCalled():

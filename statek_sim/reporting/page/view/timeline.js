@@ -11,11 +11,12 @@ const KINDS = [
   { name: "tool call", kinds: ["tool", "tool_result"], colour: "var(--tool)", shape: "square" },
   { name: "wait", kinds: ["wait", "released"], colour: "var(--soft)", shape: "triangle-right" },
   {
-    name: "claim or queue",
-    kinds: ["claim", "release_claim", "world"],
+    name: "claim",
+    kinds: ["claim", "release_claim"],
     colour: "var(--claim)",
     shape: "diamond",
   },
+  { name: "change outside", kinds: ["world"], colour: "var(--less)", shape: "triangle-left" },
   {
     name: "error handler",
     kinds: ["handler", "registered"],
