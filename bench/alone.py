@@ -14,6 +14,7 @@ from typing import Final
 from bench import cassettes, gate, metering
 from bench.entry import Entry, time_entry
 from bench.server import server_entries
+from bench.server_stress import stress_entries
 from bench.sides import BenchError, Side, run_clean
 
 NO_PEER: Final = "-"
@@ -133,6 +134,7 @@ SOLOS: Final = (
     Solo(name="plugin", entries=_plugin_off),
     Solo(name="cassettes", entries=cassettes.entries),
     Solo(name="server", entries=server_entries),
+    Solo(name="stress", entries=stress_entries),
     Solo(name="metering", entries=metering.entries),
     Solo(name="gate", entries=gate.entries),
 )

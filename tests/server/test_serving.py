@@ -158,6 +158,18 @@ def test_the_command_serves_until_it_is_told_to_end(
     assert (process.returncode, out, err) == (code, "1 request answered\n", "")
 
 
+def test_a_parameter_is_ignored_on_the_command_line(tmp_path: Path) -> None:
+    path = written(tmp_path, "script: [{text: Hello.}]\n")
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi."}], "logprobs": True}
+    with served(path, "--check", "--ignore", "logprobs") as (url, process):
+        asked = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode())
+        with urllib.request.urlopen(asked, timeout=120) as response:
+            assert response.status == 200
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+    assert process.returncode == 0
+
+
 def test_with_check_what_was_left_over_is_a_failure(tmp_path: Path) -> None:
     path = written(tmp_path, "script: [{text: Hello.}, {text: Bye.}]\n")
     with served(path, "--check") as (url, process):
