@@ -92,6 +92,15 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, message: str
     assert message is None or said == f"{path}:{message}"
 
 
+def test_faults_that_exclude_each_other_are_refused_when_the_file_is_read(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "script: []\nfaults:\n  - {http: 500, requests: [1, 2]}\n  - {silence: true, requests: [2]}\n",
+    )
+    with pytest.raises(BadInput, match=rf"^{re.escape(str(path))}: .* exclude each other on request 2: .*"):
+        load_playable(path)
+
+
 def test_a_scenario_of_one_agent_is_served_to_whoever_asks(tmp_path: Path) -> None:
     text = """\
 suite: s
