@@ -17,6 +17,7 @@ from bench.agent import agent_entries
 from bench.entry import Entry, time_entry
 from bench.server import server_entries
 from bench.server_setup import TOOLS
+from bench.server_stress import stress_entries
 from bench.setup import ensure
 from bench.sides import ROOT, BenchError, Side, run_clean
 
@@ -159,6 +160,7 @@ SOLOS: Final = (
     Solo(name="startup", entries=_startup),
     Solo(name="cassettes", entries=cassettes.entries),
     Solo(name="server", entries=server_entries),
+    Solo(name="stress", entries=stress_entries),
     Solo(name="metering", entries=metering.entries),
     Solo(name="gate", entries=gate.entries),
     Solo(name="agent", entries=lambda ours, runs: agent_entries(runs)),
