@@ -13,6 +13,7 @@ from pytest_statek import hooks
 # By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
 from pytest_statek.fixtures import (
     _statek_lab,
+    statek_agent,
     statek_app,
     statek_clock,
     statek_llm,
@@ -34,6 +35,7 @@ from pytest_statek.record import (
 
 __all__ = [
     "_statek_lab",
+    "statek_agent",
     "statek_app",
     "statek_cassette",
     "statek_cassette_redact",

@@ -21,6 +21,7 @@ from statek_sim.cli import serve
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
+from statek_sim.cli import init
 
 # isort: on
 from statek_sim.cli.main import main
@@ -31,6 +32,7 @@ __all__ = [
     "drift",
     "files",
     "gate",
+    "init",
     "limits",
     "listing",
     "main",
