@@ -6,10 +6,12 @@ import json
 import re
 import shutil
 import socket
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from statek_sim.agent.effects import Parts
 from statek_sim.analysis.corpus.scenarios import corpus_scenarios
 from statek_sim.analysis.corpus.table import corpus_table
 from statek_sim.analysis.corpus.texts import KINDS
@@ -109,6 +111,15 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
     assert not matches("a\nb\n", "a\n...c")
     assert not matches("1", "2")
     assert not matches("x", "?")
+
+
+def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 3
+
+
+def test_the_page_on_agents_has_every_part() -> None:
+    page = (DOCS / "agent.md").read_text(encoding="utf-8")
+    assert [part.name for part in fields(Parts) if f"`{part.name}`" not in page] == []
 
 
 def test_the_first_page_is_true_and_leads_to_every_page(tmp_path: Path) -> None:
