@@ -1,10 +1,12 @@
 # Each target sets up .venv by itself; Python 3.11 or later is all it needs.
 
-.PHONY: help scenarios test conformance record lint types format report bench clean
+.PHONY: help scenarios test thorough conformance record lint types format docs report bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
 BIN := $(VENV)/bin
+# What running scenarios needs, and with READY everything that the checks need beside it.
+RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
 # The first of these that runs and is new enough; `make PYTHON=...` names another.
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11, \
@@ -14,11 +16,14 @@ help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1#\2/p' $(MAKEFILE_LIST) | column -t -s '#' 2>/dev/null \
 		|| sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1: \2/p' $(MAKEFILE_LIST)
 
-scenarios: $(READY) ## run the built-in suites and print what they used
+scenarios: $(RUNS) ## run the built-in suites and print what they used
 	@$(BIN)/statek-sim run
 
-test: $(READY) ## prove the toolkit itself: every check that CI runs
-	@$(BIN)/python -m tools.ci
+test: $(READY) ## prove the toolkit itself, in some minutes; PARTS="lint types" runs only these
+	@$(BIN)/python -m tools.ci $(PARTS)
+
+thorough: $(READY) ## what CI runs after that: releases of STATEK, other Pythons, packaging, random examples
+	@$(BIN)/python -m tools.ci --thorough
 
 conformance: $(READY) ## compare with real versions of STATEK, each in an environment of its own
 	@$(BIN)/python -m tools.conformance --random 2000
@@ -36,6 +41,9 @@ types: $(READY) ## mypy --strict
 format: $(READY) ## rewrite the sources in the one format
 	@$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
 
+docs: $(READY) ## write the reference pages anew, from docstrings and the schema
+	@$(BIN)/python -m tools.reference
+
 report: $(READY) ## write the sample reports anew, reports/sample
 	@$(BIN)/python -m tools.sample_report
 
@@ -47,9 +55,17 @@ clean: ## remove everything that can be made again
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml
+# pip says what is wrong and nothing else: its warnings are about the package indexes of this machine.
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
+
+$(RUNS): pyproject.toml
 	@test -n "$(PYTHON)" || { echo 'no Python 3.11 or later found; name one with make PYTHON=/path/to/python' >&2; exit 1; }
-	@echo "setting up $(VENV)"
+	@echo "setting up $(VENV): what running scenarios needs, about 110 MB; once, and most of a minute"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(READY): $(RUNS)
+	@echo "setting up $(VENV): linters, type checker, browser driver and the clients that are tested against, about 600 MB; once, and some minutes"
+	@$(PIP_INSTALL) --editable '.[dev]'
 	@touch $@

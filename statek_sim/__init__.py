@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from statek_sim.runtime.runtime import Runtime as Runtime
     from statek_sim.runtime.signals import Signal as Signal
     from statek_sim.runtime.status import JobStatus as JobStatus
+    from statek_sim.runtime.stored.kinds import stored as stored
     from statek_sim.runtime.subtasks import SubTaskHandler as SubTaskHandler
     from statek_sim.runtime.subtasks import SubTaskState as SubTaskState
     from statek_sim.runtime.subtasks import TaskError as TaskError
@@ -97,6 +98,7 @@ _HOMES: Final = {
     "statek_sim.runtime.runtime": ("Runtime",),
     "statek_sim.runtime.signals": ("Signal",),
     "statek_sim.runtime.status": ("JobStatus",),
+    "statek_sim.runtime.stored.kinds": ("stored",),
     "statek_sim.runtime.subtasks": (
         "SubTaskHandler",
         "SubTaskState",

@@ -10,6 +10,10 @@ EPOCH: Final = datetime(2026, 1, 1, 9, 0, 0, tzinfo=UTC)
 """Wall time at virtual second 0 unless a scenario says otherwise: a Thursday morning."""
 
 
+FOREVER: Final = 10.0**9
+"""Virtual second at which a run ends that was given no end: 31 years."""
+
+
 class Clock(Protocol):
     """Seconds of virtual time since the run began, and the wall time they stand for."""
 

@@ -12,6 +12,7 @@
     |   +-- ScriptExhausted      the job asked for a reply that the script does not have
     |   +-- UnmatchedRequest     no scripted reply accepts this request
     |   +-- UnusedReplies        replies were left over when the run ended
+    |   +-- UnusedResults        results of scripted tools were left over when the run ended
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -85,6 +86,10 @@ class UnusedReplies(ScriptError):
     """The run ended with replies that no job asked for."""
 
 
+class UnusedResults(ScriptError):
+    """The run ended with results of scripted tools that no call asked for."""
+
+
 class ProviderFailure(StatekSimError):
     """The provider gave no usable answer. `latency` is virtual seconds until the failure showed."""
 
@@ -126,7 +131,15 @@ class ProviderBug(StatekSimError):
 
 
 class BadRequest(StatekSimError):
-    """A request body is not what its format demands; the message says where and what was expected."""
+    """A request body is not what its format demands; the message says where and what was expected.
+
+    `parameter` is the field that is wrong, where it is one; `code` is the provider's name for what is wrong.
+    """
+
+    def __init__(self, message: str, *, parameter: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.code = code
 
 
 class CassetteMiss(StatekSimError):
@@ -145,11 +158,11 @@ class AsyncToolStuck(StatekSimError):
     """An async tool awaits something that no timer can bring, such as real input or output."""
 
 
-class RunawayJob(StatekSimError):  # its subject may be an agent loop
+class RunawayJob(StatekSimError):
     """A job took more steps, or a loop started more jobs, than a run allows; nothing else would end it."""
 
 
-class Livelock(StatekSimError):  # a state of affairs
+class Livelock(StatekSimError):
     """STATEK's worker lets an exception through and takes the same step again, forever."""
 
 
@@ -165,9 +178,9 @@ class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name
     """A harness limit was exceeded (000, When Checks Run)."""
 
 
-class InvalidFormat(Exception):  # STATEK's own name
+class InvalidFormat(Exception):
     """A provider's tool call cannot be parsed (behaviour 6.6)."""
 
 
-class SandboxViolation(RuntimeError):  # STATEK's own name
+class SandboxViolation(RuntimeError):
     """Model-written code breaks the restricted policy (behaviour 3)."""

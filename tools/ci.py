@@ -1,13 +1,19 @@
-"""Every check of the project, one after the other, up to the first that fails: `python -m tools.ci [PART...]`."""
+"""Every check of the project, one after the other, up to the first that fails.
+
+`python -m tools.ci` runs those for people, as `make test`: on this Python, without a release of STATEK. `--thorough`
+runs what CI runs after them: every release and Python, packaging, long explorations. `PART...` runs these parts.
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -15,34 +21,55 @@ from tools.interpreters import NEWER, interpreter, this_python
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
-EXAMPLES: Final = 200
-"""Random examples compared per release of STATEK; `make conformance` compares ten times as many."""
+EXAMPLES: Final = 2000
+"""Random examples compared per release of STATEK."""
 SHARED: Final = ("--numprocesses", "2", "--dist", "loadfile")
 """Two test files at a time; those of a file share what it builds."""
+SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser")
+"""Parts for which a fresh clone has to set up every tool, and that take seconds then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One check: commands that run in order, from the root of the repository."""
+    """One check: commands that run in order, from the root of the repository or from `folder`."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
+    folder: Path = ROOT
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def here() -> Iterator[Part]:
-    """Yield the checks that run on this Python."""
+def for_people() -> Iterator[Part]:
+    """Yield the checks of `make test`: less than ten minutes on two cores."""
     yield Part("lint", (tool("ruff", "check", "."),))
     yield Part("format", (tool("ruff", "format", "--check", "."),))
     yield Part("types", (tool("mypy"),))
     yield Part("imports", (tool("lint-imports"),))
     yield Part("validate", (tool("statek-sim", "validate", "scenarios"),))
     yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
-    # Before the tests: some of them run on the real STATEK or in a browser, and would be skipped without them.
-    yield Part("environments", (module("tools.environments", "--ci"),))
+    # Before the tests: those of the page would be skipped without it.
     yield Part("browser", (module("tools.browser"),))
-    yield Part("tests", (tool("pytest", *SHARED, "--durations", "5"),))
+    yield Part("tests", (tool("pytest", *SHARED, "-m", "not slow", "--durations", "5"),))
     yield Part("scenarios", (tool("statek-sim", "run"),))
-    yield Part("conformance", (module("tools.conformance", "--ci", "--random", str(EXAMPLES)),))
+
+
+def thorough(clone: Path) -> Iterator[Part]:
+    """Yield the checks that CI runs beside those; `clone` is a folder to clone this repository into."""
+    if (ROOT / ".git").exists():
+        yield from cloned(clone)
+    yield Part("environments", (module("tools.environments"),))
+    yield Part("slow-tests", (tool("pytest", *SHARED, "-m", "slow", "--durations", "5"),))
+    yield Part("conformance", (module("tools.conformance", "--random", str(EXAMPLES)),))
+    yield from elsewhere()
+
+
+def cloned(folder: Path) -> Iterator[Part]:
+    """Yield the two commands of the README in a clone of what is committed, without anything that is cached."""
+    caches = str(folder.parent / "caches")
+    bare = {"PIP_NO_CACHE_DIR": "1", "XDG_CACHE_HOME": caches, "npm_config_cache": caches, "MAKEFLAGS": ""}
+    yield Part("clone", (("git", "clone", "--quiet", "--no-local", str(ROOT), str(folder)),))
+    yield Part("clone-scenarios", (("make", "scenarios"),), folder, bare)
+    yield Part("clone-test", (("make", "test", f"PARTS={' '.join(SET_UP)}"),), folder, bare)
 
 
 def elsewhere() -> Iterator[Part]:
@@ -65,7 +92,7 @@ def repeated(version: str, python: str, *, tests: bool) -> Iterator[tuple[str, .
     venv = f".venv-{version}"
     yield ("make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/.ready")
     if tests:
-        yield (f"{venv}/bin/pytest", *SHARED, "-m", "not slow")
+        yield (f"{venv}/bin/pytest", *SHARED, "-m", "not slow and not browser")
     yield (f"{venv}/bin/statek-sim", "run", "--quiet")
 
 
@@ -84,7 +111,8 @@ def run(part: Part) -> bool:
     started = time.monotonic()
     for command in part.commands:
         say(f"{part.name}: {shlex.join((Path(command[0]).name, *command[1:]))}")
-        code = subprocess.run(command, cwd=ROOT, check=False).returncode
+        environment = {**os.environ, **part.environment}
+        code = subprocess.run(command, cwd=part.folder, env=environment, check=False).returncode
         if code != 0:
             say(f"{part.name}: FAILED with exit code {code} after {time.monotonic() - started:.1f} s")
             return False
@@ -98,16 +126,27 @@ def say(text: str) -> None:
     print(f"--- {text}", flush=True)
 
 
-def main(names: list[str]) -> int:
-    """Run the checks with these names, or all; return 0, 1 when one failed, or 2 for a name that is none."""
-    parts = {part.name: part for part in (*here(), *elsewhere())}
-    unknown = [name for name in names if name not in parts]
-    if unknown:
-        print(f"no such part: {', '.join(unknown)}; expected {', '.join(parts)}", file=sys.stderr)
-        return 2
+def main(arguments: list[str]) -> int:
+    """Run what was asked for; return 0, 1 when one failed, or 2 for a name that is none."""
+    with tempfile.TemporaryDirectory(prefix="statek-clone-") as folder:
+        people, long = list(for_people()), list(thorough(Path(folder) / "clone"))
+        parts = {part.name: part for part in (*people, *long)}
+        unknown = [name for name in arguments if name not in parts]
+        if arguments == ["--thorough"]:
+            chosen = long
+        elif unknown:
+            print(f"no such part: {', '.join(unknown)}; expected {', '.join(parts)}", file=sys.stderr)
+            return 2
+        else:
+            chosen = [parts[name] for name in arguments] or people
+        return run_all(chosen)
+
+
+def run_all(parts: list[Part]) -> int:
+    """Run parts up to the first that fails; return 0, or 1 when one failed."""
     started = time.monotonic()
-    for name in names or parts:
-        if not run(parts[name]):
+    for part in parts:
+        if not run(part):
             return 1
     say(f"all passed in {time.monotonic() - started:.1f} s")
     return 0

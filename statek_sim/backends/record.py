@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from statek_sim.backends.call_log import AnsweredCall
 from statek_sim.trace import Event
@@ -41,7 +42,7 @@ class JobRecord:
 
     `locals` and `exit` hold plain YAML values where possible, else the text an agent would see. `tool_log` has one
     list per LLM turn that called tools: result texts, or `{"error": text}`. `history` is what the last request
-    carried.
+    carried. What follows `usage` only the tool-calling agent has.
     """
 
     name: str
@@ -66,6 +67,16 @@ class JobRecord:
     delivered: tuple[Mapping[str, JSON], ...]
     subtasks: Mapping[str, str]
     usage: UsageRecord
+    answer: str | None = None
+    offered: tuple[str, ...] = ()
+    refused: tuple[Mapping[str, JSON], ...] = ()
+    nudges: tuple[str, ...] = ()
+    steps_done: tuple[str, ...] = ()
+    steps_open: tuple[str, ...] = ()
+    cached_share: float | None = None
+
+
+_LEFT_OVER: Final = ("UnusedReplies", "UnplayedRecordings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +85,15 @@ class RunError:
 
     type: str
     message: str
+
+    def in_run(self, *, settled: bool, until: float) -> RunError:
+        """Return the error of a run; that its end came before all was done explains replies that are left over."""
+        if settled or self.type not in _LEFT_OVER:
+            return self
+        return RunError(
+            type=self.type,
+            message=f"{self.message}\nthe run ended at virtual second {until:g}, as `until` says, and more was to come",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

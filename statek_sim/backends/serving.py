@@ -13,7 +13,8 @@ from statek_sim.cassettes.document import parse, source_of
 from statek_sim.errors import BadInput
 from statek_sim.providers.delivery import Styles
 from statek_sim.providers.protocol import ChatStyleName
-from statek_sim.providers.script import Reply
+from statek_sim.providers.script import Reply, embedding
+from statek_sim.providers.scripted import EVERYBODY
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.scenario.serving import FaultText, load_serve_file, root_of
@@ -47,6 +48,7 @@ class Playable:
     models: tuple[str, ...]
     styles: Styles | ChatStyleName | None = None
     count_usage: bool = True
+    ignored: tuple[str, ...] = ()
 
 
 def load_playable(path: Path, scenario_id: str | None = None) -> Playable:
@@ -100,14 +102,19 @@ def _of_file(path: Path) -> Playable:
     written = load_serve_file(path)
     where = str(path)
     script = written.script
+    vectors = [embedding(*vector).on(text).forever() for text, vector in written.embeddings.items()]
     return Playable(
-        script={key: [reply_at(where, entry) for entry in entries] for key, entries in script.items()}
+        script={
+            **{key: [reply_at(where, entry) for entry in entries] for key, entries in script.items()},
+            **({EVERYBODY: vectors} if vectors else {}),
+        }
         if isinstance(script, dict)
-        else [reply_at(where, entry) for entry in script],
+        else [*(reply_at(where, entry) for entry in script), *vectors],
         faults=tuple(map(_rule, written.faults)),
         models=written.models,
         styles=written.chat_style,
         count_usage=written.count_usage,
+        ignored=written.ignored,
     )
 
 

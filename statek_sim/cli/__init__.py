@@ -22,6 +22,7 @@ from statek_sim.cli import rescue
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
+from statek_sim.cli import init
 
 # isort: on
 from statek_sim.cli.main import main
@@ -32,6 +33,7 @@ __all__ = [
     "drift",
     "files",
     "gate",
+    "init",
     "limits",
     "listing",
     "main",

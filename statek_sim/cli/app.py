@@ -66,12 +66,24 @@ SecretPatternOption = Annotated[
         help="What a secret of yours looks like, beside the known kinds of keys (repeatable).",
     ),
 ]
+WatchdogOption = Annotated[
+    str,
+    typer.Option(
+        metavar="LIMITS|off",
+        help="What one run may use of this machine: seconds of processor time, seconds that pass, bytes of memory. "
+        "One that uses more is killed and fails.",
+    ),
+]
+WATCHDOG: Final = "cpu=20,wall=60,memory=1024m"
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
     ),
 ]
+
+AlsoPaths = Annotated[list[Path] | None, typer.Option("--scenarios", metavar="PATH", hidden=True)]
+"""What some commands called their paths before all of them took paths alike."""
 
 
 def _version(asked: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from statek_sim.cli.app import app
+from statek_sim.cli.app import AlsoPaths, Paths, app
 from statek_sim.cli.inputs import check_writable, loaded, say
 
 
@@ -21,14 +21,15 @@ def conformance(
             metavar="PATH", show_default=False, help="An interpreter that has statek installed (repeatable)."
         ),
     ],
-    scenarios: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
-        ),
-    ] = None,
+    paths: Paths = None,
+    scenarios: AlsoPaths = None,
     random: Annotated[
-        int, typer.Option(metavar="COUNT", min=0, help="Compare this many random examples as well.")
+        int,
+        typer.Option(
+            metavar="COUNT",
+            min=0,
+            help="Compare this many random examples as well; with pytest-statek[hypothesis].",
+        ),
     ] = 0,
     random_seed: Annotated[
         int,
@@ -46,18 +47,21 @@ def conformance(
     """
     from statek_sim.conformance.declared import load_declarations
     from statek_sim.conformance.matrix import run_matrix
-    from statek_sim.conformance.randomised import run_random
+    from statek_sim.conformance.randomised import need_hypothesis, run_random
     from statek_sim.conformance.report import matrix_json, matrix_lines, random_lines, unknown_declarations
     from statek_sim.conformance.table import table_lines
     from statek_sim.reporting.artifact import write_artifact
 
     check_writable(json_file=json_file, folder=None)
-    chosen = loaded(scenarios)
+    if random:
+        need_hypothesis()
+    asked = [*(paths or ()), *(scenarios or ())]
+    chosen = loaded(asked)
     declarations = load_declarations()
     matrices = run_matrix(python, chosen, declarations)
     say(table_lines(matrices))
     say(matrix_lines(matrices))
-    lost = [] if scenarios else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
+    lost = [] if asked else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
     say((f"declared.yaml: {line}" for line in lost), err=True)
     runs = run_random(python, random, random_seed) if random else ()
     say(random_lines(runs))

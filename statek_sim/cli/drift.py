@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from statek_sim.cli.app import app
+from statek_sim.cli.app import AlsoPaths, Paths, app
 from statek_sim.cli.inputs import check_writable, loaded, say
 
 
@@ -22,12 +22,8 @@ def drift(
         ),
     ],
     after: Annotated[str, typer.Argument(metavar="TO", show_default=False, help="The same: the other side.")],
-    scenarios: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
-        ),
-    ] = None,
+    paths: Paths = None,
+    scenarios: AlsoPaths = None,
     preset: Annotated[
         str,
         typer.Option(
@@ -69,7 +65,7 @@ def drift(
         check_writable(json_file=file, folder=None)
     sides = side_named(before), side_named(after)
     located = located_preset(preset)
-    chosen = loaded(scenarios)
+    chosen = loaded([*(paths or ()), *(scenarios or ())])
     packages = check_packages(python or [], chosen, *sides)
     report = drift_report(*sides, chosen, located, packages)
     say(text_lines(report))

@@ -25,11 +25,13 @@ def validate(
 ) -> None:
     """Check scenario files without running them.
 
-    Exits 2 when something is wrong with them.
+    Tools of your own are looked for, not imported. Exits 2 when something is wrong with them.
     """
     from statek_sim.scenario.load import load_paths
+    from statek_sim.scenario.tool_modules import missing_tools
 
     found = load_paths(paths)
+    wrong = (*found.problems, *missing_tools(found.scenarios))
     if as_json:
         problems = [
             {
@@ -38,7 +40,7 @@ def validate(
                 "column": problem.column,
                 "message": problem.message,
             }
-            for problem in found.problems
+            for problem in wrong
         ]
         said = {
             "schema": "statek-sim/validation@1",
@@ -48,10 +50,10 @@ def validate(
         }
         typer.echo(json.dumps(said, indent=2))
     else:
-        say(map(str, found.problems), err=True)
-        if not found.problems:
+        say(map(str, wrong), err=True)
+        if not wrong:
             typer.echo(f"{len(found.scenarios)} valid")
-    if found.problems:
+    if wrong:
         raise typer.Exit(2)
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import app
-from statek_sim.cli.inputs import check_writable, say
+from statek_sim.cli.app import WATCHDOG, WatchdogOption, app
+from statek_sim.cli.inputs import check_writable, say, scenarios_among
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 Presets = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="PRESET", show_default=False, help="default, local, interactive, batch, or a .env file."
+        metavar="PRESET|PATH",
+        show_default=False,
+        help="default, local, interactive, batch, or a .env file; then scenario files (.yaml) or folders to judge on, "
+        "none: the shipped workloads.",
     ),
 ]
 
@@ -39,8 +42,7 @@ def gate(
         list[str] | None,
         typer.Option(
             metavar="PATH",
-            help="Judge on these scenario files or folders (repeatable); `built-in`, as without it: the shipped "
-            "workloads.",
+            help="Judge on these scenario files or folders too (repeatable); `built-in`: on the shipped workloads.",
         ),
     ] = None,
     profile: Annotated[
@@ -58,6 +60,13 @@ def gate(
             metavar="FILE", help="Write a summary as Markdown to this file, like $GITHUB_STEP_SUMMARY."
         ),
     ] = None,
+    allow_defaults: Annotated[
+        bool,
+        typer.Option(
+            "--allow-defaults",
+            help="Judge a preset file that sets no limit, too: all are STATEK's defaults then.",
+        ),
+    ] = False,
     github: Annotated[
         bool, typer.Option("--github", help="Print GitHub annotations at the lines of the preset files, too.")
     ] = False,
@@ -75,6 +84,7 @@ def gate(
             "--update-baseline", help="Write the baseline instead, and show the diff of what changed."
         ),
     ] = False,
+    watchdog: WatchdogOption = WATCHDOG,
     sweep: Annotated[
         list[str] | None,
         typer.Option(
@@ -94,6 +104,8 @@ def gate(
 
     Exits 1 when a verdict fails, 2 when a preset, the policy or a scenario is wrong.
     """
+    words, positional = scenarios_among(presets or ())
+    scenarios = [*positional, *(scenarios or ())]
     if sweep:
         from statek_sim.cli.sweep import sweep_preset
 
@@ -101,17 +113,19 @@ def gate(
             {"--junit": junit, "--markdown": markdown, "--github": github, "--baseline": baseline}
         )
         sweep_preset(
-            [*sweep, *(presets or ())],
-            scenarios or (),
+            [*sweep, *words],
+            scenarios,
             policy=policy,
             profile=profile,
             json_file=json_file,
             workers=workers,
+            watchdog=watchdog,
         )
         return
-    if not presets:
+    if not words:
         raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
     from statek_sim.cli.baseline import baselines_at, require_place, update_baselines
+    from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.baseline import compared
     from statek_sim.gate.gate import gate_plan, judge_presets
     from statek_sim.gate.workloads import has_shipped, workloads
@@ -122,11 +136,17 @@ def gate(
     for file in (json_file, junit, markdown):
         check_writable(json_file=file, folder=None)
     here = Path.cwd()
-    paths = scenarios or ()
-    plan = gate_plan(presets, policy=policy, folder=here, on_shipped=has_shipped(paths))
+    plan = gate_plan(
+        words,
+        policy=policy,
+        folder=here,
+        on_shipped=has_shipped(scenarios),
+        allow_defaults=allow_defaults,
+    )
     names, behaviour = [preset.name for preset in plan.presets], profile_known(profile)
     before = {} if update_baseline else baselines_at(baseline, names, profile=behaviour)
-    result = judge_presets(plan, workloads(paths), profile=behaviour)
+    limits = parse_watchdog(watchdog)
+    result = judge_presets(plan, workloads(scenarios), profile=behaviour, watchdog=limits)
     if update_baseline:
         update_baselines(baseline, result)
     elif baseline is not None:

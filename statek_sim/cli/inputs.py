@@ -29,6 +29,12 @@ def loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:
     return load_or_fail(paths or [builtin_scenarios()])
 
 
+def scenarios_among(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words that name no scenarios, and those that do: folders, and files that end in .yaml or .yml."""
+    paths = [word for word in words if word.endswith((".yaml", ".yml")) or Path(word).is_dir()]
+    return [word for word in words if word not in paths], paths
+
+
 def builtin_scenarios() -> Path:
     """Return the folder of the built-in suites."""
     from statek_sim.suite.run import builtin_suites

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import Paths, PresetOption, app
+from statek_sim.cli.app import AlsoPaths, Paths, PresetOption, app
 from statek_sim.cli.inputs import check_writable, loaded
 from statek_sim.errors import BadInput
 
@@ -83,12 +83,8 @@ def calibrate(
     budget_tokens: Annotated[
         int, typer.Option(metavar="N", min=1, help="Real tokens that no job may use more than.")
     ],
-    scenarios: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
-        ),
-    ] = None,
+    paths: Paths = None,
+    scenarios: AlsoPaths = None,
     cassettes: Annotated[
         Path | None,
         typer.Option(
@@ -126,16 +122,17 @@ def calibrate(
     from statek_sim.reporting.decisions import calibration_lines, traffic_lines
     from statek_sim.reporting.decisions_json import calibration_json
 
+    paths = [*(paths or ()), *(scenarios or ())]
     if not 0 <= keep <= 1:
         raise BadInput(f"--keep {keep:g}: expected a share from 0 to 1")
     check_writable(json_file=json_file, folder=None)
     if cassettes is None:
-        traffic, replays = None, _replays(scenarios, profile, preset, None, tokenizer)
+        traffic, replays = None, _replays(paths, profile, preset, None, tokenizer)
         counted = UsageBasis(basis or Basis.MEASURED)
         found = find(replays, budget_tokens, basis=counted, keep=keep, seed=seed)
     else:
-        if scenarios or preset is not None:
-            raise BadInput("--cassettes: recordings are no scenarios; leave --scenarios and --preset out")
+        if paths or preset is not None:
+            raise BadInput("--cassettes: recordings are no scenarios; leave PATH and --preset out")
         traffic = traffic_under(cassettes, registry_of(tokenizer or ()))
         counted = UsageBasis(basis or Basis.REPORTED)
         found = calibrate_recorded(traffic.conversations, budget_tokens, basis=counted, keep=keep, seed=seed)

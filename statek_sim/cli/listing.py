@@ -1,10 +1,18 @@
-"""`statek-sim presets` and `profiles`: what is built in."""
+"""`statek-sim tools`, `presets` and `profiles`: what is built in."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
 
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say
+
+
+@app.command()
+def tools() -> None:
+    """List the built-in tools that scenarios can use."""
+    from statek_sim.suite.listing import tool_lines
+
+    say(tool_lines())
 
 
 @app.command()

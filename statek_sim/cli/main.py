@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import typer
 
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
+
+_LOOP: Final = re.compile(r"Symlink loop from '(.*)'", re.DOTALL)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -24,12 +28,59 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             # Agents print what they like; a terminal that cannot show it gets its escape.
             stream.reconfigure(errors="backslashreplace")
+    sys.exit(_exit_code(None if arguments is None else list(arguments)))
+
+
+def _exit_code(arguments: list[str] | None) -> int | str | None:
+    """Run a command and return how to exit: the one place where an error of the outside world becomes a line."""
     try:
-        _command()(args=None if arguments is None else list(arguments), prog_name="statek-sim")
-    except BadInput as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
-    sys.exit(0)
+        try:
+            _command()(args=arguments, prog_name="statek-sim")
+        except SystemExit as done:
+            code = done.code
+        else:
+            code = 0
+        # Here, where a full disk is still an error that can be told.
+        sys.stdout.flush()
+        return code
+    except (BadInput, OSError, UnicodeError, RuntimeError) as error:
+        line = told(error)
+        if line is None:
+            raise
+        _drop_output()
+        print(line, file=sys.stderr)
+        return 2
+
+
+def told(error: BaseException) -> str | None:
+    """Return what a person should read about bad input, a file, a disk or a connection; None for a bug of ours."""
+    match error:
+        case BadInput():
+            return str(error)
+        case BrokenPipeError():
+            return "standard output: nobody reads it any more"
+        case OSError(filename=None, strerror=str(reason)):
+            return f"standard output: {reason}"
+        case OSError(errno=errno.ELOOP, filename=place):
+            return f"{place}: a symbolic link that leads to itself"
+        case OSError(strerror=str(reason), filename=place):
+            return f"{place}: {reason}"
+        case UnicodeDecodeError(object=content, start=start):
+            return f"a file is not UTF-8: byte 0x{content[start]:02x} at {start}"
+        case UnicodeEncodeError(object=text, start=start):
+            return f"a text cannot be written as UTF-8: {text[start]!a} at {start}"
+        case RuntimeError() if _LOOP.match(str(error)):
+            # Python 3.11 and 3.12 say it so where pathlib resolves a path; later ones raise OSError.
+            return _LOOP.sub(r"\1: a symbolic link that leads to itself", str(error))
+    return None
+
+
+def _drop_output() -> None:
+    """Let what could not be written go: Python would try again at its end, and complain in its own words."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _command() -> Callable[..., object]:

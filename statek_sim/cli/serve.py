@@ -50,6 +50,13 @@ def serve(
         float,
         typer.Option(metavar="S", min=0, help="Virtual seconds from one token of a stream to the next."),
     ] = 0.0,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Take this parameter of requests without heed instead of refusing it. Repeatable.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Exit 1 when a request found no reply, or a reply or fault no request."),
@@ -57,8 +64,8 @@ def serve(
 ) -> None:
     """Serve a fake LLM over HTTP, from a script.
 
-    It speaks the formats of OpenAI, Anthropic and Gemini. Runs until it is interrupted (Ctrl-C) or terminated, then
-    says what was left over.
+    It speaks the formats of OpenAI (chat completions, responses, embeddings), Anthropic and Gemini. Runs until it is
+    interrupted (Ctrl-C) or terminated, then says what was left over.
     """
     from statek_sim.backends.serving import load_playable
     from statek_sim.reporting.numbers import plural
@@ -76,6 +83,7 @@ def serve(
         count_usage=playable.count_usage,
         speed=speed,
         token_seconds=token_seconds,
+        ignored=(*playable.ignored, *(ignore or ())),
     ) as server:
         server.llm.play(playable.script, faults=playable.faults)
         server.llm.warm_up()

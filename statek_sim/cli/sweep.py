@@ -22,11 +22,13 @@ def sweep_preset(
     profile: str,
     json_file: Path | None,
     workers: int | None,
+    watchdog: str,
 ) -> None:
     """Try a preset under every setting and print what each does; `words` are the preset and the ranges, in any order.
 
     Without a preset it is STATEK's defaults. Costs are counted with the prices of the policy.
     """
+    from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.gate import policy_for
     from statek_sim.gate.gated_preset import gated_preset
     from statek_sim.gate.sweep_ranges import read_axes
@@ -38,9 +40,9 @@ def sweep_preset(
     from statek_sim.suite.run import profile_known
 
     check_writable(json_file=json_file, folder=None)
-    ranges = [word for word in words if _is_range(word)]
+    ranges = [word for word in words if is_range(word)]
     axes = read_axes(ranges)
-    preset = gated_preset(_only_preset([word for word in words if not _is_range(word)]))
+    preset = gated_preset(_only_preset([word for word in words if not is_range(word)]))
     prices = policy_for(preset.name, policy).prices
     found = run_sweep(
         preset,
@@ -49,13 +51,15 @@ def sweep_preset(
         axes,
         prices=None if prices is None else load_prices(prices),
         workers=workers,
+        watchdog=parse_watchdog(watchdog),
     )
     _print(found)
     if json_file is not None:
         write_artifact(json_file, sweep_json_text(found))
 
 
-def _is_range(word: str) -> bool:
+def is_range(word: str) -> bool:
+    """Return whether a word is `LIMIT=VALUES` and no file."""
     return "=" in word and not Path(word).exists()
 
 

@@ -3,22 +3,36 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import Backend, BackendOption, Paths, PresetOption, SeedOption, app
+from statek_sim.cli.app import Backend, BackendOption, PresetOption, SeedOption, app
 from statek_sim.cli.inputs import loaded, say
 from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.scenario.schema import Scenario
+
+MOST_NAMED = 10
+"""Ids that are listed where one is to be chosen."""
 
 
 @app.command()
 def trace(
-    scenario_id: Annotated[
-        str, typer.Argument(metavar="SCENARIO_ID", show_default=False, help="Id of the scenario.")
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH|ID",
+            show_default=False,
+            help="Scenario files or folders, none: the built-in suites; and the id of the scenario, which may be left "
+            "out where there is only one.",
+        ),
     ],
-    paths: Paths = None,
     profile: Annotated[
         str | None, typer.Option(metavar="P", help="Behaviour profile; default: the scenario's first.")
     ] = None,
@@ -31,16 +45,10 @@ def trace(
     The first line is a header, then there is one event per line. Exits 1 when the run fails and the scenario does
     not expect that; its other expectations are not looked at.
     """
-    from statek_sim.did_you_mean import suggestion
     from statek_sim.suite.run import located_preset, profile_known, run_one
     from statek_sim.trace import Trace
 
-    by_id = {scenario.id: scenario for scenario in loaded(paths)}
-    if scenario_id not in by_id:
-        raise BadInput(
-            f"no scenario has the id {scenario_id!r}.{suggestion(scenario_id, by_id)}".removesuffix(".")
-        )
-    scenario = by_id[scenario_id]
+    scenario = _named(words)
     if backend is Backend.INSTALLED:
         from statek_sim.backends.installed.peer import Peer, profile_of_peer
         from statek_sim.suite.installed import run_one_installed
@@ -66,3 +74,22 @@ def trace(
         typer.echo(f"the run failed{note}: {record.error.type}: {record.error.message}", err=True)
         if not expected:
             raise typer.Exit(1)
+
+
+def _named(words: Sequence[str]) -> Scenario:
+    """Return the scenario that paths and an id, in any order, name; BadInput where that is none, or more than one."""
+    from statek_sim.did_you_mean import suggestion
+
+    paths = [Path(word) for word in words if word.endswith((".yaml", ".yml")) or os.path.lexists(word)]
+    ids = [word for word in words if Path(word) not in paths]
+    by_id = {scenario.id: scenario for scenario in loaded(paths)}
+    if len(ids) > 1:
+        raise BadInput(f"expected one scenario, got {', '.join(ids)}; none of them is a file or a folder")
+    if not ids and len(by_id) > 1:
+        known = ", ".join([*by_id][:MOST_NAMED])
+        more = f", and {len(by_id) - MOST_NAMED} more" if len(by_id) > MOST_NAMED else ""
+        raise BadInput(f"which scenario? {known}{more}")
+    wanted = ids[0] if ids else next(iter(by_id))
+    if wanted not in by_id:
+        raise BadInput(f"no scenario has the id {wanted!r}.{suggestion(wanted, by_id)}".removesuffix("."))
+    return by_id[wanted]

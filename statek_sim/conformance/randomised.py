@@ -1,12 +1,14 @@
 """Random examples on the reference runtime and on real versions of STATEK; those that differ are made small."""
+# ruff: noqa: PLC0415  # Hypothesis is an extra: what needs it imports it
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,13 +19,18 @@ from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import run_scenario
 from statek_sim.conformance.compare import Difference
-from statek_sim.conformance.examples.search import BATCH, Written, example_batch, smallest
+from statek_sim.conformance.examples.draw import BATCH
+from statek_sim.conformance.examples.replies import Written
+from statek_sim.conformance.examples.subjects import SLOW_TOOL
 from statek_sim.conformance.matrix import compared
 from statek_sim.conformance.side import Side
-from statek_sim.errors import StatekSimError
+from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.scenario.check import check, jobs_of
 from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
+from statek_sim.semantics import Profile as Behaviour
 from statek_sim.semantics import profile_named
+
+_SEARCH: Final = "statek_sim.conformance.examples.search"
 
 MOST_SHOWN: Final = 3
 """Differences of one version that are made small: each takes some hundred runs."""
@@ -68,6 +75,18 @@ class RandomRun:
     differing: tuple[RandomDifference, ...]
 
 
+def need_hypothesis() -> None:
+    """Raise BadInput where Hypothesis, an extra, is not installed."""
+    try:
+        importlib.import_module(_SEARCH)
+    except ModuleNotFoundError as missing:
+        if missing.name != "hypothesis":
+            raise
+        raise BadInput(
+            "random examples are made by hypothesis, which is not installed: pip install 'pytest-statek[hypothesis]'"
+        ) from None
+
+
 def run_random(pythons: Sequence[str], count: int, number: int) -> tuple[RandomRun, ...]:
     """Compare `count` examples on the STATEK of every interpreter; `number` chooses which examples.
 
@@ -107,6 +126,8 @@ def _together(futures: Sequence[Future[list[RandomDifference]]]) -> list[RandomD
 
 def random_examples(count: int, number: int) -> Iterator[Example]:
     """Yield `count` examples; fewer of the same `number` are the first ones of these."""
+    from statek_sim.conformance.examples.search import example_batch
+
     for batch in range(-(-count // BATCH)):
         for place, written in enumerate(example_batch(number, batch)):
             if batch * BATCH + place < count:
@@ -133,10 +154,20 @@ def for_profile(written: Written, profile: Profile) -> Written:
     return {**written, "events": [event for event in events if "notify" not in event]}
 
 
+WAITING_PASS: Final = 0.3
+"""Seconds between two entries of a block that waits in warmup, in random examples only: on the real package each entry
+costs what it costs, and an example waits up to 90 seconds."""
+
+
+def behaviour(profile: Profile) -> Behaviour:
+    """Return the rules that random examples run under, on both sides."""
+    return replace(profile_named(profile), warmup_wait_pass_seconds=WAITING_PASS)
+
+
 def reference(scenario: Scenario, profile: Profile) -> Reference:
     """Return the run of an example, or why it cannot be compared: that is a difference too."""
     try:
-        return run_scenario(scenario, profile)
+        return run_scenario(scenario, behaviour(profile))
     except StatekSimError as error:
         return f"{type(error).__name__}: {error}"
 
@@ -171,14 +202,20 @@ def _made_small(
 def _differences(peer: Peer, profile: Profile, written: Written, name: str) -> tuple[Difference, ...]:
     scenario = scenario_of(written, name, profile)
     ours = reference(scenario, profile)
-    theirs = installed_record(scenario, profile, peer.run(scenario, profile), seed=scenario.seed)
-    return (Difference("error", ours, None),) if isinstance(ours, str) else compared(ours, theirs)
+    outcome = peer.run(scenario, behaviour(profile))
+    theirs = installed_record(scenario, profile, outcome, seed=scenario.seed)
+    if isinstance(ours, str):
+        return (Difference("error", ours, None),)
+    # The time of an async tool passes in the reference runtime when it has ended: see `excluded`.
+    return compared(ours, theirs, times=SLOW_TOOL not in scenario.agents[next(iter(scenario.agents))].tools)
 
 
 def made_small(
     found: RandomDifference, number: int, compare: Callable[[Written, str], tuple[Difference, ...]]
 ) -> RandomDifference:
     """Return the smallest example that differs in the same field first; what `compare` finds is shown of it."""
+    from statek_sim.conformance.examples.search import smallest
+
     field = found.differences[0].field
     last: dict[str, Any] = {}
 

@@ -32,10 +32,12 @@ class Parting:
     installed: dict[str, JSON] | None
 
 
-def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting | None:
-    """Return where two traces part, None when they are the same."""
+def parting(reference: Sequence[Event], installed: Sequence[Event], *, times: bool = True) -> Parting | None:
+    """Return where two traces part, None when they are the same; without `times` whenever things happened."""
     pairs = zip_longest(comparable(reference), comparable(installed))
     for position, (ours, theirs) in enumerate(pairs):
+        if not times and ours is not None and theirs is not None:
+            ours["at"] = theirs["at"]
         if ours != theirs:
             return Parting(position, ours, theirs)
     return None
@@ -45,6 +47,9 @@ def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
     """Yield events as plain values: without what only one side can know, machine-dependent text made normal."""
     requests = Requests()
     for event in trace:
+        if isinstance(event, events.StoreRemark):
+            # What is said about a loss; the loss itself shows in what both sides have.
+            continue
         kind = type(event).__name__
         told: dict[str, JSON] = json.loads(json.dumps(as_dict(event), default=dict))
         if isinstance(event, events.LLMRequested):

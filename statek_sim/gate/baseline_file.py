@@ -109,7 +109,8 @@ def baseline_text(baseline: Baseline) -> str:
 
 def baseline_diff(path: Path, new: str) -> list[str]:
     """Return the lines of the unified diff between a file, which may not exist yet, and its new text."""
-    old = path.read_text(encoding="utf-8") if path.is_file() else ""
+    # What it was before is only shown: a file that was no baseline is replaced all the same.
+    old = path.read_text(encoding="utf-8", errors="backslashreplace") if path.is_file() else ""
     name = path.as_posix()
     before = name if old else "/dev/null"
     return list(difflib.unified_diff(old.splitlines(), new.splitlines(), before, name, lineterm="", n=1))

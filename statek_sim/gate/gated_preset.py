@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from statek_sim.errors import BadSetting
 from statek_sim.gate.shown_path import shown_path
 from statek_sim.gate.verdict import Place
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.preset import BUILT_IN, Preset, load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.harness.variables import PREFIX
+
+_EXTENSION: Final = f"{PREFIX}LIMIT_EXTENSION_PER_COMPLETION"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,15 @@ class GatedPreset:
     def sets(self, limit: LimitName) -> bool:
         """Return whether the file says this limit."""
         return variable_of(limit) in self.preset.values
+
+    def require_limits(self) -> None:
+        """Raise BadSetting when the file says nothing about limits."""
+        about_limits = {*map(variable_of, LimitName), _EXTENSION}
+        if about_limits.isdisjoint(self.preset.values):
+            raise BadSetting(
+                f"{self.path}:1: sets no limit, so that every one would be STATEK's default; is it cut off? Judge "
+                "the preset `default` for those, or say --allow-defaults"
+            )
 
     def place(self, limit: LimitName | None) -> Place:
         """Return the line that sets `limit`; the file's first when none does, or no limit is meant."""

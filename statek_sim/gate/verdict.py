@@ -111,12 +111,16 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPreset:
-    """A preset as it was judged: its file, its policy's file, and its limits (None: unlimited)."""
+    """A preset as it was judged: its file, its policy's file, and its limits (None: unlimited).
+
+    `stated` are the limits that its file sets; the others are STATEK's defaults.
+    """
 
     name: str
     path: Path
     policy: Path
     limits: tuple[tuple[LimitName, int | None], ...]
+    stated: tuple[LimitName, ...]
     extension: float
 
 

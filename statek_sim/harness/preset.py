@@ -80,6 +80,8 @@ def _locate(name_or_path: str | Path) -> Path:
         return Path(given)
     if os.path.exists(given):
         raise BadSetting(f"preset {given!r}: expected a file of KEY=VALUE lines, found something else")
+    if os.path.islink(given):
+        raise BadSetting(f"preset {given!r}: a symbolic link that leads nowhere: to {os.readlink(given)!r}")
     known = ", ".join(BUILT_IN)
     hint = suggestion(given, BUILT_IN)
     raise BadSetting(f"preset {given!r}: no such file, and the built-in presets are {known}.{hint}")

@@ -91,10 +91,12 @@ def load_prices(folder: Path) -> PriceList:
         raise BadInput(f"{folder}: expected a folder with price files (*.csv, *.txt)")
     prices: list[Price] = []
     problems: list[str] = []
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in SUFFIXES and path.is_file():
-            for row in _rows(path):
-                (prices if isinstance(row, Price) else problems).append(row)  # type: ignore[arg-type]  # by its kind
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
+    if not files:
+        raise BadInput(f"{folder}: no price files here, expected *.csv or *.txt")
+    for path in files:
+        for row in _rows(path):
+            (prices if isinstance(row, Price) else problems).append(row)  # type: ignore[arg-type]  # by its kind
     return PriceList(tuple(prices), tuple(problems))
 
 

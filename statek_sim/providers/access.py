@@ -6,6 +6,7 @@ The key is read here and goes nowhere but into a request's headers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,6 +20,7 @@ KEY: Final = "_API_KEY"
 CACHING: Final = "_USE_PROMPT_CACHING"
 RESPONSE_FORMAT: Final = "_RESPONSE_FORMAT_FILE"
 
+_ADDRESS: Final = re.compile(r"https?://[^/\s]+", re.IGNORECASE)
 _TRUE: Final = ("true", "1", "yes")
 
 
@@ -46,9 +48,14 @@ def access_from(environment: Mapping[str, str], provider: str) -> Access:
             f"cannot send a request to {name}: set {' and '.join(missing)}, as for STATEK itself "
             "(the URL is the whole address of its chat endpoint)"
         )
+    url = environment[name + URL]
+    if not _ADDRESS.match(url):
+        raise BadSetting(
+            f"{name}{URL}={url!r}: expected the whole address of a chat endpoint, like https://host/path"
+        )
     if environment.get(name + RESPONSE_FORMAT):
         raise BadSetting(f"{name}{RESPONSE_FORMAT} is not supported: unset it")
-    return Access(environment[name + URL], environment[name + KEY])
+    return Access(url, environment[name + KEY])
 
 
 def client_options(environment: Mapping[str, str]) -> ClientOptions:

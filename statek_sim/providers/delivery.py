@@ -30,6 +30,7 @@ from statek_sim.providers.script import (
     ScriptedCall,
     ScriptedUsage,
     UsageKind,
+    Vector,
     as_reply,
 )
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
@@ -85,6 +86,8 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
             )
         case NoAnswer():
             raise ProviderTimeout("", latency=reply.latency)
+        case Vector():
+            raise BadInput("a job asks for replies, not for embeddings: those are for the fake server")
         case Computed():
             return deliver(computed_reply(reply, answer, request), request, spoken)
         case _:
@@ -129,7 +132,7 @@ def wire_reply(
         text=content,
         calls=calls,
         stop=stop,
-        usage=_usage(reply, request, content, calls, spoken.measure),
+        usage=usage_of(reply, request, content, calls, spoken.measure),
     )
 
 
@@ -185,13 +188,14 @@ def _cut(content: str | None, calls: tuple[WireToolCall, ...]) -> tuple[str | No
     return content and content[: len(content) // 2], calls
 
 
-def _usage(
+def usage_of(
     reply: Reply,
     request: ChatRequest,
     content: str | None,
     calls: tuple[WireToolCall, ...],
     measure: Measure | None,
 ) -> ReportedUsage | None:
+    """Return the usage that `reply` reports when this is what it says; None is `null`."""
     usage = reply.usage
     if usage is UsageKind.ABSENT:
         return NO_USAGE

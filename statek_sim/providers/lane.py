@@ -92,6 +92,8 @@ def _first(entries: Iterable[Entry], request: ChatRequest) -> Entry | None:
     """Return the first entry that accepts `request`."""
     for entry in entries:
         reply = entry.reply
+        if reply.place != request.place:
+            continue
         if reply.job is not None and reply.job != request.job_id:
             continue
         if reply.condition is None or accepts(reply.condition, request):

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from statek_sim.did_you_mean import closest
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.script import Answer, Chat, Computed, HttpFault, NoAnswer, RawBody, RawStream, Reply
+from statek_sim.providers.script import (
+    Answer,
+    Chat,
+    Computed,
+    HttpFault,
+    NoAnswer,
+    RawBody,
+    RawStream,
+    Reply,
+    Vector,
+)
+from statek_sim.providers.wire.request import text_in
 from statek_sim.values import Message
 
 _TAIL = 3
@@ -52,12 +64,15 @@ def unmatched_text(request: ChatRequest, key: str, pending: Sequence[PendingRepl
 
 def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
     """Say that no script is meant for the job that asked."""
-    known = ", ".join(repr(key) for key in keys) or "nobody"
+    names = list(keys)
+    known = ", ".join(map(repr, names)) or "nobody"
+    near = closest(request.role, names)
+    hint = f"; or is {near!r} meant for it?" if near else ""
     return "\n".join(
         (
             f"{_who(request)} asked for a reply, but there are scripts for {known} only",
             *conversation_tail(request.messages),
-            f"add a script for {request.role!r} or 'job:{request.job_id}'",
+            f"add a script for {request.role!r} or 'job:{request.job_id}'{hint}",
         )
     )
 
@@ -109,13 +124,19 @@ def _describe_answer(answer: Answer) -> str:
             return f"body '{shorten(body.decode(errors='replace'))}'"
         case RawStream(pieces=pieces):
             return f"a stream of {len(pieces)} pieces"
+        case Vector(values=values):
+            return f"an embedding of {len(values)} numbers"
         case Computed(function=function):
             return f"callable {getattr(function, '__qualname__', type(function).__qualname__)!r}"
 
 
 def _message_line(message: Message) -> str:
     content = message.get("content")
-    said = [shorten(content)] if isinstance(content, str) and content else []
+    text = text_in(content)
+    said = [shorten(text)] if text else []
+    if isinstance(content, list):
+        silent = sum(not (isinstance(part, dict) and isinstance(part.get("text"), str)) for part in content)
+        said += [f"[{silent} part{'s' * (silent > 1)} without text]"] if silent else []
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None

@@ -9,8 +9,11 @@ from typing import Final, Literal, Protocol
 
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.providers.wire.request import PLAIN, ClientOptions
+from statek_sim.providers.wire.request import PLAIN, ClientOptions, text_in
 from statek_sim.values import JSON, Message, ToolSpec
+
+Place = Literal["chat", "embeddings", "count_tokens"]
+"""What a request is for: a reply, the vectors of texts, or the number of its tokens."""
 
 ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
 """STATEK's chat styles by name."""
@@ -21,7 +24,7 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One LLM call of one job, as its provider sees it.
+    """One LLM call of one job, as its provider sees it. Other `place`s than a chat are asked over HTTP only.
 
     `chat_style` is not sent; it tells a fake in which form the job executes code. Neither is `provider`, STATEK's
     name of whom the job asks.
@@ -47,22 +50,19 @@ class ChatRequest:
     wire: FormatName = "openai"
     headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
     options: ClientOptions = PLAIN
+    place: Place = "chat"
 
     @property
     def last_message(self) -> str:
         """The text of the last message, or the empty string."""
-        if not self.messages:
-            return ""
-        content = self.messages[-1].get("content")
-        return content if isinstance(content, str) else ""
+        return text_in(self.messages[-1].get("content")) if self.messages else ""
 
     @property
     def last_tool_result(self) -> str | None:
         """The text of the last `tool` message, or None when there is none."""
         for message in reversed(self.messages):
             if message.get("role") == "tool":
-                content = message.get("content")
-                return content if isinstance(content, str) else ""
+                return text_in(message.get("content"))
         return None
 
     def body(self) -> dict[str, JSON]:

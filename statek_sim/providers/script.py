@@ -16,7 +16,7 @@ from enum import Enum
 
 from statek_sim.errors import BadInput
 from statek_sim.providers.condition import Condition, TextMatch, contains, equals
-from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.protocol import ChatRequest, Place
 from statek_sim.providers.retry import CLIENT_TIMEOUT
 from statek_sim.values import JSON
 
@@ -102,7 +102,18 @@ class Computed:
     function: ReplyFunction
 
 
-Answer = Chat | HttpFault | NoAnswer | RawBody | RawStream | Computed
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """The embedding of one text. Only the fake server is asked for one."""
+
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values or not all(math.isfinite(value) for value in self.values):
+            raise BadInput(f"an embedding is one or more finite numbers, not {self.values!r}")
+
+
+Answer = Chat | HttpFault | NoAnswer | RawBody | RawStream | Vector | Computed
 """Everything a provider can do with a request."""
 
 
@@ -140,6 +151,7 @@ class Reply:
     `truncated`: the last tool call's arguments, or the content, are cut in half, with finish reason `length`.
     `malformed_arguments`: sent verbatim as the arguments of the last tool call.
     `fence`: whether code is fenced; None leaves it to the chat style.
+    `place`: what it answers; other places than `chat` are asked over HTTP only.
     """
 
     answer: Answer
@@ -151,8 +163,11 @@ class Reply:
     truncated: bool = False
     malformed_arguments: str | None = None
     fence: bool | None = None
+    place: Place = "chat"
 
     def __post_init__(self) -> None:
+        if isinstance(self.answer, Vector) and self.place != "embeddings":
+            raise BadInput("a vector answers a request for embeddings; write embedding(...)")
         if not (math.isfinite(self.latency) and self.latency >= 0):
             raise BadInput(f"latency is a finite number of seconds, 0 or more, not {self.latency!r}")
         if self.repeat is not None and self.repeat < 1:
@@ -300,6 +315,11 @@ def fault(status: int, *, retry_after: float | None = None) -> Reply:
 def timeout() -> Reply:
     """Say nothing: the client gives up after its 60 virtual seconds, or earlier with `.after(seconds)`."""
     return Reply(answer=NoAnswer(), latency=CLIENT_TIMEOUT)
+
+
+def embedding(*values: float) -> Reply:
+    """Answer one text of a request for embeddings with this vector; the fake server computes those not scripted."""
+    return Reply(answer=Vector(tuple(map(float, values))), place="embeddings")
 
 
 def raw(body: bytes | str | Mapping[str, JSON]) -> Reply:

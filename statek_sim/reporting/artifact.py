@@ -23,8 +23,9 @@ def write_artifact(path: Path, text: str) -> None:
             target = path.resolve()
             target.parent.mkdir(parents=True, exist_ok=True)
             _replace(target, text)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot write the report: {error.strerror or error}") from error
+    except (OSError, RuntimeError) as error:
+        reason = os.strerror(_number(error))
+        raise BadInput(f"{path}: cannot write the report: {reason}") from error
 
 
 def check_writable(path: Path) -> None:
@@ -44,11 +45,16 @@ def _problem(path: Path) -> int:
         folder = path.resolve().parent
         while not folder.exists():
             folder = folder.parent
-    except OSError as error:
-        return error.errno or errno.EIO
+    except (OSError, RuntimeError) as error:
+        return _number(error)
     if not folder.is_dir():
         return errno.ENOTDIR
     return 0 if os.access(folder, os.W_OK | os.X_OK) else errno.EACCES
+
+
+def _number(error: OSError | RuntimeError) -> int:
+    """Return the error number. Python 3.11 and 3.12 report a symlink loop as RuntimeError, later ones as OSError."""
+    return errno.ELOOP if isinstance(error, RuntimeError) else error.errno or errno.EIO
 
 
 def _replace(target: Path, text: str) -> None:

@@ -45,6 +45,7 @@ def _preset(preset: JudgedPreset, result: GateResult) -> JSON:
     return {
         "name": preset.name,
         "path": preset.path.as_posix(),
+        "sets": [limit.value for limit in preset.stated],
         "limits": {limit.value: value for limit, value in preset.limits},
         "limit_extension_per_completion": preset.extension,
         "verdicts": len(own),

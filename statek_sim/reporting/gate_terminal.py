@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from statek_sim.gate.verdict import GateResult, Verdict
+from statek_sim.gate.verdict import GateResult, JudgedPreset, Verdict
 from statek_sim.reporting.grid import fits, lay_out
 from statek_sim.reporting.numbers import NOTHING, plural
 
@@ -18,6 +18,11 @@ _FIRST = 24
 def gate_lines(result: GateResult, *, width: int) -> Iterator[Text]:
     """Yield the table, the failing sentences, the remarks, and the verdict on all of it."""
     yield from _table(result, width)
+    if any(preset.path.stem != preset.name for preset in result.presets):
+        yield Text()
+    for preset in result.presets:
+        if preset.path.stem != preset.name:
+            yield from _wrapped(f"{preset.path}: ", origins(preset), "dim", width)
     if result.failed:
         yield Text()
         for verdict in result.failed:
@@ -37,6 +42,18 @@ def verdict_words(result: GateResult) -> str:
         fail = "fails" if len(result.failed) == 1 else "fail"
         return f"{len(result.failed):,} of {plural(total, 'verdict')} {fail}"
     return f"all {plural(total, 'verdict')} pass" if total != 1 else "1 verdict passes"
+
+
+def origins(preset: JudgedPreset) -> str:
+    """Return where each limit of a preset comes from: its file, or STATEK's default."""
+    limits = {
+        limit: f"{limit.value} {'unlimited' if value is None else value}" for limit, value in preset.limits
+    }
+    own = ", ".join(limits[limit] for limit in limits if limit in preset.stated)
+    left = ", ".join(limits[limit] for limit in limits if limit not in preset.stated)
+    return f"sets {own or 'no limit'}" + (
+        f"; STATEK's defaults: {left}" if left else "; no limit is a default"
+    )
 
 
 def rules_of(result: GateResult) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from statek_sim.backends.record import JobRecord, UsageRecord
 from statek_sim.reporting.why import reason
 from statek_sim.scenario.schema import PROFILES
 from statek_sim.scenario.statements import Coverage
-from statek_sim.suite.diff import failure_text
+from statek_sim.suite.failures import failed_together, name_of, told_together
 from statek_sim.suite.result import Outcome, ScenarioResult
 
 WORST: Final = 3
@@ -95,6 +95,7 @@ class Row:
 
     suite: str
     id: str
+    engine: str
     profile: str
     outcome: Outcome
     digest: str
@@ -118,10 +119,14 @@ class Offender:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed scenario's `suite/id[profile]` and what people need to read about it, first what is wrong."""
+    """A failed scenario's `suite/id[profile, ...]` and what people need to read about it, first what is wrong.
+
+    `runs` are the names of the rows that failed: one per profile.
+    """
 
     name: str
     text: str
+    runs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +193,8 @@ def build_report(
         over=_offenders(ordered, rows, lambda ratio: round(ratio, 2) > 1),
         under=_offenders(ordered, rows, lambda ratio: round(ratio, 2) < 1),
         failures=tuple(
-            Failure(result.id, failure_text(result)) for result in ordered if result.outcome is Outcome.FAILED
+            Failure(name_of(failed), told_together(failed), tuple(result.id for result in failed))
+            for failed in failed_together(ordered)
         ),
         statements=statements,
     )
@@ -232,6 +238,7 @@ def _row(result: ScenarioResult) -> Row:
     return Row(
         suite=result.scenario.suite,
         id=result.scenario.id,
+        engine=result.scenario.engine,
         profile=result.profile,
         outcome=result.outcome,
         digest=result.record.digest,

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from statek_sim.errors import BadInput
 from statek_sim.scenario.edit import CannotEdit, set_value
 from statek_sim.scenario.files import SourceText, read
 from statek_sim.scenario.problem import Keypath, Problem, dotted
-from statek_sim.scenario.tree import Malformed, Node, parse
+from statek_sim.scenario.tree import Malformed, Node, parse, plain
 from statek_sim.values import JSON
 
 _EXPECTATIONS = ("expect", "expect_in")
+_ALONE: Final = "scenarios:\n"
+_DASH: Final = re.compile(r" *-[ ]+")
+"""What stands before an entry on its first line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,36 +50,74 @@ def rewrite_expectations(path: Path, changes: Sequence[Change], *, file_digest: 
     if file_digest is not None and source.digest != file_digest:
         raise BadInput(f"{path}: changed since it was loaded; run again")
     _refuse_read_only(path, target)
-    rewritten = source.text
-    for change in changes:
-        rewritten = _apply(path, rewritten, change)
+    rewritten = _rewritten(path, source.text, changes)
     if rewritten == source.text:
         return ""
     _replace(path, target, rewritten, expected=source.digest)
     return _diff(path, source.text, rewritten)
 
 
-def _apply(path: Path, text: str, change: Change) -> str:
-    if not change.keypath or change.keypath[0] not in _EXPECTATIONS:
-        raise BadInput(f"{path}: {dotted(change.keypath)!r} is no expectation")
+def _rewritten(path: Path, text: str, changes: Sequence[Change]) -> str:
+    """Return the text with all changes.
+
+    Each is made in its scenario's own lines, so that one of many scenarios takes no longer than one alone.
+    """
     try:
         root = parse(text)
-        position = _position(root, change.scenario_id)
-        if root is None or position is None:
-            raise BadInput(f"{path}: no scenario {change.scenario_id!r} in this file")
-        return set_value(text, ("scenarios", position, *change.keypath), change.value)
-    except (Malformed, CannotEdit) as error:
-        where = f"scenario {change.scenario_id!r}: {dotted(change.keypath)}"
-        raise BadInput(f"{path}: {where} cannot be rewritten: {error}") from error
-
-
-def _position(root: Node | None, scenario_id: str) -> int | None:
+    except Malformed as error:
+        raise BadInput(f"{path}:{error.line}: {error.message}") from error
     scenarios = root.child("scenarios") if root else None
-    for position, node in enumerate(scenarios.items if scenarios else []):
-        own = node.child("id")
-        if own is not None and own.value == scenario_id:
-            return position
-    return None
+    nodes = scenarios.items if scenarios else []
+    positions = {own.value: n for n, node in enumerate(nodes) if (own := node.child("id")) is not None}
+    by_position: dict[int, list[Change]] = {}
+    for change in changes:
+        if change.scenario_id not in positions:
+            raise BadInput(f"{path}: no scenario {change.scenario_id!r} in this file")
+        by_position.setdefault(positions[change.scenario_id], []).append(change)
+    starts = _entry_starts(text, nodes)
+    if starts is None:
+        for position, wanted in by_position.items():
+            text = _applied(path, text, position, wanted)
+        return text
+    expected = _entries(root)
+    for position, wanted in sorted(by_position.items(), reverse=True):
+        start, end = starts[position], starts[position + 1]
+        # The entry alone is a file too: its lines, which keep their columns, below the same key.
+        alone = _applied(path, _ALONE + text[start:end], 0, wanted)
+        text = text[:start] + alone.removeprefix(_ALONE) + text[end:]
+        expected[position] = _entries(parse(alone))[0]
+    if _entries(parse(text)) != expected:
+        raise BadInput(f"{path}: cannot be rewritten: the file would not say what was asked for")
+    return text
+
+
+def _entries(root: Node | None) -> list[JSON]:
+    whole = plain(root) if root else None
+    found = whole["scenarios"] if isinstance(whole, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _entry_starts(text: str, nodes: Sequence[Node]) -> list[int] | None:
+    """Return where the lines of each entry begin, and the last one's end; None unless each has lines of its own."""
+    starts = [text.rfind("\n", 0, node.start) + 1 for node in nodes]
+    between = [text[start : node.start] for start, node in zip(starts, nodes, strict=True)]
+    if not all(_DASH.fullmatch(before) for before in between):
+        return None
+    end = text.find("\n", nodes[-1].end - 1) if nodes else -1
+    # What follows the list is not the last entry's.
+    return [*starts, len(text) if end == -1 else end + 1]
+
+
+def _applied(path: Path, text: str, position: int, changes: Sequence[Change]) -> str:
+    for change in changes:
+        where = f"scenario {change.scenario_id!r}: {dotted(change.keypath)}"
+        if not change.keypath or change.keypath[0] not in _EXPECTATIONS:
+            raise BadInput(f"{path}: {dotted(change.keypath)!r} is no expectation")
+        try:
+            text = set_value(text, ("scenarios", position, *change.keypath), change.value)
+        except (Malformed, CannotEdit) as error:
+            raise BadInput(f"{path}: {where} cannot be rewritten: {error}") from error
+    return text
 
 
 def _read(path: Path) -> SourceText:

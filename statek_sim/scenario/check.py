@@ -12,10 +12,11 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.harness.settings import StatekSettings
+from statek_sim.scenario.engines import agent_findings, engine_findings
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
 from statek_sim.scenario.references import JobReference, WorldReference, references_in
-from statek_sim.scenario.schema import JobText, Limits, ScenarioText
+from statek_sim.scenario.schema import DEFAULT_VARIANTS, JobText, Limits, ScenarioText
 from statek_sim.tool_names import BUILT_IN_TOOLS
 
 _MADE_JOB: Final = re.compile(r"job-[0-9]+")
@@ -77,7 +78,7 @@ def _agents(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     if not scenario.agents:
         yield Finding((), "no agents; expected at least one under agents")
     for role, agent in scenario.agents.items():
-        for position, tool in enumerate(agent.tools):
+        for position, tool in enumerate(agent.tools if scenario.engine == "statek" else ()):
             # `module:attribute` is looked for when the scenario runs: importing runs code.
             if ":" not in tool and tool not in BUILT_IN_TOOLS:
                 at: Keypath = ("agents", role, "tools", position)
@@ -86,8 +87,11 @@ def _agents(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 def unknown_tool(name: str, known: Iterable[str]) -> str:
     """Return what is said about a tool name that is none of the `known` ones."""
-    hint = suggestion(name, known) or " Your own are written 'module:attribute'"
-    return f"there is no built-in tool {name!r}.{hint}"
+    names = list(known)
+    return (
+        f"there is no built-in tool {name!r}.{suggestion(name, names)} There are {', '.join(names)} "
+        "(`statek-sim tools` describes them); your own are written 'module:attribute'"
+    )
 
 
 def _jobs(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
@@ -163,6 +167,7 @@ def _script(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     jobs = jobs_of(scenario)
     started: list[str] = []
+    yield from _too_late(scenario)
     for position, event in enumerate(scenario.events):
         at: Keypath = ("events", position, event.action)
         if event.after is not None and event.after.job is not None:
@@ -183,6 +188,21 @@ def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     for name in started:
         if name in scenario.jobs and scenario.jobs[name].said("at"):
             yield Finding(("jobs", name, "at"), f"jobs.{name}: has `at` and a start event; one must go")
+
+
+def _too_late(scenario: ScenarioText) -> Iterator[Finding]:
+    """Yield what the run ends before: nothing that is written down is left out in silence."""
+    moments: list[tuple[Keypath, float]] = [
+        (("jobs", name, "at"), job.at) for name, job in scenario.jobs.items()
+    ]
+    moments += [(("events", position, "at"), event.at) for position, event in enumerate(scenario.events)]
+    for at, second in moments:
+        if second > scenario.until:
+            yield Finding(
+                at,
+                f"{dotted(at)}: {second:g} is after the end of the run, which is at {scenario.until:g} (`until`): "
+                "raise until, or leave it out",
+            )
 
 
 def _subtasks(scenario: ScenarioText) -> list[str]:
@@ -212,8 +232,11 @@ def _goes_bad(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 def _expect(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     yield from _expectations(("expect",), scenario.expect, scenario)
     for profile, expect in scenario.expect_in.items():
-        if profile not in scenario.profiles:
-            message = f"expect_in: profile {profile!r} is not among profiles ({', '.join(scenario.profiles)})"
+        profiles = scenario.profiles
+        if scenario.engine == "agent" and not scenario.said("profiles"):
+            profiles = DEFAULT_VARIANTS
+        if profile not in profiles:
+            message = f"expect_in: profile {profile!r} is not among profiles ({', '.join(profiles)})"
             yield Finding(("expect_in", profile), message)
         yield from _expectations(("expect_in", profile), expect, scenario)
 
@@ -253,6 +276,8 @@ def _repeated(at: Keypath, names: Iterable[str]) -> Iterator[Finding]:
 
 
 _CHECKS: Final[tuple[Check, ...]] = (
+    engine_findings,
+    agent_findings,
     _preset,
     _settings,
     _agents,

@@ -20,6 +20,9 @@ SUFFIXES: Final = (".yaml", ".yml")
 STATEMENTS: Final = "statements.yaml"
 """The list of normative statements; it lives beside the suites and is no scenario file."""
 
+_NOT_OURS: Final = ("node_modules", "site-packages", "__pycache__")
+"""Folders of other programs' files."""
+
 
 def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """Return the scenario files at or under `paths`, each once, in a fixed order, and what is wrong."""
@@ -31,7 +34,7 @@ def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, 
             for file in found:
                 files.setdefault(file.resolve(strict=True), file)
         except (OSError, RuntimeError) as error:
-            problems.append(Problem(path, 0, 0, _reason(error)))
+            problems.append(Problem(path, 0, 0, _reason(error, path)))
             continue
         if not found:
             expected = " or ".join(f"*{suffix}" for suffix in SUFFIXES)
@@ -58,7 +61,7 @@ def read(path: Path) -> SourceText | Problem:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, RuntimeError) as error:
-        return Problem(path, 0, 0, _reason(error))
+        return Problem(path, 0, 0, _reason(error, path))
     if len(content) > MAX_BYTES:
         return Problem(path, 0, 0, f"grew while it was read, expected at most {MAX_BYTES} bytes")
     text = _decode(path, content)
@@ -84,7 +87,7 @@ def _walk(folder: Path, *, seen: set[Path]) -> Iterator[Path]:
     seen.add(real)
     for name in sorted(os.listdir(folder)):
         path = folder / name
-        if name.startswith(".") or name == STATEMENTS:
+        if name.startswith(".") or name in (STATEMENTS, *_NOT_OURS):
             continue
         if path.is_dir():
             yield from _walk(path, seen=seen)
@@ -92,10 +95,12 @@ def _walk(folder: Path, *, seen: set[Path]) -> Iterator[Path]:
             yield path
 
 
-def _reason(error: OSError | RuntimeError) -> str:
+def _reason(error: OSError | RuntimeError, path: Path) -> str:
     # Python 3.11 and 3.12 report a symlink loop as RuntimeError, later ones as OSError.
     if isinstance(error, RuntimeError) or error.errno == errno.ELOOP:
         return "a symbolic link that leads to itself"
+    if isinstance(error, FileNotFoundError) and path.is_symlink():
+        return f"a symbolic link to {os.readlink(path)!r}, which is not there"
     if isinstance(error, FileNotFoundError):
         return "no such file or folder"
     return f"cannot be read: {error.strerror}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,9 @@ from statek_sim.values import JSON
 
 _DEFAULTS: Final = "defaults"
 _SCENARIOS: Final = "scenarios"
+_OUR_KEY: Final = re.compile(r"""^[{ ]*["']?(suite|defaults|scenarios?)["']?\s*:""", re.MULTILINE)
+MOST_NAMED: Final = 5
+"""Files that are named of those that are no scenario files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,11 @@ class _Source:
 
 def load_paths(paths: Iterable[Path | str]) -> LoadResult:
     """Return the scenarios in the files at or under `paths`, in the order of the files, and all problems."""
-    files, found = find_files([Path(path) for path in paths])
+    given = [Path(path) for path in paths]
+    files, found = find_files(given)
     problems = list(found)
+    files, foreign = _without_foreign(files, given)
+    problems += foreign
     scenarios: dict[str, Scenario] = {}
     for path in files:
         wrong = 0
@@ -63,6 +70,26 @@ def load_paths(paths: Iterable[Path | str]) -> LoadResult:
                 problems.append(Problem(loaded.path, loaded.line, 1, message))
     # A mistake in `defaults` shows in every scenario of the file.
     return LoadResult(tuple(scenarios.values()), tuple(dict.fromkeys(problems)))
+
+
+def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:
+    """Return the files without those of other programs that a folder has too, and a problem per such folder."""
+    foreign = [path for path in files if path not in given and not _may_hold_scenarios(path)]
+    problems = []
+    for folder in given:
+        within = [path for path in foreign if path.is_relative_to(folder)]
+        if within:
+            names = ", ".join(str(path.relative_to(folder)) for path in within[:MOST_NAMED])
+            more = f" and {len(within) - MOST_NAMED} more" if len(within) > MOST_NAMED else ""
+            message = f"no scenario files: {names}{more}; name the files or folders that hold scenarios"
+            problems.append(Problem(folder, 0, 0, message))
+    return tuple(path for path in files if path not in foreign), problems
+
+
+def _may_hold_scenarios(path: Path) -> bool:
+    """Return whether a file has one of the format's own keys; what cannot be read is left to those who say why."""
+    source = read(path)
+    return isinstance(source, Problem) or _OUR_KEY.search(source.text) is not None
 
 
 def load_or_fail(paths: Iterable[Path | str]) -> tuple[Scenario, ...]:

@@ -59,7 +59,7 @@ class FaultText(Part):
     no_usage: Literal[True] = Field(default=True, description="No usage.")
     content_type: str = Field(default="text/html", description="The answer says that it is this.")
 
-    requests: Items[Positive] = Field(default=(), description="Numbers of the chat requests, from 1.")
+    requests: Items[Positive] = Field(default=(), description="Numbers of the requests, from 1.")
     rate: Annotated[float, Field(ge=0, le=1)] | None = Field(
         default=None, description="Share of the requests."
     )
@@ -94,6 +94,9 @@ Script = Annotated[
 ]
 
 
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
 class ServeFile(Part):
     """A script file."""
 
@@ -101,6 +104,12 @@ class ServeFile(Part):
         description="Replies in order; or by model, agent (`x-statek-agent`) or `job:NAME`."
     )
     faults: Items[FaultText] = Field(default=(), description="What goes wrong, for which requests.")
+    embeddings: dict[str, Annotated[Items[Number], Field(min_length=1)]] = Field(
+        default_factory=dict, description="Vectors by text; those of other texts are computed."
+    )
+    ignored: Items[str] = Field(
+        default=(), description="Parameters of requests that are taken without heed instead of refused."
+    )
     models: Items[str] = Field(default=("gpt-4o",), min_length=1, description="What `/v1/models` lists.")
     chat_style: Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"] | None = Field(
         default=None, description="In which form `code` is sent."

@@ -21,12 +21,21 @@ from statek_sim.server.fault import (
     Truncated,
     WrongContentType,
 )
+from statek_sim.values import JSON
 
-_CHOICES: Final[Mapping[FormatName, str]] = {
-    "openai": "choices",
-    "anthropic": "content",
-    "gemini": "candidates",
+_CHOICES: Final[Mapping[FormatName, tuple[str, ...]]] = {
+    "openai": ("choices", "data"),
+    "responses": ("output",),
+    "anthropic": ("content",),
+    "gemini": ("candidates", "embeddings"),
 }
+_ABOUT_CONTENT: Final = (
+    "content_block",
+    "response.output",
+    "response.content_part",
+    "response.function_call",
+)
+"""How the types of the events begin that are about nothing else."""
 
 
 def damaged(answer: Answer, fault: Fault, wire: FormatName) -> Answer:
@@ -106,28 +115,46 @@ def _misclosed(data: bytes) -> bytes:
 
 
 def _emptied(answer: Whole | Streamed, wire: FormatName) -> Whole | Streamed:
-    key = _CHOICES[wire]
+    keys = _CHOICES[wire]
     if isinstance(answer, Whole):
-        return replace(answer, body=_without_choices(answer.body.decode(), key))
+        return replace(answer, body=_without_choices(answer.body.decode(), keys))
     frames = [
         Frame(frame.delay, emptied)
         for frame in answer.frames
-        if (emptied := _event_without_choices(frame.data, key)) is not None
+        if (emptied := _event_without_choices(frame.data, keys)) is not None
     ]
     return replace(answer, frames=tuple(frames))
 
 
-def _event_without_choices(data: bytes, key: str) -> bytes | None:
-    """Return an event without its choices, or None for Anthropic's events that are about nothing else."""
-    (text,) = sse.events(data)
-    if not text.startswith("{"):
+def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
+    """Return an event without its choices, or None for one that is about nothing else."""
+    events = list(sse.events(data))
+    if len(events) != 1 or not events[0].startswith("{"):
         return data
+    text = events[0]
     event = json.loads(text)
-    if str(event.get("type", "")).startswith("content_block"):
+    if str(event.get("type", "")).startswith(_ABOUT_CONTENT):
         return None
-    return data.replace(text.encode(), _without_choices(text, key)) if key in event else data
+    told = event.get("response", event)
+    named = isinstance(told, dict) and any(key in told for key in keys)
+    return data.replace(text.encode(), _without_choices(text, keys)) if named else data
 
 
-def _without_choices(text: str, key: str) -> bytes:
-    body = json.loads(text)
-    return compact({**body, key: []} if isinstance(body, dict) else body).encode()
+def _without_choices(text: str, keys: tuple[str, ...]) -> bytes:
+    """Empty the choices of an answer, or those of the answer that an event has with it; no JSON stays what it is."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return text.encode()
+    if isinstance(body, dict):
+        told = body.get("response")
+        body = (
+            {**body, "response": _emptied_of(told, keys)}
+            if isinstance(told, dict)
+            else _emptied_of(body, keys)
+        )
+    return compact(body).encode()
+
+
+def _emptied_of(body: dict[str, JSON], keys: tuple[str, ...]) -> dict[str, JSON]:
+    return {**body, **{key: [] for key in keys if key in body}}

@@ -10,6 +10,10 @@ JSON_TYPE: Final = "application/json"
 EVENTS_TYPE: Final = "text/event-stream; charset=utf-8"
 
 
+ESTIMATED: Final = (("x-statek-usage", "estimated"),)
+"""The header of an answer whose prompt was too large to be counted token by token."""
+
+
 class Incoming(NamedTuple):
     """One request. `target` is path and query as sent; header names are lower case, values Latin-1 text."""
 

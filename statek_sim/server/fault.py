@@ -3,6 +3,10 @@
 FaultRule(RateLimit(retry_after=2), positions=(1, 3))          by position, from 1
 FaultRule(Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
 FaultRule(NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
+
+Several faults may strike one request: they combine in the order of `ORDER`, whatever the order of the rules. Those that
+exclude each other are refused when both name the request's position. Else the first of the rules strikes, those with
+positions before the others; a fault that does not strike is not counted, and has its turn with the next request.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from statek_sim.errors import BadInput
 from statek_sim.providers.condition import Condition, accepts
@@ -116,8 +121,9 @@ Fault = (
 class FaultRule:
     """Which requests a fault strikes; all that is said must hold, and something must be.
 
-    `positions` count chat requests from 1. `rate` is the share of the requests that the rest of the rule admits, drawn
-    with `seed`: the same conversation meets the same faults. `times`: at most so often.
+    `positions` count requests from 1: chats, embeddings and counts of tokens alike. `rate` is the share of the requests
+    that the rest of the rule admits, drawn with `seed`: the same conversation meets the same faults. `times`: at most
+    so often.
     """
 
     fault: Fault
@@ -146,6 +152,47 @@ class FaultRule:
         return " ".join((f"fault {self.fault}", *parts))
 
 
+ORDER: Final[tuple[type[Fault], ...]] = (
+    HttpError,
+    NoAnswerAtAll,
+    NullUsage,
+    NoUsage,
+    EmptyChoices,
+    Malformed,
+    Truncated,
+    SlowFirstByte,
+    SlowTokens,
+    WrongContentType,
+    Reset,
+)
+"""In which order faults are put into an answer: what is in it, then its bytes, when they come, how they end."""
+
+_ABOUT_A_REPLY: Final = (NullUsage, NoUsage, EmptyChoices, SlowTokens)
+
+
+def exclude_each_other(one: Fault, other: Fault) -> bool:
+    """Tell whether at most one of two faults can be seen in an answer."""
+    pair = (one, other)
+    if any(isinstance(fault, NoAnswerAtAll) for fault in pair) or type(one) is type(other):
+        return True
+    if any(isinstance(fault, HttpError) for fault in pair):
+        return any(isinstance(fault, _ABOUT_A_REPLY) for fault in pair)
+    return {type(one), type(other)} == {NullUsage, NoUsage}
+
+
+def _check_together(rules: Sequence[FaultRule]) -> None:
+    """Refuse two rules that name one position and cannot both strike it."""
+    certain = [rule for rule in rules if rule.rate is None and rule.when is None]
+    for number, rule in enumerate(certain):
+        for other in certain[:number]:
+            shared = sorted(set(rule.positions) & set(other.positions))
+            if shared and exclude_each_other(rule.fault, other.fault):
+                raise BadInput(
+                    f"{other} and {rule} exclude each other on request {shared[0]}: only one of them can be seen; "
+                    "give them different requests"
+                )
+
+
 def _check_seconds(seconds: float) -> None:
     if not (math.isfinite(seconds) and seconds >= 0):
         raise BadInput(f"a slow answer takes a finite number of seconds, 0 or more, not {seconds!r}")
@@ -155,11 +202,21 @@ class Fate:
     """Decides which faults strike, request by request."""
 
     def __init__(self, rules: Sequence[FaultRule]) -> None:
+        _check_together(rules)
         self._rules = tuple(_Rule(rule) for rule in rules)
+        self._ranked = sorted(self._rules, key=lambda rule: not rule.rule.positions)
 
     def faults(self, request: ChatRequest, position: int) -> tuple[Fault, ...]:
-        """Return the faults of the chat request number `position`, in the order of the rules."""
-        return tuple(rule.rule.fault for rule in self._rules if rule.strikes(request, position))
+        """Return the faults of the request number `position`, in the order in which they are put into its answer."""
+        struck: list[Fault] = []
+        for rule in self._ranked:
+            fault = rule.rule.fault
+            if rule.meets(request, position) and not any(
+                exclude_each_other(fault, other) for other in struck
+            ):
+                rule.strike(position)
+                struck.append(fault)
+        return tuple(sorted(struck, key=lambda fault: ORDER.index(type(fault))))
 
     def left(self) -> list[FaultRule]:
         """Return the rules that name positions which no request had, or that never met their condition."""
@@ -177,8 +234,8 @@ class _Rule:
         self._struck = 0
         self._waiting = set(rule.positions)
 
-    def strikes(self, request: ChatRequest, position: int) -> bool:
-        """Tell whether the fault strikes this request; asked once per request."""
+    def meets(self, request: ChatRequest, position: int) -> bool:
+        """Tell whether the fault would strike this request; asked once per request, for the draws."""
         rule = self.rule
         if rule.times is not None and self._struck >= rule.times:
             return False
@@ -186,11 +243,17 @@ class _Rule:
             return False
         if rule.when is not None and not accepts(rule.when, request):
             return False
+        if rule.rate is None:
+            return True
+        if self._chance.random() < rule.rate:
+            return True
         self._waiting.discard(position)
-        if rule.rate is not None and self._chance.random() >= rule.rate:
-            return False
+        return False
+
+    def strike(self, position: int) -> None:
+        """Count that it struck."""
+        self._waiting.discard(position)
         self._struck += 1
-        return True
 
     @property
     def missed(self) -> bool:

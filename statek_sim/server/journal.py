@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Mapping
@@ -12,12 +11,17 @@ from statek_sim.providers.lane import Entry
 from statek_sim.providers.mismatch import describe
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.server.fault import Fault
+from statek_sim.server.known import json_of
 from statek_sim.values import JSON
 
 KEPT_ENTRIES: Final = 10_000
 KEPT_BYTES: Final = 64 * 1024 * 1024
 
 _MOST_PROBLEMS: Final = 100
+_LARGEST_SHOWN: Final = 1024 * 1024
+"""Bytes of the largest body that the journal's page shows whole."""
+_LONGEST_SHOWN: Final = 10_000
+"""Bytes of another body, or of one that is no JSON, that it shows."""
 
 HIDDEN: Final = "(hidden)"
 
@@ -26,7 +30,7 @@ _SECRET_PARAMETER: Final = re.compile(r"([?&](?:key|api[-_]key|token|access_toke
 
 
 class JournalEntry(NamedTuple):
-    """One chat request and what became of it.
+    """One request, for a reply, an embedding or a count, and what became of it.
 
     `number` counts from 1. `reply` is the script entry that answered, None when a fault or an error did; `problem`
     says why there was no answer. `latency` is the virtual seconds that the answer took.
@@ -58,9 +62,8 @@ class JournalEntry(NamedTuple):
 
     @property
     def json(self) -> JSON:
-        """The body; `ValueError` when it is no JSON."""
-        parsed: JSON = json.loads(self.body)
-        return parsed
+        """The body; `ValueError` when it is no JSON, or nested deeper than any request is."""
+        return json_of(self.body)
 
     def line(self) -> str:
         """Return the entry in one line, for people."""
@@ -69,7 +72,7 @@ class JournalEntry(NamedTuple):
         elif self.reply is not None:
             outcome = f"reply {self.reply.position}: {describe(self.reply.reply)}"
         else:
-            outcome = "no reply of the script"
+            outcome = "no reply of the script" if self.faults else "worked out from the request"
         struck = f" with {', '.join(map(str, self.faults))}" if self.faults else ""
         status = "silence" if not self.status else str(self.status)
         return f"{self.number}. {self.target} -> {status}{struck}: {outcome}"
@@ -77,9 +80,9 @@ class JournalEntry(NamedTuple):
     def record(self) -> dict[str, JSON]:
         """Return the entry as the server's journal page shows it."""
         try:
-            body = self.json
+            body = self.json if len(self.body) <= _LARGEST_SHOWN else _start_of(self.body)
         except ValueError:
-            body = self.body.decode("utf-8", "replace")
+            body = _start_of(self.body)
         return {
             "number": self.number,
             "format": self.wire,
@@ -93,6 +96,12 @@ class JournalEntry(NamedTuple):
             "problem": self.problem,
             "latency": self.latency,
         }
+
+
+def _start_of(body: bytes) -> str:
+    """Return a body as text, of a long one its start and its size."""
+    text = body[:_LONGEST_SHOWN].decode("utf-8", "replace")
+    return text if len(body) <= _LONGEST_SHOWN else f"{text}... ({len(body)} bytes)"
 
 
 class Journal:

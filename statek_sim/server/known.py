@@ -6,41 +6,70 @@ Clients under test repeat themselves: the same request many times (load tests), 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from statek_sim.metering.messages import completion_tokens, prompt_tokens
+from statek_sim.metering.messages import (
+    REPLY_PRIMING,
+    completion_tokens,
+    format_tokens,
+    message_texts,
+    model_text,
+    prompt_tokens,
+)
 from statek_sim.metering.tokenizers import Tokenizer, tokenizer_for_model
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.providers.wire.request import WireRequest
+from statek_sim.providers.wire.request import WireRequest, text_in
+from statek_sim.values import JSON, Message, ToolSpec
 
 LARGEST_BODY: Final = 16_384
 """Bytes of the largest body, of a request or an answer, that is remembered."""
 
+LARGEST_COUNTED: Final = 262_144
+"""Bytes of the largest request whose tokens are counted; those of a larger one are estimated from samples of it."""
+
+IMAGE_TOKENS: Final = 85
+"""What a part of a message that is no text counts as: an image in OpenAI's low detail. Its size is not looked at."""
+
+_SAMPLES: Final = 64
+_SAMPLE_SIZE: Final = 1024
+_DEEPEST: Final = 200
 _MOST_REPLIES: Final = 4096
 _parsed: Final = json.JSONDecoder().decode
 _ID: Final = "@statek-reply-id@"
 
 
 class ReadRequest:
-    """A request body that was read: what it asks, and how many tokens its prompt has, counted when first needed."""
+    """A request body that was read: what it asks, and how many tokens its prompt has, counted when first needed.
 
-    __slots__ = ("_prompt", "asked", "turn")
+    `estimated`: the body is so large that its tokens are estimated, from samples that are the same every time.
+    """
 
-    def __init__(self, asked: WireRequest) -> None:
+    __slots__ = ("_prompt", "asked", "estimated", "size", "turn")
+
+    def __init__(self, asked: WireRequest, size: int = 0) -> None:
         self.asked = asked
+        self.size = size
+        self.estimated = size > LARGEST_COUNTED
         self.turn = 1 + sum(message.get("role") == "assistant" for message in asked.messages)
         self._prompt: int | None = None
 
     def prompt_tokens(self) -> int:
-        """Return the tokens of the prompt, counted with the model's tokenizer."""
+        """Return the tokens of the prompt, counted or estimated with the model's tokenizer."""
         if self._prompt is None:
-            asked = self.asked
-            self._prompt = prompt_tokens(asked.messages, asked.tools, model_tokenizer(asked.model))
+            asked, tokenizer = self.asked, model_tokenizer(self.asked.model)
+            messages, images = _texts_alone(asked.messages)
+            count = _estimated if self.estimated else prompt_tokens
+            self._prompt = count(messages, asked.tools, tokenizer) + IMAGE_TOKENS * images
         return self._prompt
+
+    def text_tokens(self, text: str) -> int:
+        """Return the tokens of one text."""
+        tokenizer = model_tokenizer(self.asked.model)
+        return _sampled([text], tokenizer) if self.estimated else tokenizer.count(text)
 
     def measured(self, request: ChatRequest, content: str) -> tuple[int, int]:
         """Return (prompt, completion) tokens as a provider with this model's tokenizer would report them."""
@@ -59,7 +88,79 @@ def read_request(wire: FormatName, path: str, body: bytes) -> ReadRequest:
 
 
 def _read(wire: FormatName, path: str, body: bytes) -> ReadRequest:
-    return ReadRequest(FORMATS[wire].read_request(_parsed(body.decode()), path))
+    return ReadRequest(FORMATS[wire].read_request(json_of(body), path), len(body))
+
+
+def json_of(body: bytes) -> JSON:
+    """Return what a body says; `ValueError` for one that is no JSON, or nested deeper than any request is."""
+    try:
+        value: JSON = _parsed(body.decode())
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if body.count(b"[") + body.count(b"{") > _DEEPEST:
+        _check_depth(value)
+    return value
+
+
+_TOO_DEEP: Final = f"the body is nested more than {_DEEPEST} deep"
+
+
+def _check_depth(value: JSON) -> None:
+    """Refuse what code that goes down a value with its own calls could not take, in any version of Python."""
+    level: list[JSON] = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (
+                outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ()
+            )
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise ValueError(_TOO_DEEP)
+
+
+def _texts_alone(messages: Sequence[Message]) -> tuple[Sequence[Message], int]:
+    """Return the messages with their texts for contents, and how many parts of them are no text."""
+    for message in messages:
+        if type(message.get("content")) is list:
+            break
+    else:
+        return messages, 0
+    images = 0
+    told: list[Message] = []
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, list):
+            images += sum(not isinstance(_text(part), str) for part in content)
+            told.append({**message, "content": text_in(content)})
+        else:
+            told.append(message)
+    return told, images
+
+
+def _text(part: JSON) -> JSON:
+    return part.get("text") if isinstance(part, dict) else part
+
+
+def _estimated(messages: Sequence[Message], tools: Sequence[ToolSpec], tokenizer: Tokenizer) -> int:
+    """Return about what `prompt_tokens` does: the frames counted, the texts and tools sampled."""
+    texts = [text for message in messages for text in message_texts(message)]
+    texts += [model_text(dict(tool)) for tool in tools]
+    frames = sum(format_tokens(message, tokenizer) for message in messages)
+    return frames + _sampled(texts, tokenizer) + REPLY_PRIMING
+
+
+def _sampled(texts: Sequence[str], tokenizer: Tokenizer) -> int:
+    """Return about how many tokens the texts have, from pieces of them at even distances."""
+    whole = "\n".join(texts)
+    if len(whole) <= _SAMPLES * _SAMPLE_SIZE:
+        return tokenizer.count(whole)
+    step = (len(whole) - _SAMPLE_SIZE) // (_SAMPLES - 1)
+    found = sum(tokenizer.count(whole[at * step : at * step + _SAMPLE_SIZE]) for at in range(_SAMPLES))
+    return found * len(whole) // (_SAMPLES * _SAMPLE_SIZE)
 
 
 _remembered = lru_cache(maxsize=1024)(_read)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from statek_sim.clock import EPOCH
 from statek_sim.errors import (
     BadInput,
     BadRequest,
@@ -20,20 +19,29 @@ from statek_sim.providers.delivery import Styles, manner
 from statek_sim.providers.lane import Entry, Lane
 from statek_sim.providers.mismatch import PendingReply, unused_text
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName
-from statek_sim.providers.script import Chat, Computed, RawStream, ScriptEntry, UsageKind, as_reply
+from statek_sim.providers.protocol import Place as PlaceName
+from statek_sim.providers.script import Chat, Computed, RawStream, ScriptEntry, UsageKind, Vector, as_reply
 from statek_sim.providers.scripted import EVERYBODY, Script, lanes_of
-from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole
-from statek_sim.server.fault import Fate, Fault, FaultRule, HttpError, NoAnswerAtAll
+from statek_sim.server.conversations import Conversations
+from statek_sim.server.elsewhere import elsewhere
+from statek_sim.server.embedding import EmbeddingRequest, read_embeddings
+from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed
+from statek_sim.server.fault import Fate, Fault, FaultRule
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.known import ReadRequest, model_tokenizer, read_request
-from statek_sim.server.models import model_body, models_body
 from statek_sim.server.nearest import exhausted, unmatched
-from statek_sim.server.rendering import Pacing, Renderer, http_error
-from statek_sim.server.routes import JOURNAL, UNUSED, Place, Route, route
-from statek_sim.values import JSON
+from statek_sim.server.rendering import (
+    Pacing,
+    Renderer,
+    embeddings,
+    http_error,
+    instead,
+    token_count,
+    with_faults,
+)
+from statek_sim.server.routes import Place, Route, route
 
 JOB_HEADER: Final = "x-statek-job"
 AGENT_HEADER: Final = "x-statek-agent"
@@ -45,15 +53,24 @@ MISMATCH_STATUS: Final = 422
 
 DEFAULT_MODELS: Final = ("gpt-4o",)
 
+_ASKING: Final[Mapping[Place, PlaceName]] = {
+    Place.CHAT: "chat",
+    Place.EMBEDDINGS: "embeddings",
+    Place.COUNT: "count_tokens",
+}
+
 
 class FakeLLM:
-    """Answers chat requests from a script, in OpenAI's, Anthropic's and Gemini's format, streaming and not.
+    """Answers chat requests from a script, in OpenAI's two formats, Anthropic's and Gemini's, streaming and not.
+
+    Embeddings and counts of tokens come from the text, unless the script has them.
 
     `script` and `styles` are those of `ScriptedLLM`; a script by role goes by the header `x-statek-agent`, or else by
     the model. The job is what `x-statek-job` says, or `http`; the turn is one more than the model has spoken in the
     request; the attempt follows the SDKs' retry header. Virtual time is what the answers so far took.
 
     Usage is counted with the model's tokenizer for replies that do not say theirs, unless `count_usage` is off.
+    `ignored` are parameters that are taken without heed; others that the server cannot honour are refused (400).
     `faults` strike requests by position, rate or condition. `pacing` says how much real time latencies take.
     A request without an answer gets status 422 with the nearest script entry, and fails `check_finished`.
     """
@@ -67,12 +84,14 @@ class FakeLLM:
         models: Sequence[str] = DEFAULT_MODELS,
         count_usage: bool = True,
         pacing: Pacing | None = None,
+        ignored: Collection[str] = (),
     ) -> None:
         self._lock = threading.Lock()
         self._manner = manner(styles, None)
         self._pacing = pacing or Pacing()
         self._count_usage = count_usage
         self._models = tuple(models)
+        self._ignored = frozenset(ignored)
         self.play(script, faults=faults)
 
     def play(
@@ -81,10 +100,11 @@ class FakeLLM:
         *,
         faults: Sequence[FaultRule] = (),
         styles: Styles | ChatStyleName | None = None,
+        ignored: Collection[str] | None = None,
     ) -> None:
         """Start anew with this script and these faults; the journal and virtual time start anew too.
 
-        `styles`, if they are said, replace those of before.
+        `styles` and `ignored`, if they are said, replace those of before.
         """
         spoken = self._manner if styles is None else manner(styles, None)
         lanes = lanes_of(_counting(script) if self._count_usage else script)
@@ -94,7 +114,11 @@ class FakeLLM:
             self._fallible = bool(faults)
             self._at = 0.0
             self._manner = spoken
+            if ignored is not None:
+                self._ignored = frozenset(ignored)
             self._renderer = Renderer(spoken, self._pacing)
+            self._spoken_before = Conversations()
+            self._recorded_places = _recorded_places(lanes.values())
             self.journal = Journal()
 
     def warm_up(self) -> None:
@@ -106,10 +130,10 @@ class FakeLLM:
     def answer(self, request: Incoming) -> Answer:
         """Answer one HTTP request."""
         found = route(request.method, request.target)
-        if found.place is Place.CHAT:
+        if found.place in _ASKING:
             with self._lock:
-                return self._chat(request, found, FORMATS[found.wire])
-        return self._elsewhere(request, found)
+                return self._asked(request, found)
+        return elsewhere(request, found, self._models, self.journal, self.unused)
 
     def unused(self) -> list[PendingReply]:
         """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
@@ -129,47 +153,36 @@ class FakeLLM:
         if missed:
             raise UnusedReplies(f"{missed[0]} met no request; {self.journal.total} came")
 
-    # One chat request.
+    # One request for a reply, for embeddings, or for a count.
 
-    def _chat(self, incoming: Incoming, found: Route, wire: WireFormat) -> Answer:
-        number = self.journal.total + 1
+    def _asked(self, incoming: Incoming, found: Route) -> Answer:
+        number, wire = self.journal.total + 1, FORMATS[found.wire]
+        name = f"request {number} (POST {found.path}"
         try:
-            read = read_request(found.wire, found.path, incoming.body)
-        except (BadRequest, ValueError, RecursionError) as error:
-            problem = f"the request cannot be read: {error}"
-            answer = http_error(wire, 400, message=problem)
-            self._note(number, incoming, found, answer, problem=f"request {number} ({found.path}): {problem}")
+            read, wanted = self._read(incoming, found)
+        except (BadRequest, ValueError) as error:
+            refused = error if isinstance(error, BadRequest) else BadRequest(str(error))
+            wrong = str(error) if refused.code else f"the request cannot be read: {error}"
+            answer: Answer = http_error(
+                wire, 400, message=wrong, parameter=refused.parameter, code=refused.code
+            )
+            self._note(number, incoming, found, answer, problem=f"{name}): {wrong}")
             return answer
         request = self._request(incoming, read, found)
         faults = self._fate.faults(request, number) if self._fallible else ()
-        early = _instead(faults, wire)
+        early = instead(faults, wire) if faults else None
         if early is not None:
             self._note(number, incoming, found, early, faults=faults)
             return early
-        return self._scripted(number, incoming, found, wire, request, read, faults)
-
-    def _scripted(
-        self,
-        number: int,
-        incoming: Incoming,
-        found: Route,
-        wire: WireFormat,
-        request: ChatRequest,
-        read: ReadRequest,
-        faults: tuple[Fault, ...],
-    ) -> Answer:
         entry: Entry | None = None
-        problem, latency = None, 0.0
+        problem: str | None = None
+        latency = 0.0
         try:
-            entry = self._take(request, incoming, number)
-            latency = entry.reply.latency
-            answer = self._renderer.render(entry, request, read, wire, number, faults)
-            if isinstance(entry.reply.answer, RawStream):
-                latency += entry.reply.answer.seconds
-            elif isinstance(answer, Streamed) and answer.frames:
-                latency += self._pacing.token_seconds * (len(answer.frames) - 1)
+            answer, entry = self._answered(name, number, request, read, wanted, wire, faults)
+            latency = self._latency(entry, answer)
         except Exception as error:  # noqa: BLE001  # a script may call the user's code
             problem = str(error) if isinstance(error, StatekSimError) else f"{type(error).__name__}: {error}"
+            problem = problem if problem.startswith(name) else f"{name}): {problem}"
             status = MISMATCH_STATUS if isinstance(error, ScriptError) else 500
             answer = http_error(wire, status, message=problem)
         self._at += latency
@@ -177,6 +190,81 @@ class FakeLLM:
             number, incoming, found, answer, entry=entry, faults=faults, problem=problem, latency=latency
         )
         return answer
+
+    def _read(self, incoming: Incoming, found: Route) -> tuple[ReadRequest, EmbeddingRequest | None]:
+        """Read a request; `BadRequest` for what the server cannot do as well."""
+        wanted = None
+        if found.place is Place.EMBEDDINGS:
+            read, wanted = read_embeddings(found.wire, found.path, incoming.body)
+        else:
+            read = read_request(found.wire, found.path, incoming.body)
+        asked = read.asked
+        if asked.unheeded and (unheeded := [name for name in asked.unheeded if name not in self._ignored]):
+            raise BadRequest(
+                f"{unheeded[0]} is nothing that this server honours: leave it out, or have it taken without heed "
+                f"(script([...], ignored=[{unheeded[0]!r}]), or serve --ignore {unheeded[0]})",
+                parameter=unheeded[0],
+                code="unsupported_parameter",
+            )
+        return (read if asked.previous is None else self._spoken_before.goes_on(read)), wanted
+
+    def _answered(
+        self,
+        name: str,
+        number: int,
+        request: ChatRequest,
+        read: ReadRequest,
+        wanted: EmbeddingRequest | None,
+        wire: WireFormat,
+        faults: tuple[Fault, ...],
+    ) -> tuple[Answer, Entry | None]:
+        """Return the answer, and the entry of the script that gives it if one does."""
+        if wanted is not None:
+            return self._vectors(name, number, request, read, wanted, wire, faults)
+        if request.place == "count_tokens":
+            recorded = self._scripted(request, name)
+            if recorded is None:
+                return with_faults(token_count(read, wire), faults, wire), None
+            return self._renderer.render([recorded], request, read, wire, number, faults), recorded
+        entries = [self._demanded(request, name)]
+        while len(entries) < read.asked.demands.choices and isinstance(
+            entries[0].reply.answer, Chat | Computed
+        ):
+            entries.append(self._demanded(request, name))
+        answer = self._renderer.render(entries, request, read, wire, number, faults)
+        if wire.NAME == "responses":
+            self._spoken_before.keep(read.asked, answer)
+        return answer, entries[0]
+
+    def _vectors(
+        self,
+        name: str,
+        number: int,
+        request: ChatRequest,
+        read: ReadRequest,
+        wanted: EmbeddingRequest,
+        wire: WireFormat,
+        faults: tuple[Fault, ...],
+    ) -> tuple[Answer, Entry | None]:
+        entries: list[Entry | None] = []
+        for message in request.messages:
+            entry = self._scripted(replace(request, messages=(message,)), name)
+            entries.append(entry)
+            if entry is not None and not isinstance(entry.reply.answer, Vector):
+                return self._renderer.render([entry], request, read, wire, number, faults), entry
+        answer = embeddings(entries, wanted, request, read, faults)
+        return with_faults(answer, faults, wire), next(filter(None, entries), None)
+
+    def _latency(self, entry: Entry | None, answer: Answer) -> float:
+        """Return the virtual seconds that an answer takes."""
+        if entry is None:
+            return 0.0
+        reply = entry.reply
+        if isinstance(reply.answer, RawStream):
+            return reply.latency + reply.answer.seconds
+        if isinstance(answer, Streamed) and answer.frames:
+            return reply.latency + self._pacing.token_seconds * (len(answer.frames) - 1)
+        return reply.latency
 
     def _request(self, incoming: Incoming, read: ReadRequest, found: Route) -> ChatRequest:
         headers, asked = incoming.headers, read.asked
@@ -194,20 +282,37 @@ class FakeLLM:
             bytes_sent=len(incoming.body),
             wire=found.wire,
             headers=headers,
+            place=_ASKING[found.place],
         )
 
-    def _take(self, request: ChatRequest, incoming: Incoming, number: int) -> Entry:
-        """Return the entry that answers; a `ScriptError` says why there is none."""
+    def _lane(self, request: ChatRequest) -> Lane | None:
         lanes = self._lanes
-        lane = lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
+        return lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
+
+    def _demanded(self, request: ChatRequest, name: str) -> Entry:
+        """Return the entry that answers; a `ScriptError` says why there is none, for the request of this name."""
+        lane = self._lane(request)
         entry = None if lane is None else lane.take(request)
         if entry is None:
-            raise UnmatchedRequest(self._mismatch(request, incoming, number, lane))
+            raise UnmatchedRequest(self._mismatch(request, name, lane))
         return entry
 
-    def _mismatch(self, request: ChatRequest, incoming: Incoming, number: int, lane: Lane | None) -> str:
-        path = incoming.target.partition("?")[0]
-        asked = f"request {number} (POST {path}, model {request.model!r}, turn {request.turn})"
+    def _scripted(self, request: ChatRequest, name: str) -> Entry | None:
+        """Return the entry that answers a request for something else than a reply, or None: it is computed.
+
+        Where such requests were recorded, one without a recording is an error.
+        """
+        lane = self._lane(request)
+        entry = None if lane is None else lane.take(request)
+        everybody = self._lanes.get(EVERYBODY)
+        if entry is None and everybody is not None:
+            entry = everybody.take(request)
+        if entry is None and request.place in self._recorded_places:
+            raise UnmatchedRequest(self._mismatch(request, name, lane))
+        return entry
+
+    def _mismatch(self, request: ChatRequest, name: str, lane: Lane | None) -> str:
+        asked = f"{name}, model {request.model!r}, turn {request.turn})"
         if lane is None:
             known = ", ".join(map(repr, self._lanes)) or "nobody"
             return (
@@ -215,7 +320,7 @@ class FakeLLM:
                 f"the header {AGENT_HEADER} names another one"
             )
         script = f"script {lane.key!r}" if lane.key else "the script"
-        pending = lane.pending()
+        pending = [entry for entry in lane.pending() if entry.reply.place == request.place]
         if not pending:
             return exhausted(asked, request, script, lane.total)
         return unmatched(asked, request, script, pending)
@@ -248,38 +353,15 @@ class FakeLLM:
             )
         )
 
-    # Everything else.
 
-    def _elsewhere(self, request: Incoming, found: Route) -> Answer:
-        wire = FORMATS["anthropic" if "anthropic-version" in request.headers else found.wire]
-        created = int(EPOCH.timestamp())
-        match found.place:
-            case Place.MODELS:
-                return Whole(status=200, body=models_body(wire.NAME, self._models, created))
-            case Place.MODEL if found.model in self._models:
-                return Whole(status=200, body=model_body(wire.NAME, found.model, created))
-            case Place.JOURNAL:
-                return _page([entry.record() for entry in self.journal.entries()])
-            case Place.UNUSED:
-                return _page([str(reply) for reply in self.unused()])
-            case _:
-                status, message = self._refusal(request.method, found)
-                if request.method == "POST":
-                    # A client that asks for what is not there fails its test, whatever it makes of the answer.
-                    self.journal.add_problem(f"POST {found.path}: {message}")
-                return http_error(wire, status, message=message)
-
-    def _refusal(self, method: str, found: Route) -> tuple[int, str]:
-        """Return the status and the words for a request that leads nowhere."""
-        match found.place:
-            case Place.MODEL:
-                return 404, f"no model {found.model!r}; there are {', '.join(self._models)}"
-            case Place.WRONG_METHOD:
-                return 405, f"{method} is not what {found.path} is for"
-            case Place.NO_EVENTS:
-                return 400, f"{found.path} streams events only: add ?alt=sse"
-            case _:
-                return 404, _nowhere(found)
+def _recorded_places(lanes: Iterable[Lane]) -> frozenset[PlaceName]:
+    """Return for what else than chats the script has answers that are more than vectors: a recording has them."""
+    return frozenset(
+        entry.reply.place
+        for lane in lanes
+        for entry in lane.pending()
+        if entry.reply.place != "chat" and not isinstance(entry.reply.answer, Vector)
+    )
 
 
 def _counting(script: Script) -> Script:
@@ -299,24 +381,3 @@ def _counted(key: str, entries: Sequence[ScriptEntry]) -> list[ScriptEntry]:
         else reply
         for reply in replies
     ]
-
-
-def _instead(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
-    """Return the answer of a fault that takes the place of the script's."""
-    for fault in faults:
-        if isinstance(fault, HttpError):
-            return http_error(wire, fault.status, fault.retry_after)
-        if isinstance(fault, NoAnswerAtAll):
-            return Silence()
-    return None
-
-
-def _page(items: Sequence[JSON]) -> Whole:
-    return Whole(status=200, body=compact(list(items)).encode())
-
-
-def _nowhere(found: Route) -> str:
-    return (
-        f"nothing at {found.path}; there are /v1/chat/completions, /v1/messages, "
-        f"/v1beta/models/MODEL:generateContent, /v1/models, {JOURNAL} and {UNUSED}"
-    )

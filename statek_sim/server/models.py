@@ -22,7 +22,7 @@ def models_body(wire: FormatName, models: Sequence[str], created: int) -> bytes:
             return compact({"data": listed, "has_more": False, **ends}).encode()
         case "gemini":
             return compact({"models": listed}).encode()
-        case "openai":
+        case "openai" | "responses":
             return compact({"object": "list", "data": listed}).encode()
 
 
@@ -39,5 +39,5 @@ def _model(wire: FormatName, model: str, created: int) -> JSON:
         case "gemini":
             methods: list[JSON] = ["generateContent", "streamGenerateContent"]
             return {"name": f"models/{model}", "displayName": model, "supportedGenerationMethods": methods}
-        case "openai":
+        case "openai" | "responses":
             return {"id": model, "object": "model", "created": created, "owned_by": "statek-sim"}

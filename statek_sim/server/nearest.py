@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rapidfuzz import fuzz
 
 from statek_sim.providers.condition import Condition, TextMatch, text_accepts
 from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten
 from statek_sim.providers.protocol import ChatRequest
+
+_COMPARED: Final = 4096
+"""Characters of two texts that are compared."""
 
 
 def exhausted(asked: str, request: ChatRequest, script: str, total: int) -> str:
@@ -75,4 +79,4 @@ def _likeness(entry: PendingReply, request: ChatRequest) -> float:
     if match is None:
         return 0.0
     wanted = match.equals or match.contains or match.matches or ""
-    return round(fuzz.ratio(wanted, request.last_message), 6)
+    return round(fuzz.ratio(wanted[:_COMPARED], request.last_message[:_COMPARED]), 6)

@@ -32,7 +32,12 @@ _LINGERING: Final = 0.5
 """Seconds in which a refused client may finish sending and read why."""
 
 _MOST_PENDING: Final = 64
-"""Requests that one client may pipeline; it is not read from while so many wait."""
+"""Requests of one client that may wait for an answer that takes its time; it is not read from while so many do."""
+
+_MOST_UNREAD: Final = 64 * 1024 * 1024
+"""Bytes of answers that a client may leave unread: many send all that they pipeline before they read."""
+
+_END_OF_HEAD: Final = b"\r\n\r\n"
 
 
 class HttpProtocol(asyncio.Protocol):
@@ -48,10 +53,13 @@ class HttpProtocol(asyncio.Protocol):
         "_head_open",
         "_head_received",
         "_headers",
+        "_here",
+        "_last_body",
         "_limits",
         "_loop",
         "_parser",
         "_pending",
+        "_pending_bytes",
         "_refused",
         "_target",
         "_transport",
@@ -63,11 +71,16 @@ class HttpProtocol(asyncio.Protocol):
         self._handler = handler
         self._limits = limits
         self._parser = httptools.HttpRequestParser(self)
-        self._pending: deque[tuple[Incoming, bool]] = deque()
+        self._pending: deque[tuple[Incoming, bool, bool]] = deque()
         self._answering: asyncio.Task[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._refused = False
         self._head_open = False
+        self._here = False
+        self._last_body = self._pending_bytes = 0
+        self._headers: dict[str, str] = {}
+        self._body: bytes | bytearray = b""
+        self._body_bytes = 0
         self.open_connections = open_connections
         self.started_at: float | None = None
         """When the request that is being received began, by the loop's clock; None between requests."""
@@ -80,8 +93,15 @@ class HttpProtocol(asyncio.Protocol):
         self.open_connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop answering a client that is gone."""
+        """Stop answering a client that is gone, and let go of what it had sent."""
         self.open_connections.discard(self)
+        self.started_at = None
+        self._refused = True
+        self._body = b""
+        self._headers = {}
+        self._pending.clear()
+        # The parser and this connection hold each other: memory would be given back some time later only.
+        del self._parser
         if self._answering is not None:
             self._answering.cancel()
 
@@ -89,6 +109,7 @@ class HttpProtocol(asyncio.Protocol):
         """Read what came; answer each request that is complete."""
         if self._refused:
             return
+        self._here, self._last_body = False, 0
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -97,8 +118,18 @@ class HttpProtocol(asyncio.Protocol):
             self._refuse(400, f"this is no HTTP/1.1 request: {error}")
         if self._head_open:
             # A header is told of when it is complete; one that never is has to stop somewhere too.
-            self._head_received += len(data)
+            self._head_received += self._open_bytes(data) if self._here else len(data)
             self._check_head(self._head_received)
+        if self._drained is not None and self._transport.get_write_buffer_size() > _MOST_UNREAD:
+            self._transport.pause_reading()
+
+    def _open_bytes(self, data: bytes) -> int:
+        """Return how many bytes at the end of `data` are of the head that began in it and has not ended.
+
+        No head that is open has an empty line in it: it begins behind the last one, or behind the body after that.
+        """
+        before = data.rfind(_END_OF_HEAD)
+        return len(data) if before < 0 else max(0, len(data) - before - len(_END_OF_HEAD) - self._last_body)
 
     def pause_writing(self) -> None:
         """Wait for a client that reads slower than it is written to."""
@@ -109,6 +140,7 @@ class HttpProtocol(asyncio.Protocol):
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._drained = None
+        self._read_on()
 
     # What the parser calls, in this order.
 
@@ -116,10 +148,10 @@ class HttpProtocol(asyncio.Protocol):
         """Start a request."""
         self.started_at = self._loop.time()
         self._target = b""
-        self._headers: dict[str, str] = {}
+        self._headers = {}
         self._head_bytes = self._head_received = 0
-        self._head_open = True
-        self._body: list[bytes] = []
+        self._head_open = self._here = True
+        self._body = b""
         self._body_bytes = 0
 
     def on_url(self, url: bytes) -> None:
@@ -149,8 +181,13 @@ class HttpProtocol(asyncio.Protocol):
         self._body_bytes += len(body)
         if self._body_bytes > self._limits.body:
             self._refuse_body()
+        elif self._body:
+            # One block that grows, and not a list: the system gets it back at once when the client goes.
+            if type(self._body) is bytes:
+                self._body = bytearray(self._body)
+            self._body += body
         else:
-            self._body.append(body)
+            self._body = body
 
     def on_message_complete(self) -> None:
         """Answer, or queue behind the answer that is being given."""
@@ -161,11 +198,13 @@ class HttpProtocol(asyncio.Protocol):
             self._parser.get_method().decode("latin-1"),
             self._target.decode("latin-1"),
             self._headers,
-            self._body[0] if len(self._body) == 1 else b"".join(self._body),
+            bytes(self._body),
         )
+        self._body = b""
+        self._last_body = self._body_bytes
         keep_alive = self._parser.should_keep_alive()
         if self._answering is not None:
-            self._queue(request, keep_alive=keep_alive)
+            self._queue(request, keep_alive=keep_alive, whole=self._parser.get_http_version() == "1.0")
             return
         answer = self._answer(request)
         if type(answer) is Streamed and self._parser.get_http_version() == "1.0":
@@ -184,10 +223,18 @@ class HttpProtocol(asyncio.Protocol):
             message = _json_text(f"the server failed: {type(error).__name__}: {error}")
             return Whole(status=500, body=b'{"error":{"message":"%s","type":"server_error"}}' % message)
 
-    def _queue(self, request: Incoming, *, keep_alive: bool) -> None:
-        self._pending.append((request, keep_alive))
-        if len(self._pending) >= _MOST_PENDING:
+    def _queue(self, request: Incoming, *, keep_alive: bool, whole: bool) -> None:
+        self._pending.append((request, keep_alive, whole))
+        self._pending_bytes += len(request.body)
+        if len(self._pending) >= _MOST_PENDING or self._pending_bytes > self._limits.body:
             self._transport.pause_reading()
+
+    def _read_on(self) -> None:
+        """Read from the client again, if little of what it sent waits and little of what it gets is unread."""
+        if len(self._pending) <= _MOST_PENDING // 2 and self._pending_bytes <= self._limits.body // 2:
+            unread = 0 if self._drained is None else self._transport.get_write_buffer_size()
+            if unread <= _MOST_UNREAD:
+                self._transport.resume_reading()
 
     def _send_whole(self, request: Incoming, answer: Whole, *, keep_alive: bool) -> None:
         head = _head(answer.status, answer.content_type, answer.headers, keep_alive)
@@ -200,9 +247,13 @@ class HttpProtocol(asyncio.Protocol):
         """Give an answer that takes its time, then those that queued behind it."""
         await self._send(request, answer, keep_alive=keep_alive)
         while self._pending and not self._transport.is_closing():
-            request, keep_alive = self._pending.popleft()
-            self._transport.resume_reading()
-            await self._send(request, self._answer(request), keep_alive=keep_alive)
+            request, keep_alive, in_one_piece = self._pending.popleft()
+            self._pending_bytes -= len(request.body)
+            self._read_on()
+            answer = self._answer(request)
+            if in_one_piece and isinstance(answer, Streamed):
+                answer = _in_one_piece(answer)
+            await self._send(request, answer, keep_alive=keep_alive)
         self._answering = None
 
     async def _send(self, request: Incoming, answer: Answer, *, keep_alive: bool) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
 from statek_sim.errors import BadInput
 from statek_sim.metering.pieces import token_pieces
-from statek_sim.providers.delivery import Manner, computed_reply, wire_reply
+from statek_sim.providers.delivery import Manner, computed_reply, usage_of, wire_reply
 from statek_sim.providers.lane import Entry
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import (
@@ -22,14 +22,19 @@ from statek_sim.providers.script import (
     RawStream,
     Reply,
     UsageKind,
+    Vector,
 )
+from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.reply import NO_USAGE, WireReply
-from statek_sim.providers.wire.request import WireRequest
+from statek_sim.providers.wire.request import NO_DEMANDS
 from statek_sim.server.damage import damaged
-from statek_sim.server.exchange import Answer, Frame, Silence, Streamed, Whole
-from statek_sim.server.fault import Fault, NoUsage, NullUsage
+from statek_sim.server.demands import met, together
+from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vector_of
+from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Silence, Streamed, Whole
+from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage
 from statek_sim.server.known import PreparedBodies, ReadRequest
+from statek_sim.values import JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class Pacing:
 
 
 class Renderer:
-    """Renders replies for one script: in chat style `styles`, at `pacing`."""
+    """Renders replies for one script: in the manner of `spoken`, at `pacing`."""
 
     def __init__(self, spoken: Manner, pacing: Pacing) -> None:
         self._spoken = spoken
@@ -63,23 +68,28 @@ class Renderer:
 
     def render(
         self,
-        entry: Entry,
+        entries: Sequence[Entry],
         request: ChatRequest,
         read: ReadRequest,
         wire: WireFormat,
         number: int,
         faults: tuple[Fault, ...] = (),
     ) -> Answer:
-        """Return the answer that `entry` is to the request with this number, with `faults` in it."""
-        reply = entry.reply
-        answer: Answer
-        if isinstance(reply.answer, Chat) and not faults and not read.asked.stream:
+        """Return the answer that `entries` are to the request with this number, with `faults` in it.
+
+        There is an entry per choice that is asked for; one that is no message answers alone. `ScriptError` for a reply
+        that contradicts what the request demands.
+        """
+        entry = entries[0]
+        reply, asked = entry.reply, read.asked
+        if isinstance(reply.answer, Chat) and not faults and not asked.stream and len(entries) == 1:
             body = self._body(entry, reply.answer, request, read, wire, number)
-            return Whole(status=200, body=body, delay=self._pacing.real(reply.latency))
-        answer = self._answer(reply, request, read, wire, number, faults)
-        for fault in faults:
-            answer = damaged(answer, fault, wire.NAME)
-        return answer
+            answer: Answer = Whole(
+                status=200, body=body, headers=_notes(read, reply), delay=self._pacing.real(reply.latency)
+            )
+            return answer
+        answer = self._answer(entries, request, read, wire, number, faults)
+        return with_faults(answer, faults, wire)
 
     def _body(
         self,
@@ -91,6 +101,12 @@ class Renderer:
         number: int,
     ) -> bytes:
         reply = entry.reply
+
+        def write(reply_id: str) -> bytes:
+            return wire.reply_body(self._message(entry, reply, chat, request, read, reply_id))
+
+        if read.asked.echo is not None:
+            return write(str(number))
         key = (
             entry.key,
             entry.position,
@@ -99,48 +115,76 @@ class Renderer:
             request.turn,
             int(request.at + reply.latency),
             wire.NAME,
+            None if read.asked.demands is NO_DEMANDS else read.asked.demands,
             read.prompt_tokens() if reply.usage is UsageKind.MEASURED else None,
         )
-
-        def write(reply_id: str) -> bytes:
-            manner = replace(self._spoken, measure=read.measured)
-            return wire.reply_body(wire_reply(reply, chat, request, manner, reply_id=reply_id))
-
         return self._prepared.body(key, write, str(number))
+
+    def _message(
+        self, entry: Entry, reply: Reply, chat: Chat, request: ChatRequest, read: ReadRequest, reply_id: str
+    ) -> WireReply:
+        """Return what a reply says, in the form that the request demands."""
+        manner = replace(self._spoken, measure=read.measured)
+        said = wire_reply(reply, chat, request, manner, reply_id=reply_id)
+        asked = read.asked
+        formed = met(said, asked.demands, model=request.model, name=f"reply {entry.position}")
+        if formed is not said and reply.usage is UsageKind.MEASURED:
+            usage = usage_of(reply, request, formed.text, formed.calls, read.measured)
+            formed = replace(formed, usage=usage)
+        return formed if asked.echo is None else replace(formed, echo=asked.echo)
 
     def _answer(
         self,
-        reply: Reply,
+        entries: Sequence[Entry],
         request: ChatRequest,
         read: ReadRequest,
         wire: WireFormat,
         number: int,
         faults: tuple[Fault, ...],
     ) -> Answer:
-        delay = self._pacing.real(reply.latency)
+        given = [_given(entry.reply, request) for entry in entries]
+        reply = given[0]
+        delay = self._pacing.real(max(one.latency for one in given))
         match reply.answer:
-            case Computed() as computed:
-                given = computed_reply(reply, computed, request)
-                return self._answer(given, request, read, wire, number, faults)
-            case Chat() as chat:
-                manner = replace(self._spoken, measure=read.measured)
-                said = wire_reply(reply, chat, request, manner, reply_id=str(number))
+            case Chat():
+                said = self._choices(entries, given, request, read, str(number))
                 gap = self._pacing.real(self._pacing.token_seconds)
-                return _spoken(_reporting(said, faults), read.asked, wire, delay, gap)
+                return _spoken(_reporting(said, faults), read, wire, delay, gap, _notes(read, reply))
             case HttpFault(status=status, retry_after=retry_after):
                 return http_error(wire, status, retry_after, delay=delay)
             case RawBody(body=body):
                 return Whole(status=200, body=body, delay=delay)
             case RawStream() as recorded:
-                return self._recorded(recorded, read.asked, wire, delay)
+                return self._recorded(recorded, read, wire, delay)
             case NoAnswer():
                 return Silence()
+            case Vector():
+                raise BadInput(f"reply {entries[0].position} is an embedding, and a reply is asked for")
+            case Computed():
+                raise BadInput("a callable answered with another callable, expected an answer")
             case other:
                 assert_never(other)
 
-    def _recorded(self, recorded: RawStream, asked: WireRequest, wire: WireFormat, delay: float) -> Answer:
+    def _choices(
+        self,
+        entries: Sequence[Entry],
+        given: Sequence[Reply],
+        request: ChatRequest,
+        read: ReadRequest,
+        reply_id: str,
+    ) -> WireReply:
+        said: list[WireReply] = []
+        for entry, reply in zip(entries, given, strict=True):
+            if not isinstance(reply.answer, Chat):
+                raise BadInput(
+                    f"reply {entry.position} is no message, and the request wants {len(entries)} choices"
+                )
+            said.append(self._message(entry, reply, reply.answer, request, read, reply_id))
+        return said[0] if len(said) == 1 else together(said)
+
+    def _recorded(self, recorded: RawStream, read: ReadRequest, wire: WireFormat, delay: float) -> Answer:
         real = self._pacing.real
-        if not asked.stream:
+        if not read.asked.stream:
             body = wire.join_stream(recorded.body)
             return Whole(status=200, body=body, delay=delay + real(recorded.seconds))
         first, *rest = recorded.pieces or ((0.0, b""),)
@@ -151,14 +195,89 @@ class Renderer:
         return Streamed(frames=frames)
 
 
+def _given(reply: Reply, request: ChatRequest) -> Reply:
+    """Return a reply with its callable asked."""
+    return computed_reply(reply, reply.answer, request) if isinstance(reply.answer, Computed) else reply
+
+
+def _notes(read: ReadRequest, reply: Reply) -> tuple[tuple[str, str], ...]:
+    return ESTIMATED if read.estimated and reply.usage is UsageKind.MEASURED else ()
+
+
+def embeddings(
+    entries: Sequence[Entry | None],
+    wanted: EmbeddingRequest,
+    request: ChatRequest,
+    read: ReadRequest,
+    faults: tuple[Fault, ...] = (),
+) -> Whole:
+    """Return the vectors that are asked for: what the script says of each text, or what is computed from it."""
+    vectors = [
+        _scripted_vector(entry, size) if entry is not None else vector_of(text, request.model, size)
+        for entry, text, size in zip(entries, wanted.texts, wanted.sizes, strict=True)
+    ]
+    null = any(isinstance(fault, NullUsage) for fault in faults)
+    tokens = None if null else sum(map(read.text_tokens, wanted.texts))
+    reported = not any(isinstance(fault, NoUsage) for fault in faults)
+    body = embeddings_body(wanted, vectors, request.model, tokens, usage=reported)
+    return Whole(status=200, body=body, headers=ESTIMATED if read.estimated else ())
+
+
+def _scripted_vector(entry: Entry, size: int | None) -> tuple[float, ...]:
+    answer = entry.reply.answer
+    if not isinstance(answer, Vector):
+        raise BadInput(f"reply {entry.position} is no embedding, and one is asked for")
+    if size is not None and size != len(answer.values):
+        raise BadInput(
+            f"reply {entry.position} is an embedding of {len(answer.values)} numbers, the request wants {size}"
+        )
+    return answer.values
+
+
+def token_count(read: ReadRequest, wire: WireFormat) -> Whole:
+    """Return how many tokens a request has, as the provider words it."""
+    tokens = read.prompt_tokens()
+    body: dict[str, JSON] = {"input_tokens": tokens}
+    if wire.NAME == "gemini":
+        body = {"totalTokens": tokens}
+    elif wire.NAME == "responses":
+        body = {"object": "response.input_tokens", "input_tokens": tokens}
+    return Whole(status=200, body=compact(body).encode(), headers=ESTIMATED if read.estimated else ())
+
+
+def instead(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
+    """Return the answer of a fault that takes the place of the script's, with the others in it."""
+    for fault in faults:
+        if isinstance(fault, HttpError):
+            return with_faults(http_error(wire, fault.status, fault.retry_after), faults, wire)
+        if isinstance(fault, NoAnswerAtAll):
+            return Silence()
+    return None
+
+
+def with_faults(answer: Answer, faults: tuple[Fault, ...], wire: WireFormat) -> Answer:
+    """Return `answer` with all the faults in it."""
+    for fault in faults:
+        answer = damaged(answer, fault, wire.NAME)
+    return answer
+
+
 def http_error(
-    wire: WireFormat, status: int, retry_after: float | None = None, *, message: str = "", delay: float = 0.0
+    wire: WireFormat,
+    status: int,
+    retry_after: float | None = None,
+    *,
+    message: str = "",
+    parameter: str | None = None,
+    code: str | None = None,
+    delay: float = 0.0,
 ) -> Whole:
     """Return an error as the provider of `wire` words it."""
     said = message or f"HTTP {status}, as the script says"
     # Seconds in this header are whole numbers (RFC 9110, 10.2.3); the SDKs read fractions too.
     headers = () if retry_after is None else (("retry-after", f"{retry_after:g}"),)
-    return Whole(status=status, body=wire.error_body(status, said), headers=headers, delay=delay)
+    body = wire.error_body(status, said, parameter=parameter, code=code)
+    return Whole(status=status, body=body, headers=headers, delay=delay)
 
 
 def _reporting(said: WireReply, faults: tuple[Fault, ...]) -> WireReply:
@@ -170,16 +289,23 @@ def _reporting(said: WireReply, faults: tuple[Fault, ...]) -> WireReply:
     return said
 
 
-def _spoken(said: WireReply, asked: WireRequest, wire: WireFormat, delay: float, gap: float) -> Answer:
-    if not asked.stream:
-        return Whole(status=200, body=wire.reply_body(said), delay=delay)
-    return Streamed(frames=tuple(_frames(said, asked, wire, delay, gap)))
+def _spoken(
+    said: WireReply,
+    read: ReadRequest,
+    wire: WireFormat,
+    delay: float,
+    gap: float,
+    headers: tuple[tuple[str, str], ...],
+) -> Answer:
+    if not read.asked.stream:
+        return Whole(status=200, body=wire.reply_body(said), headers=headers, delay=delay)
+    return Streamed(frames=tuple(_frames(said, read, wire, delay, gap)), headers=headers)
 
 
 def _frames(
-    said: WireReply, asked: WireRequest, wire: WireFormat, delay: float, gap: float
+    said: WireReply, read: ReadRequest, wire: WireFormat, delay: float, gap: float
 ) -> Iterator[Frame]:
-    split = partial(token_pieces, model=asked.model)
-    for event in wire.reply_stream(said, split, usage=asked.stream_usage):
+    split = partial(token_pieces, model=read.asked.model)
+    for event in wire.reply_stream(said, split, usage=read.asked.stream_usage):
         yield Frame(delay, event)
         delay = gap

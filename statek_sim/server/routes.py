@@ -13,11 +13,21 @@ from statek_sim.providers.wire.format import FormatName
 JOURNAL: Final = "/statek/journal"
 UNUSED: Final = "/statek/unused"
 
+_GEMINI: Final = (
+    ":generateContent",
+    ":streamGenerateContent",
+    ":countTokens",
+    ":embedContent",
+    ":batchEmbedContents",
+)
+
 
 class Place(Enum):
     """What a path leads to."""
 
     CHAT = "chat"
+    EMBEDDINGS = "embeddings"
+    COUNT = "count_tokens"
     MODELS = "models"
     MODEL = "model"
     JOURNAL = "journal"
@@ -51,7 +61,7 @@ def route(method: str, target: str) -> Route:
     wire = _wire(path)
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
         return Route(Place.NOWHERE, wire, path)
-    place = _chat(path, split.query)
+    place = _asking(path, split.query)
     if place is not None:
         return Route(place if method == "POST" else Place.WRONG_METHOD, wire, path)
     found = _reading(path, wire)
@@ -61,16 +71,22 @@ def route(method: str, target: str) -> Route:
 
 
 def _wire(path: str) -> FormatName:
-    if path.endswith("/messages"):
+    if path.endswith(("/messages", "/messages/count_tokens")):
         return "anthropic"
-    if path.endswith((":generateContent", ":streamGenerateContent")) or path.startswith("/v1beta/"):
+    if path.endswith(("/responses", "/responses/input_tokens")):
+        return "responses"
+    if path.endswith(_GEMINI) or path.startswith("/v1beta/"):
         return "gemini"
     return "openai"
 
 
-def _chat(path: str, query: str) -> Place | None:
-    if path.endswith(("/chat/completions", "/messages", ":generateContent")):
+def _asking(path: str, query: str) -> Place | None:
+    if path.endswith(("/chat/completions", "/messages", "/responses", ":generateContent")):
         return Place.CHAT
+    if path.endswith(("/embeddings", ":embedContent", ":batchEmbedContents")):
+        return Place.EMBEDDINGS
+    if path.endswith(("/messages/count_tokens", "/responses/input_tokens", ":countTokens")):
+        return Place.COUNT
     if path.endswith(":streamGenerateContent"):
         return Place.CHAT if parse_qs(query).get("alt") == ["sse"] else Place.NO_EVENTS
     return None

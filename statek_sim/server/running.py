@@ -75,15 +75,22 @@ class RunningServer:
         watching = self._loop.create_task(self._watch())
         self._ready.set()
         await self._done.wait()
-        server.close()
+        # Closed while it lets a client in, asyncio would forget that client's socket, and leave it waiting.
+        self._loop.remove_reader(self._listening)
         watching.cancel()
-        for connection in tuple(self._connections):
-            connection.stop()
-        # Aborted connections are taken down by the loop's next pass; tasks that were answering end with them.
+        # Aborted connections are taken down by the loop's next pass; tasks that were answering end with them. A client
+        # that was being let in has a task too, and a connection when it ends.
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOPPING / 2):
-                while others := asyncio.all_tasks() - {asyncio.current_task()}:
-                    await asyncio.wait(others)
+                while self._abort_all() + len(others := asyncio.all_tasks() - {asyncio.current_task()}):
+                    await (asyncio.wait(others) if others else asyncio.sleep(0))
+        server.close()
+
+    def _abort_all(self) -> int:
+        """Close every connection; return how many there are."""
+        for connection in tuple(self._connections):
+            connection.stop()
+        return len(self._connections)
 
     async def _watch(self) -> None:
         """Refuse requests that do not arrive in time."""

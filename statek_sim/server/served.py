@@ -7,7 +7,7 @@ client = OpenAI(base_url=server.openai_url, api_key="none")
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -28,8 +28,8 @@ class LLMServer:
     """A fake LLM on a port of its own, by default a free one of the loopback.
 
     `speed` is the virtual seconds that pass per real second; None lets latencies pass in no time. `token_seconds` is
-    how many of them a token of a stream takes. `url` is the
-    server's root, which Anthropic's and Google's SDKs want; OpenAI's want `openai_url`.
+    how many of them a token of a stream takes. `ignored` are parameters of requests that are taken without heed.
+    `url` is the server's root, which Anthropic's and Google's SDKs want; OpenAI's want `openai_url`.
     """
 
     def __init__(
@@ -43,10 +43,13 @@ class LLMServer:
         count_usage: bool = True,
         speed: float | None = None,
         token_seconds: float = 0.0,
+        ignored: Collection[str] = (),
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         pacing = Pacing(speed, token_seconds)
-        self.llm = FakeLLM(styles=styles, models=models, count_usage=count_usage, pacing=pacing)
+        self.llm = FakeLLM(
+            styles=styles, models=models, count_usage=count_usage, pacing=pacing, ignored=ignored
+        )
         self._running = RunningServer(self.llm.answer, listen(host, port, anywhere=anywhere), limits)
         self.url = self._running.url
         self.openai_url = f"{self.url}/v1"
@@ -58,9 +61,12 @@ class LLMServer:
         *,
         faults: Sequence[FaultRule] = (),
         styles: Styles | ChatStyleName | None = None,
+        ignored: Collection[str] | None = None,
         **by_role: Iterable[ScriptEntry],
     ) -> None:
         """Set the replies: one list for everybody, or lists by agent role or model; `styles` say how code is sent.
+
+        `ignored` are parameters that requests may have although the server does not honour them.
 
         A script that was set before must be used up (`UnusedReplies` otherwise). The journal starts anew.
         """
@@ -69,7 +75,12 @@ class LLMServer:
                 "a script is given as one argument, script([...]), or by role, script(worker=[...])"
             )
         self.check_finished()
-        self.llm.play(_listed(by_role) if everybody is None else everybody, faults=faults, styles=styles)
+        self.llm.play(
+            _listed(by_role) if everybody is None else everybody,
+            faults=faults,
+            styles=styles,
+            ignored=ignored,
+        )
 
     @property
     def journal(self) -> Journal:
@@ -78,7 +89,7 @@ class LLMServer:
 
     @property
     def requests(self) -> tuple[JournalEntry, ...]:
-        """The chat requests since the script was set, oldest first; the latest 10,000."""
+        """The requests since the script was set, oldest first; the latest 10,000."""
         return self.llm.journal.entries()
 
     def check_finished(self) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from statek_sim.scenario.accept import Change, rewrite_expectations
 from statek_sim.scenario.expect import Expect
@@ -27,7 +28,7 @@ class Acceptance:
 
 
 def accept(results: Iterable[ScenarioResult]) -> Acceptance:
-    """Rewrite the expectations of failed scenarios in their files.
+    """Rewrite the expectations of failed scenarios in their files, and begin those of scenarios that have none.
 
     A run that failed, a condition (`contains`, `excludes`, `absent_locals`) and something that is not there
     have no value to take over: these are left. Raises BadInput when a file changed since it was loaded or is
@@ -59,6 +60,8 @@ def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
     """
     scenario = results[0].scenario
     actual: dict[Keypath, dict[Profile, JSON]] = {}
+    if not any(one.model_fields_set for one in (scenario.expect, *scenario.expect_in.values())):
+        yield from _first_changes(results)
     for result in results:
         for mismatch in result.mismatches:
             if _acceptable(mismatch):
@@ -66,6 +69,52 @@ def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
                 by_profile[profile_known(result.profile)] = plain(mismatch.actual)
     for keypath, by_profile in actual.items():
         yield from _changes_at(scenario, keypath, by_profile)
+
+
+def _first_changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
+    """Yield the beginning of each part of the expectations, as one value: that is laid out for reading."""
+    actual: dict[Keypath, dict[Profile, JSON]] = {}
+    for result in results:
+        for mismatch in _beginnings(result):
+            actual.setdefault(mismatch.keypath, {})[profile_known(result.profile)] = plain(mismatch.actual)
+    parts: dict[Keypath, JSON] = {}
+    scenario = results[0].scenario
+    for keypath, by_profile in actual.items():
+        for change in _changes_at(scenario, keypath, by_profile):
+            depth = 1 if change.keypath[0] == "expect" else 2
+            top, *rest = change.keypath[:depth], *change.keypath[depth:]
+            inner: Any = parts.setdefault(top, {})
+            for key in rest[:-1]:
+                inner = inner.setdefault(key, {})
+            inner[rest[-1]] = change.value
+    for top, value in parts.items():
+        yield Change(scenario.id, top, value)
+
+
+def _beginnings(result: ScenarioResult) -> Iterator[Mismatch]:
+    """Yield what is worth expecting first of a run: how its jobs ended, what it asked, who holds what.
+
+    A run that failed is nothing to expect.
+    """
+    record = result.record
+    if record.error is not None:
+        return
+    facts: list[tuple[Keypath, object]] = [(("llm_calls",), record.llm_calls)]
+    for name, job in record.jobs.items():
+        told = {
+            "status": job.status,
+            "stop": job.stop,
+            "exit": job.exit,
+            "exceptions": job.exceptions or None,
+        }
+        facts += [(("jobs", name, key), value) for key, value in told.items() if value is not None]
+    if result.scenario.world.queue is not None:
+        facts += [(("world", "items", name, "status"), item["status"]) for name, item in record.items.items()]
+        facts.append((("claims_leaked",), len(record.leaked_claims)))
+    for keypath, value in facts:
+        found = Mismatch(keypath, ABSENT, value)
+        if _acceptable(found):
+            yield found
 
 
 def _changes_at(scenario: Scenario, keypath: Keypath, actual: dict[Profile, JSON]) -> Iterator[Change]:

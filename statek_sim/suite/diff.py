@@ -26,34 +26,50 @@ def failure_text(result: ScenarioResult) -> str:
 
     The first line is the first mismatch: lists of failures show it beside the scenario's id.
     """
-    scenario = result.scenario
-    first, *others = (describe(result, mismatch) for mismatch in result.mismatches)
+    first, *others = problems(result)
     lines = list(first)
     for other in others:
-        lines += ["", *_indented(other)]
-    lines += ["", f"{_INDENT}{scenario.title}"]
-    if scenario.source:
-        lines.append(f"{_INDENT}source: {scenario.source}")
-    lines.append(f"{_INDENT}{_shown(scenario.path)}:{scenario.line}")
-    for job, about in _by_job(result).items():
-        lines += ["", *_indented(_transcript(result, job, about))]
+        lines += ["", *indented(other)]
+    lines += ["", *about(result)]
+    for shown in transcripts(result).values():
+        lines += ["", *indented(shown)]
     lines += ["", f"{_INDENT}run just this one:"]
     lines += [f"{_INDENT * 2}{command}" for command in (rerun_command(result), pytest_command(result))]
     return "\n".join(lines)
 
 
-def rerun_command(result: ScenarioResult) -> str:
-    """Return the `statek-sim` command that runs this scenario under this profile and nothing else."""
+def problems(result: ScenarioResult) -> list[list[str]]:
+    """Return every mismatch in words, a line or several each."""
+    return [describe(result, mismatch) for mismatch in result.mismatches]
+
+
+def about(result: ScenarioResult) -> list[str]:
+    """Return what the scenario says about itself, and where it is written."""
+    scenario = result.scenario
+    lines = [f"{_INDENT}{scenario.title}"]
+    if scenario.source:
+        lines.append(f"{_INDENT}source: {scenario.source}")
+    return [*lines, f"{_INDENT}{_shown(scenario.path)}:{scenario.line}"]
+
+
+def transcripts(result: ScenarioResult) -> dict[str | None, list[str]]:
+    """Return how it came to the mismatches, by job (None: the whole run); the first line of each is a heading."""
+    return {job: _transcript(result, job, mismatches) for job, mismatches in _by_job(result).items()}
+
+
+def rerun_command(result: ScenarioResult, *others: ScenarioResult) -> str:
+    """Return the `statek-sim` command that runs this scenario under this profile, and those of `others`, alone."""
     scenario = result.scenario
     command = ["statek-sim", "run", _shown(scenario.path), "--select", scenario.id]
-    return shlex.join([*command, "--profile", result.profile, *_overrides(result, "--")])
+    profiles = [word for one in (result, *others) for word in ("--profile", one.profile)]
+    return shlex.join([*command, *profiles, *_overrides(result, "--")])
 
 
-def pytest_command(result: ScenarioResult) -> str:
+def pytest_command(result: ScenarioResult, *others: ScenarioResult) -> str:
     """Return the pytest command that does the same."""
-    scenario = result.scenario
-    command = ["pytest", f"{_shown(scenario.path)}::{result.id}"]
-    return shlex.join([*command, *_overrides(result, "--statek-")])
+    path = _shown(result.scenario.path)
+    names = [f"{path}::{one.id}" for one in (result, *others)]
+    return shlex.join(["pytest", *names, *_overrides(result, "--statek-")])
 
 
 def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
@@ -164,7 +180,8 @@ def _overrides(result: ScenarioResult, prefix: str) -> Sequence[str]:
     return [f"{prefix}{name}={value}" for name, value in pairs]
 
 
-def _indented(lines: Sequence[str]) -> list[str]:
+def indented(lines: Sequence[str]) -> list[str]:
+    """Return lines two columns further to the right."""
     return [(_INDENT + line).rstrip() for line in lines]
 
 

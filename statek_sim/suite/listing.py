@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from statek_sim.backends.reference import tool_api
 from statek_sim.harness.preset import BUILT_IN, load_preset
+from statek_sim.runtime.builtin_tools import get_all, get_any
 from statek_sim.scenario.schema import Scenario
 from statek_sim.scenario.statements import Coverage, Statement
 from statek_sim.semantics import PROFILES
 from statek_sim.suite.profile_rules import profile_rules
+from statek_sim.tool_names import (
+    CLAIM_TOOLS,
+    DELEGATION_TOOLS,
+    FRAMEWORK_TOOLS,
+    ITEM_TOOLS,
+    PLAIN_TOOLS,
+    RUNTIME_TOOLS,
+    WAITING_TOOLS,
+)
+from statek_sim.world.tools import WorldTools
+from statek_sim.world.world import World
+
+_TOOLS: Final = {
+    "claims on the work queue": CLAIM_TOOLS,
+    "items of the queue": ITEM_TOOLS,
+    "waiting for events": WAITING_TOOLS,
+    "other jobs": DELEGATION_TOOLS,
+    "of the runtime itself": RUNTIME_TOOLS,
+    "plain ones": PLAIN_TOOLS,
+    "about the framework": FRAMEWORK_TOOLS,
+}
 
 _WIDTH: Final = 100
 """Columns to which sentences are wrapped."""
@@ -53,6 +77,22 @@ def profile_lines() -> Iterator[str]:
     for row, doc in zip(rows, ("", *(rule.doc for rule in rules)), strict=True):
         yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
         yield from textwrap.wrap(doc, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+
+
+def tool_lines() -> Iterator[str]:
+    """Yield the built-in tools by what they are for, each with its arguments and what it does."""
+    found = WorldTools(World(), tool_api({}), extra=(get_any, get_all))
+    for title, names in _TOOLS.items():
+        yield f"{title}:"
+        for name in names:
+            parameters = [
+                str(one).partition(":")[0]
+                for one in inspect.signature(found[name]).parameters.values()
+                if one.name != "kwargs"
+            ]
+            yield f"  {name}({', '.join(parameters)})"
+            what = (inspect.getdoc(found[name]) or "").partition("\n\n")[0]
+            yield from textwrap.wrap(what, _WIDTH, initial_indent="      ", subsequent_indent="      ")
 
 
 def preset_lines() -> Iterator[str]:

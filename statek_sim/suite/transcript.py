@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
@@ -15,6 +16,7 @@ WIDTH: Final = 100
 """Characters of a text line that are shown; a longer one loses its middle."""
 
 _HEAD, _TAIL = 5, 3
+_FUTURE: Final = re.compile(r"\w+\(deps=.*\bstate_num=", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,17 @@ def numbered(trace: Iterable[Event]) -> Iterator[tuple[int, Line]]:
     for seq, event in enumerate(trace):
         for who, text in _lines(event, seen.setdefault(event.job, _Seen())):
             yield seq, Line(event.at, event.job, who, text)
+
+
+def place(instruction: str) -> str:
+    """Return where a waiting job will continue, in words: `instruction` as the trace has it counts from 0."""
+    if instruction.isdecimal():
+        return f"statement {int(instruction) + 1}"
+    return (
+        f"python_cli at {instruction}"
+        if instruction.startswith("(")
+        else f"a place that was lost: {instruction}"
+    )
 
 
 def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:
@@ -93,11 +106,23 @@ def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
         case events.ToolCalled():
             yield "tool", f"{event.name}({event.arguments})"
         case events.ToolReturned():
-            ended = f"-> {event.result}" if event.error is None else f"raised {event.error}"
+            ended = f"-> {_result(event)}" if event.error is None else f"raised {event.error}"
             yield "tool", f"{event.name} {ended}"
         case _:
             yield from _note(event)
 
+
+_Harness = (
+    events.ToolsOffered
+    | events.ReplyRead
+    | events.CallRefused
+    | events.Nudged
+    | events.StepMoved
+    | events.Compacted
+    | events.HarnessSpoke
+    | events.Committed
+)
+"""What only engine two has."""
 
 _Noted = (
     events.JobCreated
@@ -116,6 +141,8 @@ _Noted = (
     | events.SubtaskCompleted
     | events.DifficultyRaised
     | events.WorldChanged
+    | events.StoreRemark
+    | _Harness
 )
 
 
@@ -128,7 +155,7 @@ def _note(event: _Noted) -> Iterator[tuple[str, str]]:
             parent = f", child of {event.parent}" if event.parent else ""
             yield "job", f"{event.job}: agent {event.role} on {event.model}{parent}"
         case events.Waiting():
-            yield "job", f"waits at {event.instruction}"
+            yield "job", f"waits in {place(event.instruction)}"
         case events.Released():
             yield "job", "the awaited future is ready"
         case events.ExitCalled():
@@ -156,6 +183,36 @@ def _note(event: _Noted) -> Iterator[tuple[str, str]]:
             yield "job", f"difficulty is now {event.difficulty}, at {event.tokens} tokens"
         case events.WorldChanged():
             yield "world", f"{event.subject}: {event.change}"
+        case events.StoreRemark():
+            yield "store", event.told
+        case _:
+            yield from _harness(event)
+
+
+def _harness(event: _Harness) -> Iterator[tuple[str, str]]:
+    """Yield what the harness around a tool-calling agent did."""
+    match event:
+        case events.ToolsOffered():
+            sent = "" if event.sent else " (not sent to the model)"
+            yield "tools", f"{', '.join(event.names) or 'none'}{sent}"
+        case events.ReplyRead():
+            found = f"refused: {event.refused}" if event.refused is not None else ", ".join(event.calls)
+            yield "rescue", f"[{' > '.join(event.stages)}] {found or 'no calls'}"
+        case events.CallRefused():
+            yield "refused", f"{event.name}({event.arguments}): {event.reason}"
+        case events.Nudged():
+            yield "nudge", f"{event.failure}, {event.number} of {event.limit}"
+        case events.StepMoved():
+            left = f"; open: {', '.join(event.open)}" if event.open else "; none open"
+            yield "step", f"{event.step} {event.change}{left}"
+        case events.Compacted():
+            before = f"{event.messages_before} messages, {event.tokens_before} tokens"
+            after = f"{event.messages_after} messages, {event.tokens_after} tokens"
+            yield "compacted", f"{event.strategy}: {before} -> {after}"
+        case events.HarnessSpoke():
+            yield event.part, f"{event.action}: {event.detail}"
+        case events.Committed():
+            yield "commit", f"{event.point}, iteration {event.iteration}, {event.messages} messages"
         case _:
             assert_never(event)
 
@@ -179,6 +236,11 @@ def _is_console(content: str, console: Sequence[str]) -> bool:
     if len(said) > 2 and said[0].startswith("<") and said[-1].startswith("</"):
         said = said[1:-1]
     return bool(printed) and all(line in printed for line in said)
+
+
+def _result(event: events.ToolReturned) -> str:
+    """Return a tool's result; a future's private fields mean nothing to a reader, and no agent ever sees them."""
+    return "a future" if _FUTURE.match(event.result or "") else str(event.result)
 
 
 def _content(message: Message) -> str:

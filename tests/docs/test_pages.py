@@ -108,3 +108,13 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
     assert not matches("a\nb\n", "a\n...c")
     assert not matches("1", "2")
     assert not matches("x", "?")
+
+
+def test_the_first_page_is_true_and_leads_to_every_page(tmp_path: Path) -> None:
+    assert follow(DOCS / "index.md", tmp_path, {}) == 5
+    said = (DOCS / "index.md").read_text("utf-8")
+    assert [page.name for page in sorted(DOCS.glob("*.md")) if f"({page.name})" not in said] == ["index.md"]
+
+
+def test_the_page_on_the_watchdog_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "watchdog.md", tmp_path, {"COLUMNS": "160"}) == 1

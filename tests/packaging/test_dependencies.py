@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 OURS: Final = ("pytest_statek", "statek_sim")
 FOREIGN: Final = {"dbzero", "statek"}
 """The package under imitation and its store: whoever chooses the `installed` backend has it."""
+
+
+def modules() -> list[str]:
+    """Return our modules, without those that are for the real STATEK, or that are where Hypothesis is used."""
+    apart = ("backends.in_process", "backends.installed", "__main__", "examples.search", "providers.live")
+    paths = sorted(path for package in OURS for path in (ROOT / package).rglob("*.py"))
+    names = [path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in paths]
+    return [name.removesuffix(".__init__") for name in names if not any(part in name for part in apart)]
 
 
 def imported() -> set[str]:
@@ -28,17 +38,46 @@ def imported() -> set[str]:
     return names - set(sys.stdlib_module_names) - set(OURS)
 
 
+def project() -> dict[str, Any]:
+    """Return what the project says about itself."""
+    said: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return said
+
+
+def distributions(requirements: Iterable[str]) -> set[str]:
+    """Return the names in requirements."""
+    return {re.split(r"[^\w.-]", requirement)[0].lower() for requirement in requirements}
+
+
 def declared() -> set[str]:
     """Return the distributions that an installation of ours brings along."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return {re.split(r"[^\w.-]", requirement)[0].lower() for requirement in project["dependencies"]}
+    return distributions(project()["dependencies"])
+
+
+def optional() -> dict[str, set[str]]:
+    """Return the distributions of every extra."""
+    return {name: distributions(needs) for name, needs in project()["optional-dependencies"].items()}
 
 
 def test_every_import_is_declared_and_every_declaration_is_imported() -> None:
     homes = packages_distributions()
     needed = {homes[name][0].lower().replace("_", "-") for name in imported() - FOREIGN}
+    extras = set().union(*(needs for name, needs in optional().items() if name != "dev"))
     # pydantic-core and click come with what we declare, and their names belong to its interface.
-    assert needed - {"click", "pydantic-core"} == declared()
+    assert needed - {"click", "pydantic-core"} - extras == declared()
+
+
+def test_whoever_develops_has_every_extra() -> None:
+    assert {name: needs - optional()["dev"] for name, needs in optional().items() if name != "dev"} == {
+        name: set() for name in optional() if name != "dev"
+    }
+
+
+def test_no_extra_is_imported_unless_it_is_used() -> None:
+    extras = ("hypothesis", "mistral_common", "tokenizers")
+    said = f"import sys, {', '.join(modules())}; print([name for name in {extras} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", said], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_the_real_statek_is_no_dependency() -> None:

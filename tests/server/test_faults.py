@@ -24,6 +24,7 @@ from statek_sim.server.fault import (
     SlowTokens,
     Truncated,
     WrongContentType,
+    exclude_each_other,
 )
 from statek_sim.server.llm import FakeLLM
 from tests.server.asking import (
@@ -207,3 +208,83 @@ def _is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+ALL: tuple[Fault, ...] = (
+    HttpError(429, retry_after=1),
+    NoAnswerAtAll(),
+    NullUsage(),
+    NoUsage(),
+    EmptyChoices(),
+    Malformed(),
+    Truncated(),
+    SlowFirstByte(1.0),
+    SlowTokens(1.0),
+    WrongContentType(),
+    Reset(after=2),
+)
+PAIRS = [(one, other) for number, one in enumerate(ALL) for other in ALL[number:]]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS, ids=lambda fault: type(fault).__name__)
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        (OPENAI, openai()),
+        (OPENAI, openai(stream=True)),
+        (ANTHROPIC, anthropic(stream=True)),
+        (GEMINI_STREAM, gemini()),
+        ("/v1/responses", {"model": "m", "input": "hi", "stream": True}),
+        ("/v1/embeddings", {"model": "m", "input": "hi"}),
+    ],
+    ids=["whole", "stream", "anthropic", "gemini", "responses", "embeddings"],
+)
+def test_two_faults_on_one_request_combine_in_either_order_or_are_refused(
+    one: Fault, other: Fault, target: str, body: dict[str, object]
+) -> None:
+    def answered(*faults: Fault) -> object:
+        rules = [FaultRule(fault=fault, positions=(1,)) for fault in faults]
+        llm = FakeLLM([text("Hello there, friend").forever()], faults=rules)
+        answer = ask(llm, body, target)
+        (entry,) = llm.journal.entries()
+        assert entry.problem is None, entry.problem
+        assert set(entry.faults) == set(faults)
+        return answer
+
+    if exclude_each_other(one, other):
+        for pair in ((one, other), (other, one)):
+            with pytest.raises(
+                BadInput, match=r"exclude each other on request 1: only one of them can be seen"
+            ):
+                answered(*pair)
+        return
+    assert answered(one, other) == answered(other, one)
+
+
+def test_of_faults_that_exclude_each_other_one_strikes_and_the_other_waits() -> None:
+    rules = [FaultRule(fault=HttpError(429), times=1), FaultRule(fault=HttpError(503), times=1)]
+    llm = FakeLLM([text("x")], faults=rules)
+    assert statuses(llm, 3) == [429, 503, 200]
+    llm.check_finished()
+
+
+def test_a_position_goes_before_a_rate() -> None:
+    rules = [FaultRule(fault=HttpError(429), rate=1.0), FaultRule(fault=HttpError(503), positions=(2,))]
+    llm = FakeLLM([], faults=rules)
+    assert statuses(llm, 3) == [429, 503, 429]
+    llm.check_finished()
+
+
+def test_an_error_status_has_faults_in_its_bytes_too() -> None:
+    faults: tuple[Fault, ...] = (
+        HttpError(500),
+        Truncated(),
+        WrongContentType("text/html"),
+        SlowFirstByte(2.0),
+    )
+    llm = FakeLLM([], faults=[FaultRule(fault=fault, positions=(1,)) for fault in faults])
+    answer = ask(llm, openai())
+    assert isinstance(answer, Whole)
+    assert (answer.status, answer.content_type, answer.delay) == (500, "text/html", 2.0)
+    with pytest.raises(ValueError, match=r"Unterminated|Expecting"):
+        json.loads(answer.body)

@@ -228,8 +228,11 @@ def test_a_callable_that_breaks_is_an_error_of_the_test_not_of_the_client() -> N
         raise KeyError(request.model)
 
     llm = FakeLLM([computed(broken)])
-    assert error(ask(llm, openai())) == (500, "KeyError: 'gpt-4o'")
-    with pytest.raises(UnmatchedRequest, match=r"^KeyError: 'gpt-4o'$"):
+    assert error(ask(llm, openai())) == (
+        500,
+        "request 1 (POST /v1/chat/completions): KeyError: 'gpt-4o'",
+    )
+    with pytest.raises(UnmatchedRequest, match=r": KeyError: 'gpt-4o'$"):
         llm.check_finished()
 
 
@@ -256,7 +259,7 @@ def test_a_body_that_is_no_request_is_a_bad_request(body: bytes, message: str | 
     assert said.startswith("the request cannot be read: ")
     assert message is None or said == message
     with pytest.raises(
-        UnmatchedRequest, match=r"^request 1 \(/v1/chat/completions\): the request cannot be read: "
+        UnmatchedRequest, match=r"^request 1 \(POST /v1/chat/completions\): the request cannot be read: "
     ):
         llm.check_finished()
 
@@ -366,8 +369,8 @@ def test_a_new_script_starts_everything_anew() -> None:
 
 def test_a_client_that_posts_to_a_place_that_is_not_there_fails_the_check() -> None:
     llm = FakeLLM()
-    assert error(llm.answer(Incoming("POST", "/v1/embeddings", {}, b"{}")))[0] == 404
-    with pytest.raises(UnmatchedRequest, match=r"^POST /v1/embeddings: nothing at /v1/embeddings; .*"):
+    assert error(llm.answer(Incoming("POST", "/v1/images", {}, b"{}")))[0] == 404
+    with pytest.raises(UnmatchedRequest, match=r"^POST /v1/images: nothing at /v1/images; .*"):
         llm.check_finished()
 
 

@@ -56,6 +56,17 @@ def test_replies_that_nobody_asked_for_are_the_runs_error(run: Run) -> None:
     assert record.jobs["main"].exit == 1
 
 
+def test_replies_that_the_end_in_time_cut_off_are_explained_by_it(run: Run) -> None:
+    record = run(
+        "    until: 30\n    agents: {worker: {}}\n"
+        "    script: {worker: [{code: x = 1}, {code: exit(2), latency: 60}, {code: exit(3)}]}\n"
+    )
+    assert record.error is not None
+    assert record.error.message.endswith(
+        "the run ended at virtual second 30, as `until` says, and more was to come"
+    )
+
+
 def test_a_script_that_ends_early_is_the_runs_error(run: Run) -> None:
     record = run("    agents: {worker: {}}\n    script: {worker: [{code: x = 1}]}\n")
     assert record.error is not None

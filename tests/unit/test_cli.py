@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import jsonschema
 import pytest
 
 from statek_sim.cli import main
@@ -122,7 +122,7 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
         (["run", "suite", "--seed", "one"], "Invalid value for '--seed'"),
         (["trace", "pases", "suite"], "no scenario has the id 'pases'. Did you mean 'passes'?"),
         (
-            ["conformance", "--python", "none", "--scenarios", "none", "--json", "suite"],
+            ["conformance", "--python", "none", "none", "--json", "suite"],
             "suite: cannot write the report: Is a directory",
         ),
         (["suites", "bad"], "bad/a.yaml:2: scenario 'bad': unknown key 'agnets'"),
@@ -211,7 +211,7 @@ def test_accept_rewrites_shows_the_diff_and_exits_0(shell: Shell) -> None:
     ran = shell("run", "suite", "--accept", "-q")
     assert ran.code == 0
     assert "+++ suite/b.yaml (after)" in ran.out
-    assert ran.out.endswith("1 expectation rewritten\n")
+    assert ran.out.endswith("1 expectation written\n")
     assert shell("run", "suite", "-q").out == "3 passed\n"
 
 
@@ -298,6 +298,20 @@ def test_a_trace_is_json_lines_that_give_the_digest(shell: Shell) -> None:
     assert lines[-1]["event"] == "HandlerRan"
 
 
+@pytest.mark.parametrize("words", [["a.yaml"], ["a.yaml", "passes"], ["passes", "a.yaml"]])
+def test_a_trace_is_asked_for_by_file_and_id_in_any_order(shell: Shell, words: list[str]) -> None:
+    shell.write("a.yaml", PASSING)
+    assert shell("trace", *words).code == 0
+
+
+def test_a_trace_of_one_of_several_scenarios_needs_its_id(shell: Shell) -> None:
+    shell.write("a.yaml", f"{PASSING}{CLAIMS}")
+    assert shell("trace", "a.yaml").err == "which scenario? passes, claims\n"
+    assert shell("trace", "a.yaml", "passes", "claims").err == (
+        "expected one scenario, got passes, claims; none of them is a file or a folder\n"
+    )
+
+
 def test_a_trace_of_a_run_that_fails_says_so(shell: Shell) -> None:
     shell.write("a.yaml", PASSING.replace("exit(1)", "pass"))
     ran = shell("trace", "passes", "a.yaml")
@@ -360,8 +374,8 @@ def test_the_help_of_a_command_names_arguments_without_python_types(shell: Shell
 
 def test_arguments_are_called_by_their_metavar(shell: Shell) -> None:
     help_ = shell("trace", "--help").out
-    assert "\n  SCENARIO_ID  Id of the scenario.  [required]\n" in help_
-    assert "\n  PATH         Scenario files or folders" in help_
+    assert "\n  PATH|ID  Scenario files or folders" in help_
+    assert "\n  PATH  Scenario files or folders" in shell("run", "--help").out
 
 
 def test_help_waits_for_no_tokenizer() -> None:

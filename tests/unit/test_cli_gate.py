@@ -6,7 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import jsonschema
 import pytest
 from junitparser import JUnitXml
 
@@ -56,6 +56,38 @@ def test_a_preset_that_fails_exits_1_with_the_sentence(
     assert (
         "tight.env:2: `tight.env`: stopped `useful` on turn 5 by max_turns; needs >= 6 (work finishes)" in out
     )
+
+
+@pytest.mark.usefixtures("folder")
+def test_scenarios_are_positional_as_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(capsys, "roomy.env", "workloads.yaml", "--policy", "policy.toml") == gate(
+        capsys, "roomy.env", *ON
+    )
+
+
+def test_a_preset_file_without_a_limit_is_refused_unless_it_is_meant(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty.env").write_text("# cut off\n", encoding="utf-8")
+    code, out, err = gate(capsys, "empty.env", *ON)
+    assert (code, out) == (2, "")
+    assert err == (
+        "empty.env:1: sets no limit, so that every one would be STATEK's default; is it cut off? Judge the preset "
+        "`default` for those, or say --allow-defaults\n"
+    )
+    assert "empty.env: sets no limit; STATEK's defaults: max_turns 5, " in gate(
+        capsys, "empty.env", *ON, "--allow-defaults"
+    )[1].replace("\n  ", " ")
+
+
+def test_where_each_limit_comes_from_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "half.env").write_text("STATEK_MAX_TURNS=9\n", encoding="utf-8")
+    _, out, _ = gate(capsys, "half.env", "default", *ON)
+    assert (
+        "\nhalf.env: sets max_turns 9; STATEK's defaults: max_exceptions 3, max_consecutive_exceptions 1, "
+        "max_token_usage 10000\n"
+    ) in out.replace("\n  ", " ")
+    assert "default.env: sets" not in out
 
 
 def test_every_output_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

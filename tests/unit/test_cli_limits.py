@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import jsonschema
 import pytest
 
 from statek_sim.cassettes.exchange import Exchange, Request, Response
@@ -30,7 +30,7 @@ scenarios:
 """
 COMMANDS = (
     ["stops", "traffic", "--preset", "default", "--preset", "batch"],
-    ["calibrate", "--budget-tokens", "4000", "--scenarios", "traffic"],
+    ["calibrate", "--budget-tokens", "4000", "traffic"],
     ["sensitivity", "traffic", "--preset", "batch"],
     ["calibrate", "--budget-tokens", "60", "--cassettes", "recorded"],
 )
@@ -180,12 +180,12 @@ def test_sensitivity_says_what_binds(folder: Path, capsys: pytest.CaptureFixture
     ("arguments", "message"),
     [
         (["stops", "traffic", "--preset", "bath"], "preset 'bath': no such file"),
-        (["calibrate", "--scenarios", "traffic"], "Missing option '--budget-tokens'"),
+        (["calibrate", "traffic"], "Missing option '--budget-tokens'"),
         (["calibrate", "--budget-tokens", "0"], "Invalid value for '--budget-tokens'"),
-        (["calibrate", "--budget-tokens", "3", "--scenarios", "traffic"], "no scenario of 2 has a limit"),
+        (["calibrate", "--budget-tokens", "3", "traffic"], "no scenario of 2 has a limit"),
         (["calibrate", "--budget-tokens", "3", "--keep", "2"], "--keep 2: expected a share from 0 to 1"),
-        ([*COMMANDS[3], "--scenarios", "traffic"], "recordings are no scenarios; leave --scenarios"),
-        ([*COMMANDS[3], "--preset", "batch"], "recordings are no scenarios; leave --scenarios"),
+        ([*COMMANDS[3], "traffic"], "recordings are no scenarios; leave PATH"),
+        ([*COMMANDS[3], "--preset", "batch"], "recordings are no scenarios; leave PATH"),
         (
             ["calibrate", "--budget-tokens", "9", "--cassettes", "traffic"],
             "traffic/a.yaml:14: the file is cut off",

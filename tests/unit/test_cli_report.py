@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import jsonschema
 import pytest
 
 from statek_sim.cli import main
@@ -117,7 +117,6 @@ def test_the_gates_verdicts_and_a_sweep_are_on_the_page(
         "local",
         "--sweep",
         "max_turns=3,9",
-        "--sweep",
         "max_exceptions=1,2",
     )
     code, _, _ = _run(capsys, "report", "suite", "--select", "fine", "--no-corpus", *asked)

@@ -14,8 +14,9 @@ from statek_sim import semantics
 from statek_sim.backends.record import RunRecord
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.examples import search
+from statek_sim.conformance.examples.draw import BATCH
 from statek_sim.conformance.examples.excluded import EXCLUDED
-from statek_sim.conformance.examples.search import BATCH, Written
+from statek_sim.conformance.examples.replies import Written
 from statek_sim.conformance.matrix import compared
 from statek_sim.conformance.randomised import (
     Example,
@@ -23,11 +24,13 @@ from statek_sim.conformance.randomised import (
     RandomRun,
     for_profile,
     made_small,
+    need_hypothesis,
     random_examples,
     reference,
     scenario_of,
 )
 from statek_sim.conformance.report import matrix_json, random_lines
+from statek_sim.errors import BadInput
 from statek_sim.scenario.load import load_or_fail
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +50,13 @@ def digest(hash_seed: str) -> str:
 
 def test_the_same_number_makes_the_same_examples_in_every_process() -> None:
     assert digest("1") == digest("2")
+
+
+def test_without_hypothesis_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, search.__name__)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    with pytest.raises(BadInput, match=r"not installed: pip install 'pytest-statek\[hypothesis\]'$"):
+        need_hypothesis()
 
 
 def test_fewer_examples_are_the_first_of_more() -> None:

@@ -39,7 +39,10 @@ def test_a_wait_lasts_until_its_future_is_ready() -> None:
 
 def test_a_wait_that_begins_again_ends_the_one_before() -> None:
     trace: list[Event] = [events.Waiting(0.0, "main", "1"), events.Waiting(2.0, "main", "1")]
-    assert drawn(spans(trace)) == [("wait", "instruction 1", 0, 1), ("wait", "instruction 1", 1, None)]
+    assert drawn(spans(trace)) == [
+        ("wait", "a future, in statement 2", 0, 1),
+        ("wait", "a future, in statement 2", 1, None),
+    ]
 
 
 def test_a_tool_that_calls_tools_returns_after_them() -> None:
@@ -62,7 +65,7 @@ def test_a_job_that_stops_ends_its_waits_and_calls_but_not_its_claims() -> None:
     assert drawn(spans([*trace, stopped])) == [
         ("claim", "item-1 by worker-1", 0, None),
         ("tool", "slow", 1, 3),
-        ("wait", "instruction 1", 2, 3),
+        ("wait", "a future, in statement 2", 2, 3),
     ]
 
 

@@ -168,6 +168,12 @@ def test_a_job_without_a_script_is_told_which_scripts_there_are() -> None:
     ]
 
 
+def test_a_role_with_a_slip_in_it_is_asked_about() -> None:
+    llm = ScriptedLLM({"wroker": ["x"]})
+    with pytest.raises(UnmatchedRequest, match=r"or is 'wroker' meant for it\?$"):
+        llm.complete(request(job="a", role="worker"))
+
+
 def test_unused_replies_are_listed_with_their_conditions() -> None:
     llm = ScriptedLLM(
         {"agent": ["used", text("x").times(2), timeout().when(attempt=3), text("y").forever().when("never")]}

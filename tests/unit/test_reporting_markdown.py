@@ -21,7 +21,8 @@ def _report(*results: ScenarioResult, statements: Coverage | None = None) -> Rep
 
 
 def _failed(texts: Sequence[str]) -> Report:
-    failures = tuple(Failure(f"a/x-{number}[docs]", text) for number, text in enumerate(texts))
+    names = [f"a/x-{number}[docs]" for number in range(len(texts))]
+    failures = tuple(Failure(name, text, (name,)) for name, text in zip(names, texts, strict=True))
     return replace(_report(result("a/x", mismatches=[WRONG])), failures=failures)
 
 

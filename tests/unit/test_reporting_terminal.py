@@ -123,14 +123,14 @@ def test_a_failure_is_told_and_the_verdict_comes_last() -> None:
 
 def test_a_failures_lines_are_neither_wrapped_nor_obeyed() -> None:
     results = [result("a/x", mismatches=[WRONG])]
-    failure = Failure("a/x[docs]", f"it\n  [bold]{'long ' * 40}\x1b[2J\ud800 :smile:")
+    failure = Failure("a/x[docs]", f"it\n  [bold]{'long ' * 40}\x1b[2J\ud800 :smile:", ("a/x[docs]",))
     text = _printed(results, report=replace(_report(results), failures=(failure,)))
     assert f"\n  [bold]{'long ' * 40}\\x1b[2J\\ud800 :smile:\n" in text
 
 
 def test_what_the_output_cannot_encode_is_escaped() -> None:
     results = [result("a/x", mismatches=[WRONG])]
-    report = replace(_report(results), failures=(Failure("a/x[docs]", "zażółć 好"),))
+    report = replace(_report(results), failures=(Failure("a/x[docs]", "zażółć 好", ("a/x[docs]",)),))
     raw = io.BytesIO()
     console = Console(file=io.TextIOWrapper(raw, encoding="ascii"), width=80, _environ={})
     TerminalReporter(console, verbose=False).finish(report)

@@ -10,6 +10,12 @@ import pytest
 
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.load import load_or_fail, load_paths
+from statek_sim.tool_names import BUILT_IN_TOOLS
+
+TOOLS = (
+    f"There are {', '.join(BUILT_IN_TOOLS)} (`statek-sim tools` describes them); "
+    "your own are written 'module:attribute'"
+)
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -95,7 +101,8 @@ def test_folders_are_searched_in_a_fixed_order_and_every_file_is_loaded_once(tmp
         ("missing_title", "2: scenario 'bad': missing key 'title'"),
         (
             "unquoted_profile",
-            "5: scenario 'bad': profiles[1]: expected 'docs', '1.2.5', '1.2' or '1.4', got 1.2; "
+            "5: scenario 'bad': profiles[1]: expected 'docs', '1.2.5', '1.2', '1.4', "
+            "'hardened', 'document' or 'forge', got 1.2; "
             'write "1.2" in quotes',
         ),
         (
@@ -329,15 +336,19 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
             "jobs: {a: {at: 1}}\n    events: [{at: 1, start: a}]",
             "jobs.a: has `at` and a start event; one must go",
         ),
-        ("tools: []", "unknown key 'tools'"),
+        ("tools: []", "tools: expected a mapping, got an empty list"),
+        (
+            "tools: {look: {result: seen}}",
+            "tools: 'tools' is for engine agent, and this scenario runs on statek",
+        ),
         ("agents: {worker: {tools: [a b]}}", None),
         (
             "agents: {worker: {tools: [echo, get_any, fetch_status, own.tools:a, ecko]}}",
-            "agents.worker.tools[4]: there is no built-in tool 'ecko'. Did you mean 'echo'?",
+            f"agents.worker.tools[4]: there is no built-in tool 'ecko'. Did you mean 'echo'? {TOOLS}",
         ),
         (
             "agents: {worker: {tools: [zzz]}}",
-            "agents.worker.tools[0]: there is no built-in tool 'zzz'. Your own are written 'module:attribute'",
+            f"agents.worker.tools[0]: there is no built-in tool 'zzz'. {TOOLS}",
         ),
         ("script: {worker: [{text: a, when: {last_message: {matches: '('}}}]}", None),
     ],
@@ -373,3 +384,27 @@ def test_a_hundred_scenarios_load_in_well_under_half_a_second(tmp_path: Path) ->
     assert len(load_or_fail([path])) == 60
     # 0.25 s here for 6,700 lines; the margin is for slower machines.
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "events: [{at: 60, resolve: approval}]",
+            "events[0].at: 60 is after the end of the run, which is at 30 (`until`): raise until, or leave it out",
+        ),
+        (
+            "jobs: {main: {at: 31}}",
+            "jobs.main.at: 31 is after the end of the run, which is at 30 (`until`): raise until, or leave it out",
+        ),
+        ("events: [{at: 30, resolve: approval}]", None),
+    ],
+)
+def test_what_would_happen_after_the_end_is_refused(tmp_path: Path, text: str, said: str | None) -> None:
+    file = tmp_path / "late.yaml"
+    file.write_text(
+        "scenarios:\n  - id: late\n    title: Late\n    until: 30\n    world: {futures: [approval]}\n"
+        f"    agents: {{worker: {{}}}}\n    {text}\n"
+    )
+    found = load_paths([file]).problems
+    assert [problem.message for problem in found] == ([] if said is None else [f"scenario 'late': {said}"])

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from statek_sim.errors import BadInput
+from statek_sim.scenario import edit
 from statek_sim.scenario.accept import Change
 from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.tree import Node, parse
 from statek_sim.suite.accept import accept, changes
 from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
 from statek_sim.suite.run import run_one, run_suite
@@ -59,8 +61,58 @@ def test_accepted_expectations_hold_the_next_time(tmp_path: Path) -> None:
     assert all(not result.mismatches for result in run_suite(load_or_fail([tmp_path])))
 
 
+BARE = """\
+  - id: bare
+    title: Nothing is expected yet
+    agents: {worker: {}}
+    world: {queue: {items: [a]}}
+    script: {worker: [{code: print(1)}, {code: exit('sent')}]}
+  # A remark about the next one.
+  - {id: other, title: Other, agents: {worker: {}}, script: {worker: [{code: exit(1)}]}, expect: {llm_calls: 2}}
+"""
+
+
+def test_a_scenario_without_expectations_gets_its_first_ones(tmp_path: Path) -> None:
+    accepted = accept(results(tmp_path, BARE))
+    written = (tmp_path / "file.yaml").read_text("utf-8")
+    assert (
+        "    script: {worker: [{code: print(1)}, {code: exit('sent')}]}\n"
+        "    expect:\n"
+        "      llm_calls: 2\n"
+        "      jobs: {main: {status: DONE, stop: exit, exit: sent}}\n"
+        "      world: {items: {a: {status: READY}}}\n"
+        "      claims_leaked: 0\n"
+        "  # A remark about the next one.\n"
+    ) in written
+    assert "expect: {llm_calls: 1}" in written
+    assert accept(results(tmp_path, written.partition("scenarios:\n")[2])).changes == ()
+    assert accepted.left == ()
+
+
+def test_a_run_that_failed_is_no_first_expectation(tmp_path: Path) -> None:
+    accepted = accept(results(tmp_path, BARE.partition("  #")[0].replace("print(1)", "exit(1)")))
+    assert accepted.changes == ()
+    assert [mismatch.keypath for _, mismatch in accepted.left] == [("error",)] * 3
+
+
+def test_a_scenario_of_many_is_rewritten_in_its_own_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = "".join(BARE.partition("  #")[0].replace("bare", f"s-{n}") for n in range(50))
+    before = results(tmp_path, many)
+    sizes: list[int] = []
+
+    def parse_and_note(text: str) -> Node | None:
+        sizes.append(len(text))
+        return parse(text)
+
+    monkeypatch.setattr(edit, "parse", parse_and_note)
+    assert len(accept(before).changes) == 50
+    assert max(sizes) < 2 * len(many) / 50
+
+
 def test_nothing_to_accept_changes_nothing(tmp_path: Path) -> None:
-    passing = "  - {id: one, title: One, agents: {worker: {}}, script: {worker: [{code: exit(1)}]}}\n"
+    passing = BARE.partition("next one.\n")[2].replace("llm_calls: 2", "llm_calls: 1")
     before = results(tmp_path, passing)
     accepted = accept(before)
     assert (accepted.changes, accepted.diff, accepted.left) == ((), "", ())

@@ -64,7 +64,7 @@ def test_every_kind_of_event_can_be_told() -> None:
         "job: a: agent worker on gpt-4o, child of b",
         "code: warm = up()",
         "code: (waiting)",
-        "job: waits at (0, 1)",
+        "job: waits in python_cli at (0, 1)",
         "job: the awaited future is ready",
         "exit: ok",
         "assistant: (empty)",
@@ -102,3 +102,14 @@ def test_times_are_shown_when_they_change_and_long_texts_shortened() -> None:
     assert len(lines) == 2 + 9
     assert lines[7].strip() == "... 13 more lines ..."
     assert max(map(len, lines)) < 130
+
+
+def test_a_future_that_a_tool_returned_is_told_without_its_private_fields() -> None:
+    shown = "Happening(deps=<Object>,state_num=0,_condition=None,event=<Object>)"
+    trace: list[Event] = [events.ToolReturned(0.0, "a", "wait_for", shown, None)]
+    assert [line.text for line in transcript(trace)] == ["wait_for -> a future"]
+
+
+def test_where_a_job_waits_is_told_as_people_count() -> None:
+    trace: list[Event] = [events.Waiting(0.0, "a", "0")]
+    assert [line.text for line in transcript(trace)] == ["waits in statement 1"]

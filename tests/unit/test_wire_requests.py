@@ -7,7 +7,7 @@ import pytest
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire import anthropic, gemini, openai
 from statek_sim.providers.wire.format import WireFormat
-from statek_sim.providers.wire.formats import FORMATS, OPENAI_PROVIDERS, format_of, format_of_url
+from statek_sim.providers.wire.formats import FORMATS, OPENAI_PROVIDERS, format_at, format_of, format_of_url
 from statek_sim.values import JSON
 
 GEMINI_URL = "https://llm.invalid/v1beta/models/gemini-2.5-pro:generateContent"
@@ -158,8 +158,17 @@ def test_an_unknown_provider_is_refused_unless_it_was_added() -> None:
 
 def test_the_format_of_a_request_shows_in_its_address() -> None:
     urls = {name: wire.request_url("https://host/v1", "m") for name, wire in FORMATS.items()}
-    assert {name: format_of_url(url).NAME for name, url in urls.items()} == {name: name for name in FORMATS}
+    read = {name: format_of_url(url).NAME for name, url in urls.items()}
+    # STATEK speaks no Responses API: whatever its OPENAI_API_URL ends in, it sends chat completions there.
+    assert read == {**{name: name for name in FORMATS}, "responses": "openai"}
     assert format_of_url("https://host/m:generateContent?key=k") is gemini
+
+
+def test_anyone_s_request_shows_its_format_in_its_address() -> None:
+    ends = {"/chat/completions": "openai", "/responses": "responses", "/messages": "anthropic"}
+    found = {end: format_at(f"https://host/v1{end}?a=b") for end in ends}
+    assert {end: wire.NAME for end, wire in found.items() if wire} == ends
+    assert format_at("https://host/v1/embeddings") is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.web.visit import Scheme, Visit, visiting
 from tools.browser import ensure_browser
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.browser
 
 RUN = "#/run/isolation/jobs-come-later[docs]"
 LARGE = "#/run/harness/tokens-large-output[docs]"
@@ -117,3 +117,14 @@ def test_paper_is_white_also_for_those_who_read_in_the_dark(chromium: Browser, r
         page.emulate_media(media="print")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert page.pdf().startswith(b"%PDF")
+
+
+def test_a_telephone_shows_every_column_of_the_frontier_without_scrolling(narrow: Visit) -> None:
+    page = narrow.open("#/sweep")
+    rows = page.locator("#sweep .stacked tbody tr")
+    expect(rows.first).to_be_visible()
+    for cell in rows.first.locator("th, td").all():
+        box = cell.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390

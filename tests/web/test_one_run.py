@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from statek_sim.reporting.page.data import PageData
-from tests.web.visit import Visit
+from tests.web.visit import Visit, visiting
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.browser
 
 LATER = "isolation/jobs-come-later[docs]"
 LARGE = "harness/tokens-large-output[docs]"
@@ -86,3 +87,20 @@ def test_the_transcript_can_be_cut_down_to_tools(visit: Visit, page_of_samples: 
 def test_a_failed_run_says_why(visit: Visit) -> None:
     page = visit.open("#/run/hostile/wrong[docs]")
     expect(page.locator("#failure pre").first).to_contain_text("exit")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_bar_hides_no_title_of_a_run_that_was_opened_far_down_in_the_list(
+    chromium: Browser, report: Path, width: int
+) -> None:
+    with visiting(chromium, report, width=width) as visit:
+        page = visit.open()
+        link = visit.rows().last.locator("th a")
+        link.scroll_into_view_if_needed()
+        link.click()
+        title = page.get_by_role("heading", level=1)
+        expect(title).to_be_focused()
+        bar, place = page.locator(".bar").bounding_box(), title.bounding_box()
+        assert bar is not None
+        assert place is not None
+        assert place["y"] >= bar["y"] + bar["height"]

@@ -11,7 +11,7 @@ from statek_sim.reporting.page.data import PageData
 from tests.web.report_samples import SWEEP
 from tests.web.visit import Visit
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.browser
 
 
 def test_the_overview_says_how_many_failed_and_why(visit: Visit) -> None:
@@ -124,3 +124,8 @@ def test_dark_colours_can_be_chosen_and_are_kept(visit: Visit) -> None:
     page.wait_for_selector("h1")
     assert page.evaluate(paper) == dark
     expect(page.get_by_role("button", name="Light colours")).to_be_visible()
+
+
+def test_a_run_without_a_source_does_not_say_that_it_follows_nothing(visit: Visit) -> None:
+    page = visit.open("#/run/hostile/wrong[docs]")
+    expect(page.locator(".about")).to_have_text("Preset default, seed 0.")

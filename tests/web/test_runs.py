@@ -11,7 +11,7 @@ from statek_sim.reporting.page.data import PageData
 from tests.web.conftest import CROWD
 from tests.web.visit import Visit
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize(

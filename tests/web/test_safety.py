@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.web.report_samples import HOSTILE
 from tests.web.visit import Visit
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.browser
 
 
 def test_markup_in_titles_messages_replies_and_results_is_shown_and_does_not_run(visit: Visit) -> None:

@@ -58,7 +58,9 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
         usage=_total([job.usage for job in jobs.values()]),
         digest=trace.digest(),
         events=outcome.events,
-        error=None if failure is None else RunError(**failure),
+        error=None
+        if failure is None
+        else RunError(**failure).in_run(settled=facts.get("settled", True), until=scenario.until),
     )
 
 

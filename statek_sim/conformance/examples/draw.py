@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
+
+BATCH: Final = 8
+"""Examples per run of Hypothesis. From the tenth on it would vary those that it has, and near copies find little."""
 
 
 class Draw(Protocol):

@@ -1,4 +1,7 @@
-"""Hypothesis decides what the examples are, and makes those that fail small. Nothing else here knows it."""
+"""Hypothesis decides what the examples are, and makes those that fail small. Nothing else here knows it.
+
+It is the extra `pytest-statek[hypothesis]`: `statek_sim.conformance.randomised` imports this module when it is used.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,14 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
-from statek_sim.conformance.examples.draw import Draw
+from statek_sim.conformance.examples.draw import BATCH, Draw
+from statek_sim.conformance.examples.replies import Written
 from statek_sim.conformance.examples.scenarios import scenario
-from statek_sim.values import JSON
 
 T = TypeVar("T")
-Written = dict[str, JSON]
 
 MOST_OPTIONS: Final = 99
 """Longer lists of options would let Hypothesis pick by the numbers that occur in the sources around it."""
-
-
-BATCH: Final = 8
-"""Examples per run of Hypothesis. From the tenth on it would vary those that it has, and near copies find little."""
 
 MOST_TRIES: Final = 600
 """How often Hypothesis may try to make an example small; the smallest by then is shown."""

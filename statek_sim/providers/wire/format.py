@@ -1,4 +1,4 @@
-"""The interface of a wire format. The packages `openai`, `anthropic` and `gemini` each are one."""
+"""The interface of a wire format. The packages `openai`, `responses`, `anthropic` and `gemini` each are one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statek_sim.providers.wire.reply import ParsedReply, WireReply
 from statek_sim.providers.wire.request import PLAIN, Asked, ClientOptions, WireRequest
 from statek_sim.values import JSON
 
-FormatName = Literal["openai", "anthropic", "gemini"]
+FormatName = Literal["openai", "responses", "anthropic", "gemini"]
 
 Split = Callable[[str], Sequence[str]]
 """Cuts a text into the pieces that a stream sends one by one; joined they are the text again."""
@@ -47,8 +47,10 @@ class WireFormat(Protocol):
     def reply_stream(self, reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
         """Yield the server-sent events of an answer; `usage` off leaves the usage out."""
 
-    def error_body(self, status: int, message: str) -> bytes:
-        """Return the body of a failed answer."""
+    def error_body(
+        self, status: int, message: str, *, parameter: str | None = None, code: str | None = None
+    ) -> bytes:
+        """Return the body of a failed answer; what is wrong by name where the format has a place for it."""
 
     def join_stream(self, stream: bytes) -> bytes:
         """Return the body that a streamed answer would have had in one piece."""

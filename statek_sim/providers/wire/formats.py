@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from statek_sim.providers.wire import anthropic, gemini, openai
+from statek_sim.providers.wire import anthropic, gemini, openai, responses
 from statek_sim.providers.wire.format import FormatName, WireFormat
 
 FORMATS: Final[Mapping[FormatName, WireFormat]] = {
     "openai": openai,
+    "responses": responses,
     "anthropic": anthropic,
     "gemini": gemini,
 }
@@ -37,6 +38,7 @@ DEFAULT_URL: Final = "https://llm.invalid/v1/chat/completions"
 
 FAKE_URLS: Final[Mapping[FormatName, str]] = {
     "openai": DEFAULT_URL,
+    "responses": "https://llm.invalid/v1/responses",
     "anthropic": DEFAULT_URL,
     "gemini": "https://llm.invalid/v1/models",
 }
@@ -74,6 +76,8 @@ def format_at(uri: str) -> WireFormat | None:
     path = uri.partition("?")[0]
     if path.endswith("/chat/completions"):
         return openai
+    if path.endswith("/responses"):
+        return responses
     if path.endswith("/messages"):
         return anthropic
     return gemini if path.endswith(_GENERATE) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 from statek_sim.errors import BadRequest
 from statek_sim.values import JSON, Message, ToolSpec
@@ -46,22 +46,56 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Demands:
+    """What a request demands of the form of a reply, whoever gives it.
+
+    `choices`: replies in one answer. `stop`: texts before which a reply ends. `max_tokens`: the longest reply.
+    `json_object`: its text is JSON, and an object. `calls`: whether it may, must or must not call tools; `call_names`
+    are those that it must choose from, all of them when empty. `one_call`: at most one call.
+    """
+
+    choices: int = 1
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    json_object: bool = False
+    calls: Literal["may", "must", "must not"] = "may"
+    call_names: tuple[str, ...] = ()
+    one_call: bool = False
+
+
+NO_DEMANDS: Final = Demands()
+"""Any reply will do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WireRequest:
-    """A request as a server reads it. `stream_usage`: the client wants usage at the end of the stream."""
+    """A request as a server reads it. `stream_usage`: the client wants usage at the end of the stream.
+
+    `unheeded`: parameters that would change the answer of the provider and that no fake can honour, or that it does
+    not know. `echo`: what a `responses` answer repeats of its request; `previous`: the answer that such a request
+    goes on from.
+    """
 
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
     temperature: float | None = None
-    max_tokens: int | None = None
+    demands: Demands = NO_DEMANDS
     stream: bool = False
     stream_usage: bool = False
+    unheeded: tuple[str, ...] = ()
+    echo: Mapping[str, JSON] | None = None
+    previous: str | None = None
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The longest reply that is wanted, in tokens."""
+        return self.demands.max_tokens
 
     @property
     def last_message(self) -> str:
         """The text of the last message, or the empty string."""
-        content = self.messages[-1].get("content") if self.messages else None
-        return content if isinstance(content, str) else ""
+        return text_in(self.messages[-1].get("content")) if self.messages else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +117,16 @@ def split_prompt(messages: Sequence[Message]) -> tuple[str, list[Message]]:
     prompt = messages[0].get("content") if messages and messages[0].get("role") == "system" else ""
     rest = [message for message in messages if message.get("role") != "system"]
     return (prompt if isinstance(prompt, str) else ""), rest
+
+
+def text_in(content: JSON) -> str:
+    """Return what a message's content says: itself, or its text parts joined by newlines. Images say nothing."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = [part.get("text") for part in content if isinstance(part, dict)]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def text_of(content: JSON, *, where: str) -> JSON:
@@ -119,6 +163,21 @@ def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:
             raise BadRequest(f"{where}[{number}]: expected an object, got {value!r}")
         found.append(value)
     return found
+
+
+def limit_of(number: float | None, *, where: str) -> int | None:
+    """Return a number of tokens, or of choices, that has to be 1 or more; None when there is none."""
+    if number is not None and number < 1:
+        raise BadRequest(f"{where}: expected 1 or more, got {number!r}", parameter=where)
+    return None if number is None else int(number)
+
+
+def stops_of(given: JSON, *, where: str) -> tuple[str, ...]:
+    """Return the texts before which a reply ends: one, a list of them, or none."""
+    listed = [given] if isinstance(given, str) else given or []
+    if not isinstance(listed, list) or not all(isinstance(stop, str) for stop in listed):
+        raise BadRequest(f"{where}: expected a string or a list of strings, got {given!r}", parameter=where)
+    return tuple(str(stop) for stop in listed if stop)
 
 
 def number_or_none(body: Mapping[str, JSON], key: str) -> float | None:

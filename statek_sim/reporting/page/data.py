@@ -16,6 +16,7 @@ from statek_sim.reporting.model import Report, in_order
 from statek_sim.reporting.page.details import details_of
 from statek_sim.reporting.page.embed import embedded
 from statek_sim.reporting.page.index import index_of
+from statek_sim.suite.diff import failure_text
 from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.values import JSON
 
@@ -78,9 +79,8 @@ def _details(
     results: Sequence[ScenarioResult], report: Report, tokenizers: TokenizerRegistry | None, room: int
 ) -> Iterator[tuple[int, str]]:
     """Yield the details that there is room for: those of failed runs, then those of passed ones."""
-    failures = {failure.name: failure.text for failure in report.failures}
     for n in sorted(range(len(results)), key=lambda n: (results[n].outcome is Outcome.PASSED, n)):
-        failure = failures.get(results[n].id)
+        failure = failure_text(results[n]) if results[n].outcome is Outcome.FAILED else None
         text = embedded(details_of(results[n], failure=failure, tokenizers=tokenizers))
         room -= len(text)
         if room < 0:

@@ -68,7 +68,10 @@ def index_of(
         "gate": None if gate is None else dict(gate),
         "sweep": None if sweep is None else dict(sweep),
         "failures": [
-            {"run": places[failure.name], "text": excerpt(failure.text, TEXT if n < TOLD else BRIEF)}
+            {
+                "runs": [places[name] for name in failure.runs],
+                "text": excerpt(failure.text, TEXT if n < TOLD else BRIEF),
+            }
             for n, failure in enumerate(report.failures)
         ],
     }

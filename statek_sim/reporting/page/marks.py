@@ -8,6 +8,7 @@ from typing import NamedTuple, assert_never
 from statek_sim import trace as events
 from statek_sim.reporting.page.excerpt import excerpt, label
 from statek_sim.reporting.page.spans import held_item
+from statek_sim.suite.transcript import place
 from statek_sim.trace import Event
 from statek_sim.values import JSON
 
@@ -51,7 +52,7 @@ def _told(event: Event) -> _Told | None:
         case events.ToolReturned():
             return _Told("tool_result", str(event.name), event.result if event.error is None else event.error)
         case events.Waiting():
-            return _Told("wait", f"waits at instruction {event.instruction}")
+            return _Told("wait", f"waits in {place(event.instruction)}")
         case events.Released():
             return _Told("released", "the awaited future is ready")
         case events.ExitCalled():
@@ -59,6 +60,17 @@ def _told(event: Event) -> _Told | None:
         case _:
             return _told_of_calls(event)
 
+
+_Harness = (
+    events.ToolsOffered
+    | events.ReplyRead
+    | events.CallRefused
+    | events.Nudged
+    | events.StepMoved
+    | events.Compacted
+    | events.HarnessSpoke
+    | events.Committed
+)
 
 _Rest = (
     events.LLMRequested
@@ -74,6 +86,8 @@ _Rest = (
     | events.SubtaskCompleted
     | events.DifficultyRaised
     | events.WorldChanged
+    | events.StoreRemark
+    | _Harness
 )
 
 
@@ -105,7 +119,9 @@ def _told_of_jobs(
     | events.Notified
     | events.SubtaskCompleted
     | events.DifficultyRaised
-    | events.WorldChanged,
+    | events.WorldChanged
+    | events.StoreRemark
+    | _Harness,
 ) -> _Told:
     match event:
         case events.JobStopped():
@@ -123,6 +139,33 @@ def _told_of_jobs(
             return _Told("difficulty", event.difficulty, f"at {event.tokens:,} tokens")
         case events.WorldChanged():
             return _Told(_world_kind(event), f"{event.subject}: {event.change}")
+        case events.StoreRemark():
+            return _Told("store", event.told, event.told)
+        case _:
+            return _told_of_harness(event)
+
+
+def _told_of_harness(event: _Harness) -> _Told:
+    match event:
+        case events.ToolsOffered():
+            return _Told("offered", f"{len(event.names)} tools", ", ".join(event.names))
+        case events.ReplyRead():
+            found = event.refused if event.refused is not None else ", ".join(event.calls)
+            return _Told("rescue", " > ".join(event.stages) or "read", found)
+        case events.CallRefused():
+            return _Told("refused", event.name, event.reason)
+        case events.Nudged():
+            return _Told("nudge", f"{event.failure}, {event.number} of {event.limit}", event.text)
+        case events.StepMoved():
+            return _Told("step", f"{event.step} {event.change}", ", ".join(event.open) or None)
+        case events.Compacted():
+            return _Told(
+                "compacted", event.strategy, f"{event.tokens_before:,} -> {event.tokens_after:,} tokens"
+            )
+        case events.HarnessSpoke():
+            return _Told("harness", f"{event.part}: {event.action}", event.detail)
+        case events.Committed():
+            return _Told("commit", event.point, f"iteration {event.iteration}")
         case _:
             assert_never(event)
 

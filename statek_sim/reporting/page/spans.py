@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statek_sim import trace as events
 from statek_sim.reporting.page.excerpt import label
 from statek_sim.scenario.schema import QueueItem
+from statek_sim.suite.transcript import place
 from statek_sim.trace import Event
 from statek_sim.values import JSON
 from statek_sim.world.queue import ItemStatus
@@ -73,7 +74,9 @@ class _Open:
         match event:
             case events.Waiting():
                 self._close(self._waits.pop(event.job, None), seq, event.at)
-                self._waits[event.job] = self._begin("wait", f"instruction {event.instruction}", seq, event)
+                self._waits[event.job] = self._begin(
+                    "wait", f"a future, in {place(event.instruction)}", seq, event
+                )
             case events.Released():
                 self._close(self._waits.pop(event.job, None), seq, event.at)
             case events.ToolCalled():

@@ -8,13 +8,18 @@ from typing import Final
 
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire.compact import compact
+from statek_sim.providers.wire.parameters import ANTHROPIC, ANTHROPIC_COUNT
 from statek_sim.providers.wire.reply import ReportedUsage, StopReason, WireReply, WireToolCall
 from statek_sim.providers.wire.request import (
     NATIVE_ANTHROPIC,
+    NO_DEMANDS,
+    Demands,
     WireRequest,
+    limit_of,
     member,
     number_or_none,
     objects,
+    stops_of,
     text_of,
 )
 from statek_sim.values import JSON, Message
@@ -38,9 +43,10 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:  # other formats need it
-    """Read a request as the API does: `max_tokens` must be there."""
+    """Read a request as the API does: `max_tokens` must be there, unless `url` ends in `/count_tokens`."""
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")
+    counting = url.endswith("/count_tokens")
     system = text_of(body.get("system"), where="system")
     prompt: list[Message] = [{"role": "system", "content": system}] if system else []
     messages = [
@@ -53,9 +59,26 @@ def read_request(body: JSON, url: str = "") -> WireRequest:  # other formats nee
         messages=(*prompt, *messages),
         tools=tuple(map(_tool, objects(body.get("tools") or [], where="tools"))),
         temperature=number_or_none(body, "temperature"),
-        max_tokens=member(body, "max_tokens", int, where=""),
+        demands=NO_DEMANDS if counting else _demands(body),
         stream=body.get("stream") is True,
         stream_usage=True,
+        unheeded=(ANTHROPIC_COUNT if counting else ANTHROPIC).unheeded(body),
+    )
+
+
+def _demands(body: Mapping[str, JSON]) -> Demands:
+    choice = body.get("tool_choice")
+    chosen: Mapping[str, JSON] = choice if isinstance(choice, dict) else {}
+    kind, name = chosen.get("type"), chosen.get("name")
+    config = body.get("output_config")
+    wanted = config.get("format") if isinstance(config, dict) else body.get("output_format")
+    return Demands(
+        stop=stops_of(body.get("stop_sequences"), where="stop_sequences"),
+        max_tokens=limit_of(member(body, "max_tokens", int, where=""), where="max_tokens"),
+        json_object=isinstance(wanted, dict) and wanted.get("type") == "json_schema",
+        calls="must" if kind in ("any", "tool") else "must not" if kind == "none" else "may",
+        call_names=(name,) if kind == "tool" and isinstance(name, str) else (),
+        one_call=chosen.get("disable_parallel_tool_use") is True,
     )
 
 
@@ -130,11 +153,19 @@ def reply_body(reply: WireReply) -> bytes:
     body: dict[str, JSON] = {
         **head(reply),
         "content": _content(reply),
-        "stop_reason": STOP_REASONS[reply.reason],
-        "stop_sequence": None,
+        **stop_fields(reply),
         **usage_field(reply.usage),
     }
     return compact(body).encode()
+
+
+def stop_fields(reply: WireReply) -> dict[str, JSON]:
+    """Return why the reply ended."""
+    stopped = reply.stop_sequence
+    return {
+        "stop_reason": "stop_sequence" if stopped else STOP_REASONS[reply.reason],
+        "stop_sequence": stopped,
+    }
 
 
 def head(reply: WireReply) -> dict[str, JSON]:
@@ -170,7 +201,7 @@ def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
     return {"usage": counts if usage.cost is None else {**counts, "cost": float(usage.cost)}}
 
 
-def error_body(status: int, message: str) -> bytes:
+def error_body(status: int, message: str, *, parameter: str | None = None, code: str | None = None) -> bytes:
     """Return `{"type": "error", ...}` with the type that Anthropic gives such a status."""
     kind = _ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
     return compact({"type": "error", "error": {"type": kind, "message": message}}).encode()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from statek_sim.providers.wire import sse
-from statek_sim.providers.wire.anthropic.server import STOP_REASONS, head, usage_field
+from statek_sim.providers.wire.anthropic.server import head, stop_fields, usage_field
 from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import Split
 from statek_sim.providers.wire.reply import WireReply, WireToolCall
@@ -31,8 +31,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
         index += 1
     for number, call in enumerate(reply.calls, index):
         yield from _call(number, call, split)
-    ending: dict[str, JSON] = {"stop_reason": STOP_REASONS[reply.reason], "stop_sequence": None}
-    yield _event("message_delta", {"delta": ending, **_at_the_end(reported)})
+    yield _event("message_delta", {"delta": stop_fields(reply), **_at_the_end(reported)})
     yield _event("message_stop", {})
 
 

@@ -9,12 +9,16 @@ from typing import Final
 
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire.compact import compact
+from statek_sim.providers.wire.parameters import GEMINI, GEMINI_CONFIG
 from statek_sim.providers.wire.reply import ReportedUsage, StopReason, WireReply, WireToolCall
 from statek_sim.providers.wire.request import (
     NATIVE_GEMINI,
+    Demands,
     WireRequest,
+    limit_of,
     number_or_none,
     objects,
+    stops_of,
     text_of,
 )
 from statek_sim.values import JSON, Message
@@ -40,8 +44,10 @@ _STATUS_NAMES: Final[Mapping[int, str]] = {
     504: "DEADLINE_EXCEEDED",
 }
 
+_UNDERSCORE: Final = re.compile(r"_([a-z])")
+
 _METHOD: Final = re.compile(
-    r"(?:^|/)(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)(?:\?.*)?$"
+    r"(?:^|/)(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent|countTokens)(?:\?.*)?$"
 )
 
 
@@ -57,8 +63,11 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         )
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")
+    if named["method"] == "countTokens" and "contents" not in body:
+        body = _object(_either(body, "generateContentRequest", "generate_content_request"), "the body")
     contents = objects(body.get("contents"), where="contents")
-    config = _object(_either(body, "generationConfig", "generation_config"), "generationConfig")
+    config = _camel(_object(_either(body, "generationConfig", "generation_config"), "generationConfig"))
+    unheeded = GEMINI.unheeded(_camel(body))
     return WireRequest(
         model=named["model"],
         messages=(
@@ -71,10 +80,35 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         ),
         tools=tuple(_tools(objects(body.get("tools") or [], where="tools"))),
         temperature=number_or_none(config, "temperature"),
-        max_tokens=_whole(number_or_none(config, "maxOutputTokens")),
+        demands=_demands(config, _either(body, "toolConfig", "tool_config")),
         stream=named["method"] == "streamGenerateContent",
         stream_usage=True,
+        unheeded=(*unheeded, *GEMINI_CONFIG.unheeded(config, within="generationConfig.")),
     )
+
+
+def _demands(config: Mapping[str, JSON], tool_config: JSON) -> Demands:
+    given = _object(tool_config, "toolConfig")
+    calling = _object(
+        _either(given, "functionCallingConfig", "function_calling_config"), "functionCallingConfig"
+    )
+    mode, names = calling.get("mode"), _either(calling, "allowedFunctionNames", "allowed_function_names")
+    return Demands(
+        choices=limit_of(number_or_none(config, "candidateCount"), where="generationConfig.candidateCount")
+        or 1,
+        stop=stops_of(config.get("stopSequences"), where="generationConfig.stopSequences"),
+        max_tokens=limit_of(
+            number_or_none(config, "maxOutputTokens"), where="generationConfig.maxOutputTokens"
+        ),
+        json_object=config.get("responseMimeType") == "application/json",
+        calls="must" if mode == "ANY" else "must not" if mode == "NONE" else "may",
+        call_names=tuple(map(str, names)) if isinstance(names, list) else (),
+    )
+
+
+def _camel(mapping: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the fields by the names that the documents give them: the API takes `max_output_tokens` too."""
+    return {_UNDERSCORE.sub(lambda found: found[1].upper(), key): value for key, value in mapping.items()}
 
 
 def _either(mapping: Mapping[str, JSON], camel: str, snake: str) -> JSON:
@@ -88,10 +122,6 @@ def _object(value: JSON, where: str) -> dict[str, JSON]:
     if not isinstance(value, dict):
         raise BadRequest(f"{where}: expected an object, got {value!r}")
     return value
-
-
-def _whole(number: float | None) -> int | None:
-    return None if number is None else int(number)
 
 
 def _prompt(instruction: JSON) -> list[Message]:
@@ -170,18 +200,27 @@ def _tools(tools: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
 
 def reply_body(reply: WireReply) -> bytes:
     """Return a `GenerateContentResponse`; its bytes depend on `reply` alone."""
-    text: list[JSON] = [{"text": reply.text}] if reply.text else []
-    parts = [*text, *map(function_call, reply.calls)]
-    return compact(response(reply, parts, last=True)).encode()
+    candidates = [
+        candidate(choice, [*_text_parts(choice), *map(function_call, choice.calls)], index, last=True)
+        for index, choice in enumerate((reply, *reply.others))
+    ]
+    return compact(response(reply, candidates, last=True)).encode()
 
 
-def response(reply: WireReply, parts: list[JSON], *, last: bool) -> dict[str, JSON]:
-    """Return an answer or one piece of it; only the last piece has a reason and the usage."""
-    candidate: dict[str, JSON] = {"content": {"role": "model", "parts": parts}, "index": 0}
-    if last:
-        candidate["finishReason"] = STOP_REASONS[reply.reason]
+def _text_parts(reply: WireReply) -> list[JSON]:
+    return [{"text": reply.text}] if reply.text else []
+
+
+def candidate(reply: WireReply, parts: list[JSON], index: int, *, last: bool) -> JSON:
+    """Return one candidate, or a piece of it; only the last piece has a reason."""
+    reason: dict[str, JSON] = {"finishReason": STOP_REASONS[reply.reason]} if last else {}
+    return {"content": {"role": "model", "parts": parts}, "index": index, **reason}
+
+
+def response(reply: WireReply, candidates: list[JSON], *, last: bool) -> dict[str, JSON]:
+    """Return an answer or one piece of it; only the last piece has the usage."""
     return {
-        "candidates": [candidate],
+        "candidates": candidates,
         **(usage_field(reply.usage) if last else {}),
         "modelVersion": reply.model,
         "responseId": reply.id,
@@ -213,7 +252,7 @@ def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
     return {"usageMetadata": counts if usage.cost is None else {**counts, "cost": float(usage.cost)}}
 
 
-def error_body(status: int, message: str) -> bytes:
+def error_body(status: int, message: str, *, parameter: str | None = None, code: str | None = None) -> bytes:
     """Return `{"error": {"code", "message", "status"}}` with Google's name for the status."""
     name = _STATUS_NAMES.get(status, "INVALID_ARGUMENT" if status < 500 else "INTERNAL")
     return compact({"error": {"code": status, "message": message, "status": name}}).encode()

@@ -10,39 +10,49 @@ from typing import Any
 from statek_sim.providers.wire import sse
 from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import Split
-from statek_sim.providers.wire.gemini.server import function_call, response
+from statek_sim.providers.wire.gemini.server import candidate, function_call, response
 from statek_sim.providers.wire.reply import NO_USAGE, WireReply
 from statek_sim.values import JSON
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
     """Yield the text piece by piece, then each call whole; the last event has the reason and the usage."""
-    parts: list[JSON] = [{"text": piece} for piece in (split(reply.text) if reply.text else ())]
-    parts.extend(map(function_call, reply.calls))
     told = reply if usage else replace(reply, usage=NO_USAGE)
-    for part in parts[:-1]:
-        yield sse.event(compact(response(told, [part], last=False)))
-    yield sse.event(compact(response(told, parts[-1:], last=True)))
+    for index, choice in enumerate((reply, *reply.others)):
+        parts: list[JSON] = [{"text": piece} for piece in (split(choice.text) if choice.text else ())]
+        parts.extend(map(function_call, choice.calls))
+        for part in parts[:-1]:
+            yield sse.event(
+                compact(response(told, [candidate(choice, [part], index, last=False)], last=False))
+            )
+        ending = candidate(choice, parts[-1:], index, last=True)
+        yield sse.event(compact(response(told, [ending], last=index == len(reply.others))))
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the response that the events add up to, texts in a row joined; of several candidates the first.
+    """Return the response that the events add up to, texts in a row joined.
 
     `ValueError` for an event that is not JSON.
     """
     answer: dict[str, Any] = {}
-    candidate: dict[str, Any] = {}
-    parts: list[dict[str, Any]] = []
+    candidates: dict[int, dict[str, Any]] = {}
+    parts: dict[int, list[dict[str, Any]]] = {}
     for data in sse.events(stream):
         piece = json.loads(data)
-        for found in (piece.get("candidates") or ())[:1]:
+        for found in piece.get("candidates") or ():
+            index = found.get("index", 0)
             for part in (found.get("content") or {}).get("parts") or ():
-                _add(part, parts)
-            candidate.update(found)
+                _add(part, parts.setdefault(index, []))
+            candidates.setdefault(index, {}).update(found)
         answer.update(piece)
-    if candidate:
-        content = {**(candidate.get("content") or {"role": "model"}), "parts": parts}
-        answer["candidates"] = [{**candidate, "content": content}]
+    if candidates:
+        answer["candidates"] = [
+            {
+                **whole,
+                "content": {**(whole.get("content") or {"role": "model"}), "parts": parts.get(index, [])},
+            }
+            for index, whole in sorted(candidates.items())
+        ]
     return compact(answer).encode()
 
 

@@ -5,15 +5,39 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire.compact import compact, quoted
+from statek_sim.providers.wire.parameters import OPENAI
 from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
-from statek_sim.providers.wire.request import WireRequest, member, number_or_none, objects, text_of
+from statek_sim.providers.wire.request import (
+    NO_DEMANDS,
+    Demands,
+    WireRequest,
+    limit_of,
+    member,
+    number_or_none,
+    objects,
+    stops_of,
+    text_of,
+)
 from statek_sim.values import JSON
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
+
+_DEMANDING: Final = frozenset(
+    [
+        "n",
+        "stop",
+        "max_tokens",
+        "max_completion_tokens",
+        "response_format",
+        "tool_choice",
+        "parallel_tool_calls",
+    ]
+)
+_MOST_CHOICES: Final = 128
 
 _ERROR_TYPES: Final[Mapping[int, str]] = {
     401: "authentication_error",
@@ -31,31 +55,75 @@ def read_request(body: JSON, url: str = "") -> WireRequest:  # other formats nee
     return WireRequest(
         model=member(body, "model", str, where=""),
         messages=tuple(
-            _message(message, f"messages[{number}]")
+            _message(message, number)
             for number, message in enumerate(objects(body.get("messages"), where="messages"))
         ),
         tools=tuple(objects(body.get("tools") or [], where="tools")),
         temperature=number_or_none(body, "temperature"),
-        max_tokens=_max_tokens(body),
+        demands=NO_DEMANDS if _DEMANDING.isdisjoint(body) else _demands(body),
         stream=body.get("stream") is True,
         stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        unheeded=OPENAI.unheeded(body),
     )
 
 
-def _message(message: dict[str, JSON], where: str) -> dict[str, JSON]:
-    role = member(message, "role", str, where=f"{where}.")
+def _message(message: dict[str, JSON], number: int) -> dict[str, JSON]:
+    role, where = message.get("role"), f"messages[{number}]"
     if role not in _ROLES:
+        role = member(message, "role", str, where=f"{where}.")
         raise BadRequest(f"{where}.role: expected one of {', '.join(_ROLES)}, got {role!r}")
-    content = text_of(message.get("content"), where=f"{where}.content")
+    content = message.get("content")
+    if isinstance(content, str):
+        return message
+    content = text_of(content, where=f"{where}.content")
     if content is None and role != "assistant":
         raise BadRequest(f"{where}.content: expected a string or a list of content parts, got nothing")
     return {**message, "content": content}
 
 
-def _max_tokens(body: Mapping[str, JSON]) -> int | None:
-    limit = number_or_none(body, "max_completion_tokens")
-    limit = number_or_none(body, "max_tokens") if limit is None else limit
-    return None if limit is None else int(limit)
+def _demands(body: Mapping[str, JSON]) -> Demands:
+    choices = limit_of(number_or_none(body, "n"), where="n") or 1
+    if choices > _MOST_CHOICES:
+        raise BadRequest(f"n: expected at most {_MOST_CHOICES}, got {choices}", parameter="n")
+    named = "max_tokens" if body.get("max_completion_tokens") is None else "max_completion_tokens"
+    calls, names = calls_demanded(body.get("tool_choice"))
+    return Demands(
+        choices=choices,
+        stop=stops_of(body.get("stop"), where="stop"),
+        max_tokens=limit_of(number_or_none(body, named), where=named),
+        json_object=wants_json(body.get("response_format")),
+        calls=calls,
+        call_names=names,
+        one_call=body.get("parallel_tool_calls") is False,
+    )
+
+
+def wants_json(wanted: JSON) -> bool:
+    """Tell whether `response_format`, or the `format` of another API, asks for JSON."""
+    return isinstance(wanted, dict) and wanted.get("type") in ("json_object", "json_schema")
+
+
+def calls_demanded(choice: JSON) -> tuple[Literal["may", "must", "must not"], tuple[str, ...]]:
+    """Return what `tool_choice` says of calls, and the functions that it names; both APIs' spellings."""
+    if choice in ("none", "required"):
+        return ("must not" if choice == "none" else "must"), ()
+    if not isinstance(choice, dict):
+        return "may", ()
+    if choice.get("type") == "allowed_tools":
+        allowed = choice.get("allowed_tools", choice)
+        listed = allowed.get("tools") if isinstance(allowed, dict) else None
+        names = [name for tool in listed if (name := _named(tool))] if isinstance(listed, list) else []
+        must = isinstance(allowed, dict) and allowed.get("mode") == "required"
+        return ("must" if must else "may"), tuple(names)
+    name = _named(choice)
+    return ("must", (name,)) if name else ("may", ())
+
+
+def _named(tool: JSON) -> str:
+    """Return the name of a function in a choice: `{"name"}` or `{"function": {"name"}}`."""
+    function = tool.get("function", tool) if isinstance(tool, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def reply_body(reply: WireReply) -> bytes:
@@ -64,7 +132,7 @@ def reply_body(reply: WireReply) -> bytes:
     ending = "}" if usage is not None and not usage.present else f',"usage":{usage_json(usage)}}}'
     text = (
         f'{{"id":{quoted(reply_id(reply))},"object":"chat.completion","created":{reply.created},'
-        f'"model":{quoted(reply.model)},"choices":[{_choice_json(reply)}]{ending}'
+        f'"model":{quoted(reply.model)},"choices":[{_choices_json(reply)}]{ending}'
     )
     return text.encode()
 
@@ -74,11 +142,17 @@ def reply_id(reply: WireReply) -> str:
     return f"chatcmpl-{reply.id}"
 
 
-def _choice_json(reply: WireReply) -> str:
+def _choices_json(reply: WireReply) -> str:
+    if not reply.others:
+        return _choice_json(reply, 0)
+    return ",".join(_choice_json(choice, index) for index, choice in enumerate((reply, *reply.others)))
+
+
+def _choice_json(reply: WireReply, index: int) -> str:
     spoken = "null" if reply.text is None else quoted(reply.text)
     tools = f',"tool_calls":[{",".join(map(_call_json, reply.calls))}]' if reply.calls else ""
     message = f'{{"role":"assistant","content":{spoken}{tools}}}'
-    return f'{{"index":0,"message":{message},"finish_reason":{quoted(reply.reason)}}}'
+    return f'{{"index":{index},"message":{message},"finish_reason":{quoted(reply.reason)}}}'
 
 
 def _call_json(call: WireToolCall) -> str:
@@ -108,8 +182,8 @@ def _count(count: int | None) -> int | None:
     return None if count is None else int(count)
 
 
-def error_body(status: int, message: str) -> bytes:
+def error_body(status: int, message: str, *, parameter: str | None = None, code: str | None = None) -> bytes:
     """Return `{"error": {...}}` with the type that OpenAI gives such a status."""
     kind = _ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    code: JSON = "rate_limit_exceeded" if status == 429 else None
-    return compact({"error": {"message": message, "type": kind, "param": None, "code": code}}).encode()
+    code = code or ("rate_limit_exceeded" if status == 429 else None)
+    return compact({"error": {"message": message, "type": kind, "param": parameter, "code": code}}).encode()

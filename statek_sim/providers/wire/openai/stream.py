@@ -17,10 +17,10 @@ DONE: Final = "[DONE]"
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield a role, the text piece by piece, each call's name and then its arguments, the reason, the usage.
+    """Yield a role, the text piece by piece, each call's name and then its arguments, the reason; then the usage.
 
     With `usage` (the client's `stream_options.include_usage`) a last chunk without choices carries it, and all
-    others carry `null`; a reply with `NO_USAGE` has neither.
+    others carry `null`; a reply without usage has neither.
     """
     reported = usage and (reply.usage is None or reply.usage.present)
     head = (
@@ -28,9 +28,11 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
         f'"model":{quoted(reply.model)},"choices":['
     )
     tail = '],"usage":null}' if reported else "]}"
-    for delta in _deltas(reply, split):
-        yield sse.event(f'{head}{{"index":0,"delta":{compact(delta)},"finish_reason":null}}{tail}')
-    yield sse.event(f'{head}{{"index":0,"delta":{{}},"finish_reason":{quoted(reply.reason)}}}{tail}')
+    for index, choice in enumerate((reply, *reply.others)):
+        start = f'{head}{{"index":{index},"delta":'
+        for delta in _deltas(choice, split):
+            yield sse.event(f'{start}{compact(delta)},"finish_reason":null}}{tail}')
+        yield sse.event(f'{start}{{}},"finish_reason":{quoted(choice.reason)}}}{tail}')
     if reported:
         yield sse.event(f'{head}],"usage":{usage_json(reply.usage)}}}')
     yield sse.event(DONE)
@@ -60,30 +62,40 @@ def _call_deltas(index: int, call: WireToolCall, split: Split) -> Iterator[dict[
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `chat.completion` that the chunks add up to; of several choices only the first.
+    """Return the `chat.completion` that the chunks add up to.
 
     `ValueError` for a chunk that is not JSON.
     """
     answer: dict[str, Any] = {}
-    message: dict[str, Any] = {"role": "assistant", "content": None}
-    calls: dict[int, dict[str, Any]] = {}
-    reason = None
+    choices: dict[int, _Choice] = {0: _Choice()}
     for data in sse.events(stream):
         if data == DONE:
             continue
         chunk = json.loads(data)
         answer.update({key: value for key, value in chunk.items() if key not in ("choices", "object")})
         for choice in chunk.get("choices") or ():
-            if choice.get("index", 0) == 0:
-                reason = choice.get("finish_reason") or reason
-                _add(choice.get("delta") or {}, message, calls)
-    if calls:
-        message["tool_calls"] = [calls[index] for index in sorted(calls)]
+            found = choices.setdefault(choice.get("index", 0), _Choice())
+            found.reason = choice.get("finish_reason") or found.reason
+            _add(choice.get("delta") or {}, found.message, found.calls)
     if answer.get("usage", "") is None:
         del answer["usage"]
-    choices: list[Any] = [{"index": 0, "message": message, "finish_reason": reason}]
+    listed: list[JSON] = [choices[index].whole(index) for index in sorted(choices)]
     usage = {"usage": answer.pop("usage")} if "usage" in answer else {}
-    return compact({**answer, "object": "chat.completion", "choices": choices, **usage}).encode()
+    return compact({**answer, "object": "chat.completion", "choices": listed, **usage}).encode()
+
+
+class _Choice:
+    """One choice of a streamed answer, as far as it has come."""
+
+    def __init__(self) -> None:
+        self.message: dict[str, Any] = {"role": "assistant", "content": None}
+        self.calls: dict[int, dict[str, Any]] = {}
+        self.reason: str | None = None
+
+    def whole(self, index: int) -> JSON:
+        if self.calls:
+            self.message["tool_calls"] = [self.calls[number] for number in sorted(self.calls)]
+        return {"index": index, "message": self.message, "finish_reason": self.reason}
 
 
 def _add(delta: dict[str, Any], message: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:

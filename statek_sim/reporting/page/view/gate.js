@@ -6,6 +6,7 @@ import { table } from "./table.js";
 import { quoted } from "./text.js";
 import { outcome } from "./words.js";
 
+const WIDEST = 160; // pixels of a preset's column
 const LIMITS = {
   max_turns: "turns",
   max_token_usage: "tokens",
@@ -128,7 +129,7 @@ function cell(scenario, preset, verdicts) {
 }
 
 function spec(cells, presets, scenarios, width) {
-  const colours = { passed: "var(--good-paper)", failed: "var(--bad)", "not judged": "var(--raised)" };
+  const colours = { passed: "var(--good-paper)", failed: "var(--bad-paper)", "not judged": "var(--raised)" };
   const shown = Object.keys(colours).filter((result) => cells.some((each) => each.result === result));
   const narrow = width < 520;
   const axis = { title: null, ticks: false, domain: false, labelAngle: 0 };
@@ -138,7 +139,7 @@ function spec(cells, presets, scenarios, width) {
     ? { ...axis, labelLimit: 140, labelExpr: "slice(datum.label, indexof(datum.label, '/') + 1)" }
     : { ...axis, labelLimit: 320 };
   return {
-    width: "container",
+    width: Math.min(width, (narrow ? 150 : 330) + WIDEST * presets.length),
     height: 22 * scenarios.length,
     autosize: { type: "fit-x", contains: "padding" },
     data: { values: cells },
@@ -165,7 +166,7 @@ function spec(cells, presets, scenarios, width) {
         encoding: {
           text: { field: "sign" },
           color: {
-            condition: { test: "datum.result === 'failed'", value: "var(--paper)" },
+            condition: { test: "datum.result === 'failed'", value: "var(--bad)" },
             value: "var(--ink)",
           },
         },

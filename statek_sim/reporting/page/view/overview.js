@@ -1,12 +1,12 @@
 // What passed, what failed and why, and what the whole report used.
-import { h, section } from "./element.js";
+import { h, onDemand, section } from "./element.js";
 import { count, plural, times } from "./numbers.js";
 import { toPart, toRun } from "./route.js";
 import { table } from "./table.js";
-import { written } from "./text.js";
 import { waterfall } from "./waterfall.js";
 
 const SHOWN = 20;
+const LINES = 4; // of a failure, at once
 
 /** Returns the sections about everything in the index. */
 export function overview(index) {
@@ -16,8 +16,8 @@ export function overview(index) {
       "Overview",
       verdict(index.totals),
       story(index.totals),
-      failures(index),
       tiles(index.totals),
+      failures(index),
     ),
     section("suites", "Suites", suites(index)),
     index.waterfall &&
@@ -84,17 +84,35 @@ function failures({ failures: failed, runs }) {
   if (!failed.length) return null;
   const items = failed
     .slice(0, SHOWN)
-    .map(({ run, text }) =>
-      h("li", {}, h("a", { href: toRun(runs[run].name) }, runs[run].name), written(text, 8)),
+    .map(({ runs: [first, ...others], text }) =>
+      h(
+        "li",
+        {},
+        h("a", { href: toRun(runs[first].name) }, runs[first].name),
+        others.map((n) => [" ", h("a", { href: toRun(runs[n].name) }, `[${runs[n].profile}]`)]),
+        brief(text),
+      ),
     );
   const more =
     failed.length > SHOWN &&
     h(
       "p",
       {},
-      h("a", { href: toPart("runs", { outcome: "failed" }) }, `Show all ${count(failed.length)} failed runs`),
+      h("a", { href: toPart("runs", { outcome: "failed" }) }, "Show all failed runs"),
     );
   return [h("h3", {}, "What failed, and why"), h("ul", { class: "failures" }, items), more];
+}
+
+/** Returns what failed first, without the empty lines between, and on demand the whole text. */
+function brief(text) {
+  const lines = text.split("\n");
+  const filled = lines.filter((line) => line.trim());
+  if (filled.length <= LINES) return h("pre", {}, text);
+  const beginning = filled.slice(0, LINES).join("\n");
+  return [
+    h("pre", {}, beginning, "\n…"),
+    onDemand(`Show all ${count(lines.length)} lines`, () => h("pre", {}, text)),
+  ];
 }
 
 function suites({ suites: all }) {

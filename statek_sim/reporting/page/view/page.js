@@ -84,7 +84,9 @@ function showRun({ name, parameters }) {
 
 function arrive(place) {
   place.focus({ preventScroll: true });
-  place.scrollIntoView({ block: place.matches("a") ? "center" : "start" });
+  // What stands above a page's title belongs to it, and nothing above it may hide it.
+  if (place.matches("h1")) scrollTo(0, 0);
+  else place.scrollIntoView({ block: place.matches("a") ? "center" : "start" });
 }
 
 fill(document.getElementById("navigation"), navigation());

@@ -95,16 +95,17 @@ function about({ source, proves, preset, seed, leaked_claims: leaked }) {
   return h(
     "div",
     { class: "about" },
-    h(
-      "p",
-      { class: "soft" },
-      `After ${source}`,
-      proves.length > 0 && `, statements ${proves.join(", ")}`,
-      `. Preset ${preset}, seed ${seed}.`,
-    ),
+    h("p", { class: "soft" }, origin(source, proves), `Preset ${preset}, seed ${seed}.`),
     leaked.length > 0 &&
       h("p", { class: "bad" }, `✗ Claims that were never given back: ${leaked.join(", ")}`),
   );
+}
+
+/** Which words the scenario is about, where it says so. */
+function origin(source, proves) {
+  const statements = proves.length > 0 && `statements ${proves.join(", ")}`;
+  const named = [source, statements].filter(Boolean);
+  return named.length > 0 && `About ${named.join(", ")}. `;
 }
 
 function jobs(run, all, current, asked) {

@@ -2,7 +2,7 @@
 import { fill, h, section } from "./element.js";
 import { count, plural, times } from "./numbers.js";
 import { toPart, toRun } from "./route.js";
-import { table } from "./table.js";
+import { stacked, table } from "./table.js";
 import { outcome } from "./words.js";
 
 const PAGE = 25;
@@ -146,8 +146,7 @@ function rows(runs, parameters, reported) {
     runs,
   );
   made.classList.add("runs");
-  labelled(made);
-  return made;
+  return stacked(made);
 }
 
 function name(run) {
@@ -157,16 +156,6 @@ function name(run) {
     h("a", { href: toRun(run.name) }, run.name),
     h("span", { class: "title" }, run.title),
   );
-}
-
-/** Gives each cell its column's name, which narrow screens show beside it. */
-function labelled(frame) {
-  const labels = [...frame.querySelectorAll("thead th")].map((cell) =>
-    cell.textContent.replace(/[▲▼]/g, "").trim(),
-  );
-  for (const row of frame.querySelectorAll("tbody tr")) {
-    [...row.cells].forEach((cell, column) => (cell.dataset.label = labels[column]));
-  }
 }
 
 function sorter(key, parameters) {

@@ -2,7 +2,7 @@
 import { h, section } from "./element.js";
 import { figure } from "./figure.js";
 import { count, plural } from "./numbers.js";
-import { table } from "./table.js";
+import { stacked, table } from "./table.js";
 
 const WIDE = 10; // columns, past which a heat map takes the whole width
 const MEASURES = [
@@ -42,7 +42,7 @@ export function sweepSection(sweep) {
       MEASURES.map((measure) => heatMap(sweep, rows, measure)),
     ),
     h("h3", {}, "On the frontier"),
-    numbers(sweep, best, "Settings on the frontier"),
+    stacked(numbers(sweep, best, "Settings on the frontier")),
   );
 }
 
@@ -80,21 +80,36 @@ function numbers(sweep, rows, label) {
       },
       { label: "runaway, tokens", value: (cell) => count(cell.runaway_tokens), numeric: true },
       ...(cost ? [{ label: "runaway, cost", value: (cell) => cell.runaway_cost ?? "–", numeric: true }] : []),
-      { label: "note", value: (cell) => (cell.own ? "the preset's own" : "") },
+      ...(rows.some((cell) => cell.own)
+        ? [{ label: "note", value: (cell) => (cell.own ? "the preset's own" : "–") }]
+        : []),
       {
         label: "stopped",
-        value: (cell) => h("span", { class: "roomy" }, cell.killed_names.join(", ") || "–"),
+        value: (cell) => names(cell.killed_names),
       },
     ],
     rows,
   );
 }
 
+/** Names of workloads; the suite that all have in common says nothing. */
+function names(killed) {
+  const short = killed.map((name) => name.slice(name.indexOf("/") + 1));
+  return h("span", { class: "roomy", title: killed.join(", ") || null }, short.join(", ") || "–");
+}
+
 function spec(sweep, rows, { key, unit, colour }, width) {
   const most = Math.max(1, ...rows.map((cell) => cell[key]));
   const columns = sweep.x.values.length;
   const room = (width - 90) / columns;
-  const axis = (limit) => ({ title: limit, labelAngle: 0, ticks: false, domain: false, labelOverlap: true });
+  const axis = (limit) => ({
+    title: limit,
+    labelAngle: 0,
+    ticks: false,
+    domain: false,
+    labelOverlap: true,
+    labelSeparation: 4,
+  });
   const position = {
     x: { field: "across", type: "ordinal", sort: sweep.x.values.map(count), axis: axis(sweep.x.limit) },
     y: {

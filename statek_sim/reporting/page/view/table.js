@@ -28,6 +28,18 @@ export function table(label, columns, rows) {
   return scrolling(label, made);
 }
 
+/** Gives each cell its column's name: on narrow screens a row becomes a block that shows it beside the value. */
+export function stacked(frame) {
+  frame.classList.add("stacked");
+  const labels = [...frame.querySelectorAll("thead th")].map((each) =>
+    each.textContent.replace(/[▲▼]/g, "").trim(),
+  );
+  for (const row of frame.querySelectorAll("tbody tr")) {
+    [...row.cells].forEach((each, column) => (each.dataset.label = labels[column]));
+  }
+  return frame;
+}
+
 function cell(column, row) {
   const value = column.value(row);
   if (column.header) return h("th", { scope: "row", class: kind(column) }, value);

@@ -11,11 +11,12 @@ const KINDS = [
   { name: "tool call", kinds: ["tool", "tool_result"], colour: "var(--tool)", shape: "square" },
   { name: "wait", kinds: ["wait", "released"], colour: "var(--soft)", shape: "triangle-right" },
   {
-    name: "claim or queue",
-    kinds: ["claim", "release_claim", "world"],
+    name: "claim",
+    kinds: ["claim", "release_claim"],
     colour: "var(--claim)",
     shape: "diamond",
   },
+  { name: "change outside", kinds: ["world"], colour: "var(--less)", shape: "triangle-left" },
   {
     name: "error handler",
     kinds: ["handler", "registered"],
@@ -27,6 +28,12 @@ const KINDS = [
     kinds: ["message", "delivered", "reactivated", "notified"],
     colour: "var(--reported)",
     shape: "triangle-up",
+  },
+  {
+    name: "harness",
+    kinds: ["offered", "rescue", "refused", "nudge", "step", "compacted", "harness", "commit"],
+    colour: "var(--more)",
+    shape: "star",
   },
   { name: "exception or failure", kinds: ["exception", "failure"], colour: "var(--limit)", shape: "cross" },
   { name: "stop or end", kinds: ["stop", "exit"], colour: "var(--ink)", shape: OCTAGON },

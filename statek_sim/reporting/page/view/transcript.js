@@ -13,7 +13,7 @@ const NAMES = {
   delivered: "result delivered",
   handler: "error handler",
   stopped: "stop",
-  world: "work queue",
+  world: "outside",
   subtask: "delegated job",
 };
 const PARTS = [

@@ -1,0 +1,61 @@
+"""`statek-sim init`: a folder to start from, in which everything passes."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from statek_sim.cli.app import app
+from statek_sim.errors import BadInput
+
+FILES: Final = {
+    "scenarios/orders.yaml": "orders.yaml",
+    "tests/test_claims.py": "test_claims.py.txt",
+    "presets/orders.env": "orders.env",
+    "policy.toml": "policy.toml",
+    ".github/workflows/statek.yml": "statek.yml",
+}
+"""What is written, and the file of this package it is made from."""
+
+_NEXT: Final = """\
+try:
+  pytest tests
+  statek-sim run scenarios
+  statek-sim gate presets/orders.env scenarios --policy policy.toml"""
+
+
+@app.command()
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", show_default=False, help="Where; none: here.")
+    ] = Path(),
+) -> None:
+    """Write a starter folder: a scenario, a test, a preset, a policy and a workflow.
+
+    Everything in it passes. A file that is there already is kept as it is.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder}: expected a folder, found something else")
+    for name, source in FILES.items():
+        target = folder / name
+        text = (resources.files("statek_sim.cli") / "starter" / source).read_text("utf-8")
+        typer.echo(f"{'wrote' if _written(target, text) else 'kept '} {target}")
+    if folder != Path():
+        typer.echo(f"cd {folder}")
+    typer.echo(_NEXT)
+
+
+def _written(target: Path, text: str) -> bool:
+    """Write a file that is not there, and return whether it was written."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        if not target.parent.is_dir():
+            raise
+        return False
+    return True

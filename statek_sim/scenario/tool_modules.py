@@ -1,0 +1,81 @@
+"""Whether `module:attribute` is there, without importing it: importing runs code."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import Final
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.scenario.problem import Problem
+from statek_sim.scenario.schema import Scenario
+
+_ANYTHING: Final = "*"
+"""Stands for names that only running a module would tell."""
+
+
+def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+    """Yield a problem for each tool or callable reply of a scenario whose module, or name in it, is not found.
+
+    What a module makes when it runs (`import *`, `__getattr__`, an extension module) counts as found.
+    """
+    known: dict[str, str | None] = {}
+    for scenario in scenarios:
+        for name in dict.fromkeys(_names(scenario)):
+            if name not in known:
+                known[name] = _problem(name)
+            problem = known[name]
+            if problem is not None:
+                message = f"scenario {scenario.id!r}: {name!r}: {problem}"
+                yield Problem(scenario.path, scenario.line, 1, message)
+
+
+def _names(scenario: Scenario) -> Iterator[str]:
+    for agent in scenario.agents.values():
+        yield from (tool for tool in agent.tools if ":" in tool)
+    for replies in scenario.script.values():
+        yield from (reply.call for reply in replies if reply.kind == "call")
+
+
+def _problem(name: str) -> str | None:
+    module, _, attribute = name.partition(":")
+    if module in sys.builtin_module_names:
+        return None
+    spec: ModuleSpec | None = None
+    path: Sequence[str] | None = None
+    for depth in range(1, module.count(".") + 2):
+        part = ".".join(module.split(".")[:depth])
+        spec = PathFinder.find_spec(part, path)
+        if spec is None:
+            return f"there is no module {part!r}; looked in the folder of the command, and where Python looks"
+        path = [*(spec.submodule_search_locations or ())]
+    first = attribute.partition(".")[0]
+    bound = _bound(spec)
+    if _ANYTHING in bound or first in bound:
+        return None
+    return f"module {module!r} has no {first!r}.{suggestion(first, bound)}".removesuffix(".")
+
+
+def _bound(spec: ModuleSpec | None) -> set[str]:
+    """Return the names that a module's own text binds."""
+    origin = None if spec is None else spec.origin
+    if origin is None or not origin.endswith(".py"):
+        return {_ANYTHING}
+    try:
+        tree = ast.parse(Path(origin).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        # Running it will say what is wrong.
+        return {_ANYTHING}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(_ANYTHING if name == "__getattr__" else name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                found.update((alias.asname or alias.name).partition(".")[0] for alias in names)
+    return found

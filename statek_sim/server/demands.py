@@ -1,0 +1,111 @@
+"""What a request demands of a reply's form, applied to what the script says: cut where a provider would cut it.
+
+What no provider would answer to such a request (text where a tool call is required, two calls where one is allowed,
+no JSON where JSON was demanded) is an error of the script: `raw(...)` sends it all the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from statek_sim.errors import UnmatchedRequest
+from statek_sim.metering.pieces import token_pieces
+from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
+from statek_sim.providers.wire.request import NO_DEMANDS, Demands
+
+
+def met(reply: WireReply, demands: Demands, *, model: str, name: str) -> WireReply:
+    """Return what the demands leave of `reply`, which is called `name`; `UnmatchedRequest` when they contradict it."""
+    if demands is NO_DEMANDS:
+        return reply
+    _check_calls(reply, demands, name)
+    reply = _stopped(reply, demands.stop)
+    reply = _limited(reply, demands.max_tokens, model)
+    if demands.json_object and reply.reason == "stop" and reply.stop_sequence is None:
+        _check_json(reply.text or "", name)
+    return reply
+
+
+def _check_calls(reply: WireReply, demands: Demands, name: str) -> None:
+    called = [call.name for call in reply.calls]
+    if demands.calls == "must" and not called:
+        raise _contradiction(name, "calls no tool", "the request demands a call (tool_choice)")
+    if demands.calls == "must not" and called:
+        raise _contradiction(name, f"calls {called[0]!r}", "the request forbids calls (tool_choice)")
+    if demands.one_call and len(called) > 1:
+        raise _contradiction(name, f"calls {len(called)} tools", "the request allows one call at a time")
+    for called_name in called if demands.call_names else ():
+        if called_name not in demands.call_names:
+            allowed = ", ".join(demands.call_names)
+            raise _contradiction(
+                name, f"calls {called_name!r}", f"the request allows {allowed} (tool_choice)"
+            )
+
+
+def _check_json(text: str, name: str) -> None:
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise _contradiction(name, "is no JSON object", "the request demands one")
+
+
+def _contradiction(name: str, said: str, demanded: str) -> UnmatchedRequest:
+    return UnmatchedRequest(
+        f"{name} {said}, but {demanded}; no provider answers so: change the reply, or send it with raw(...)"
+    )
+
+
+def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
+    """End the text before the first of the texts that end it; calls would have come after."""
+    text = reply.text or ""
+    found = [(at, stop) for stop in stops if (at := text.find(stop)) >= 0]
+    if not found:
+        return reply
+    at, stop = min(found)
+    return replace(reply, text=text[:at], calls=(), stop="stop", stop_sequence=stop)
+
+
+def _limited(reply: WireReply, limit: int | None, model: str) -> WireReply:
+    """End the reply after so many tokens: of its text, then of names and arguments of its calls."""
+    if limit is None or _at_most(reply) <= limit:
+        return reply
+    left = limit
+    text = reply.text
+    if text:
+        pieces = token_pieces(text, model)
+        if len(pieces) > left:
+            return replace(reply, text="".join(pieces[:left]), calls=(), stop="length")
+        left -= len(pieces)
+    calls: list[WireToolCall] = []
+    for call in reply.calls:
+        left -= len(token_pieces(call.name, model))
+        pieces = token_pieces(call.arguments, model)
+        if len(pieces) > left:
+            calls += [replace(call, arguments="".join(pieces[:left]))] if left > 0 else []
+            return replace(reply, calls=tuple(calls), stop="length")
+        calls.append(call)
+        left -= len(pieces)
+    return reply
+
+
+def _at_most(reply: WireReply) -> int:
+    """Return a number of tokens that the reply cannot have more of: each is at least a byte."""
+    texts = (reply.text or "", *(part for call in reply.calls for part in (call.name, call.arguments)))
+    return sum(len(text) if text.isascii() else 4 * len(text) for text in texts)
+
+
+def together(replies: Sequence[WireReply]) -> WireReply:
+    """Return one answer with several choices; its usage has one prompt, and the completions of all."""
+    first, *others = replies
+    usage = first.usage
+    if usage is not None and usage.present:
+        counts = [
+            reply.usage.completion if isinstance(reply.usage, ReportedUsage) else 0 for reply in replies
+        ]
+        if usage.completion is not None:
+            usage = replace(usage, completion=sum(count or 0 for count in counts))
+    return replace(first, usage=usage, others=tuple(others))

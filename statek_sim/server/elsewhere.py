@@ -1,0 +1,64 @@
+"""What the server answers where no reply, embedding or count is asked for: models, the journal, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from statek_sim.clock import EPOCH
+from statek_sim.providers.mismatch import PendingReply
+from statek_sim.providers.wire.compact import compact
+from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.server.exchange import Answer, Incoming, Whole
+from statek_sim.server.journal import Journal
+from statek_sim.server.models import model_body, models_body
+from statek_sim.server.rendering import http_error
+from statek_sim.server.routes import JOURNAL, UNUSED, Place, Route
+from statek_sim.values import JSON
+
+
+def elsewhere(
+    request: Incoming,
+    found: Route,
+    models: Sequence[str],
+    journal: Journal,
+    unused: Callable[[], Sequence[PendingReply]],
+) -> Answer:
+    """Return the answer; what is posted to a place that is not there is a problem of the journal's."""
+    wire = FORMATS["anthropic" if "anthropic-version" in request.headers else found.wire]
+    created = int(EPOCH.timestamp())
+    match found.place:
+        case Place.MODELS:
+            return Whole(status=200, body=models_body(wire.NAME, models, created))
+        case Place.MODEL if found.model in models:
+            return Whole(status=200, body=model_body(wire.NAME, found.model, created))
+        case Place.JOURNAL:
+            return _page([entry.record() for entry in journal.entries()])
+        case Place.UNUSED:
+            return _page([str(reply) for reply in unused()])
+        case _:
+            status, message = _refusal(request.method, found, models)
+            if request.method == "POST":
+                # A client that asks for what is not there fails its test, whatever it makes of the answer.
+                journal.add_problem(f"POST {found.path}: {message}")
+            return http_error(wire, status, message=message)
+
+
+def _page(items: Sequence[JSON]) -> Whole:
+    return Whole(status=200, body=compact(list(items)).encode())
+
+
+def _refusal(method: str, found: Route, models: Sequence[str]) -> tuple[int, str]:
+    """Return the status and the words for a request that leads nowhere."""
+    match found.place:
+        case Place.MODEL:
+            return 404, f"no model {found.model!r}; there are {', '.join(models)}"
+        case Place.WRONG_METHOD:
+            return 405, f"{method} is not what {found.path} is for"
+        case Place.NO_EVENTS:
+            return 400, f"{found.path} streams events only: add ?alt=sse"
+        case _:
+            return 404, (
+                f"nothing at {found.path}; there are /v1/chat/completions, /v1/responses, /v1/embeddings, "
+                "/v1/messages, /v1/messages/count_tokens, /v1beta/models/MODEL:generateContent (and :countTokens, "
+                f":embedContent), /v1/models, {JOURNAL} and {UNUSED}"
+            )

@@ -1,0 +1,203 @@
+"""Embeddings as OpenAI and Gemini serve them: read the request, make the vectors, write the answer.
+
+A vector that no script says is computed from the text alone, the same on every machine: the directions of its words
+added up, at length 1. Texts that share words are near each other, as a search under test expects; nothing else is
+meant by it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from statek_sim.errors import BadRequest
+from statek_sim.metering.tokenizers import bare_model_name, tokenizer_for_model
+from statek_sim.metering.vocabulary import VOCABULARIES, load_encoding
+from statek_sim.providers.wire.compact import compact
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.parameters import EMBEDDINGS, GEMINI_EMBEDDING
+from statek_sim.providers.wire.request import WireRequest, limit_of, member, number_or_none, objects, text_in
+from statek_sim.server.known import LARGEST_BODY, ReadRequest, json_of
+from statek_sim.values import JSON
+
+Vector = tuple[float, ...]
+
+_SIZES: Final[Mapping[str, int]] = {
+    "text-embedding-3-large": 3072,
+    "gemini-embedding-001": 3072,
+    "text-embedding-004": 768,
+    "embedding-001": 768,
+}
+_SIZE: Final = 1536
+"""Numbers in a vector of text-embedding-3-small, and of models that are not listed."""
+_LARGEST: Final = 8192
+_MOST_TEXTS: Final = 2048
+_MOST_WORDS: Final = 256
+_LONGEST: Final = 65_536
+"""Characters of a text whose words are looked at; of a longer one the rest counts as one word more."""
+
+_WORD: Final = re.compile(r"\w+")
+_METHOD: Final = re.compile(r"(?:^|/)(?P<model>[^/:]+):(?P<method>embedContent|batchEmbedContents)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingRequest:
+    """The texts whose vectors are wanted, and the numbers in each vector. `shape` is how the answer is written."""
+
+    texts: tuple[str, ...]
+    sizes: tuple[int | None, ...]
+    shape: Literal["floats", "base64", "one", "batch"]
+
+
+def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ReadRequest, EmbeddingRequest]:
+    """Read a request; `BadRequest` or `ValueError` for one that is wrong or no JSON.
+
+    What is read has a user message per text, so that conditions and counts see the texts.
+    """
+    told = json_of(body)
+    if not isinstance(told, dict):
+        raise BadRequest(f"the body: expected an object, got {told!r}")
+    model, wanted, unheeded = _gemini(told, path) if wire == "gemini" else _openai(told)
+    for number, text in enumerate(wanted.texts):
+        if not text:
+            raise BadRequest(f"text {number + 1} is empty: nothing to embed", parameter="input")
+    messages = tuple({"role": "user", "content": text} for text in wanted.texts)
+    return ReadRequest(WireRequest(model=model, messages=messages, unheeded=unheeded), len(body)), wanted
+
+
+def _openai(body: dict[str, JSON]) -> tuple[str, EmbeddingRequest, tuple[str, ...]]:
+    model = member(body, "model", str, where="")
+    encoding = body.get("encoding_format") or "float"
+    if encoding not in ("float", "base64"):
+        raise BadRequest(
+            f"encoding_format: expected float or base64, got {encoding!r}", parameter="encoding_format"
+        )
+    texts = _texts(body.get("input"), model)
+    size = _size(number_or_none(body, "dimensions"), "dimensions")
+    wanted = EmbeddingRequest(
+        texts=texts, sizes=(size,) * len(texts), shape="base64" if encoding == "base64" else "floats"
+    )
+    return model, wanted, EMBEDDINGS.unheeded(body)
+
+
+def _texts(given: JSON, model: str) -> tuple[str, ...]:
+    """Return the texts of `input`: a text, tokens, or a list of either."""
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, list) or not given or len(given) > _MOST_TEXTS:
+        raise BadRequest(
+            f"input: expected a text or a list of 1 to {_MOST_TEXTS}, got {_short(given)}", parameter="input"
+        )
+    if all(isinstance(token, int) for token in given):
+        return (_decoded(given, model),)
+    return tuple(text if isinstance(text, str) else _decoded(text, model) for text in given)
+
+
+def _decoded(tokens: JSON, model: str) -> str:
+    """Return the text that tokens of the model's vocabulary say."""
+    if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
+        raise BadRequest(f"input: expected texts or lists of tokens, got {_short(tokens)}", parameter="input")
+    name = tokenizer_for_model(model).name
+    name = name if name in VOCABULARIES else "cl100k_base"
+    try:
+        return load_encoding(name).decode([token for token in tokens if isinstance(token, int)])
+    except (KeyError, OverflowError, ValueError):
+        raise BadRequest(f"input: tokens that {name} does not have", parameter="input") from None
+
+
+def _gemini(body: dict[str, JSON], path: str) -> tuple[str, EmbeddingRequest, tuple[str, ...]]:
+    named = _METHOD.search(path)
+    if named is None:
+        raise BadRequest(f"the URL: expected to end in MODEL:embedContent, got {path!r}")
+    one = named["method"] == "embedContent"
+    requests = [body] if one else objects(body.get("requests"), where="requests")
+    texts: list[str] = []
+    sizes: list[int | None] = []
+    unheeded: list[str] = []
+    for number, request in enumerate(requests):
+        where = "" if one else f"requests[{number}]."
+        content = request.get("content")
+        texts.append(text_in(content.get("parts")) if isinstance(content, dict) else "")
+        config = request.get("embedContentConfig")
+        options = {**request, **config} if isinstance(config, dict) else request
+        sizes.append(_size(number_or_none(options, "outputDimensionality"), f"{where}outputDimensionality"))
+        unheeded += GEMINI_EMBEDDING.unheeded(
+            {key: value for key, value in options.items() if key != "embedContentConfig"}, within=where
+        )
+    wanted = EmbeddingRequest(texts=tuple(texts), sizes=tuple(sizes), shape="one" if one else "batch")
+    return named["model"], wanted, tuple(unheeded)
+
+
+def _size(number: float | None, where: str) -> int | None:
+    size = limit_of(number, where=where)
+    if size is not None and size > _LARGEST:
+        raise BadRequest(f"{where}: expected at most {_LARGEST}, got {size}", parameter=where)
+    return size
+
+
+def _short(value: JSON) -> str:
+    return f"{str(value)[:60]}"
+
+
+def vector_of(text: str, model: str, size: int | None) -> Vector:
+    """Return the vector of a text: `size` numbers, or as many as the model has, at length 1."""
+    numbers = size or _SIZES.get(bare_model_name(model), _SIZE)
+    return _remembered(text, numbers) if len(text) <= LARGEST_BODY else _computed(text, numbers)
+
+
+def _computed(text: str, size: int) -> Vector:
+    words = list(dict.fromkeys(_WORD.findall(text[:_LONGEST].lower())))[:_MOST_WORDS]
+    # Texts of the same words in another order, or with other signs between, are near but not the same.
+    directions = [(8, _direction(word, size)) for word in words]
+    directions.append(
+        (1, _direction(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), size))
+    )
+    total = [0] * size
+    for weight, direction in directions:
+        total = [have + weight * more for have, more in zip(total, direction, strict=True)]
+    length = math.sqrt(sum(number * number for number in total)) or 1.0
+    return tuple(number / length for number in total)
+
+
+_remembered = lru_cache(maxsize=64)(_computed)
+
+
+@lru_cache(maxsize=512)
+def _direction(word: str, size: int) -> tuple[int, ...]:
+    drawn = hashlib.shake_128(word.encode("utf-8", "surrogatepass")).digest(size)
+    return tuple(2 * byte - 255 for byte in drawn)
+
+
+def embeddings_body(
+    wanted: EmbeddingRequest, vectors: Sequence[Vector], model: str, tokens: int | None, *, usage: bool = True
+) -> bytes:
+    """Return the answer. `tokens` None is a usage of `null`, `usage` off leaves it out."""
+    match wanted.shape:
+        case "one":
+            return compact({"embedding": {"values": list(vectors[0])}}).encode()
+        case "batch":
+            return compact({"embeddings": [{"values": list(vector)} for vector in vectors]}).encode()
+        case shape:
+            listed: list[JSON] = [
+                {
+                    "object": "embedding",
+                    "index": index,
+                    "embedding": _written(vector, packed=shape == "base64"),
+                }
+                for index, vector in enumerate(vectors)
+            ]
+    counts: JSON = None if tokens is None else {"prompt_tokens": tokens, "total_tokens": tokens}
+    reported: dict[str, JSON] = {"usage": counts} if usage else {}
+    return compact({"object": "list", "data": listed, "model": model, **reported}).encode()
+
+
+def _written(vector: Vector, *, packed: bool) -> JSON:
+    """Return a vector as numbers, or as OpenAI packs it: little-endian 32 bit floats in base64."""
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode() if packed else list(vector)

@@ -1,0 +1,320 @@
+"""What a request demands of a reply: honoured, or refused by name; nothing that changes an answer is ignored."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statek_sim.errors import UnmatchedRequest
+from statek_sim.providers.script import ScriptedCall, raw, text, tool_call, tool_calls
+from statek_sim.providers.wire import parameters
+from statek_sim.server.exchange import Streamed, Whole
+from statek_sim.server.llm import FakeLLM
+from tests.server.asking import (
+    ANTHROPIC,
+    GEMINI,
+    GEMINI_STREAM,
+    OPENAI,
+    anthropic,
+    ask,
+    error,
+    gemini,
+    openai,
+    streamed,
+    whole,
+)
+
+RESPONSES = "/v1/responses"
+IMAGE = "data:image/png;base64,iVBORw0KGgo="
+
+
+def responses(message: object = "hi", **options: Any) -> dict[str, Any]:
+    return {"model": "gpt-4o", "input": message, **options}
+
+
+def content(body: Any) -> list[str]:
+    """Return the texts of an answer, whatever its format."""
+    if "choices" in body:
+        return [choice["message"]["content"] for choice in body["choices"]]
+    if "candidates" in body:
+        return [candidate["content"]["parts"][0]["text"] for candidate in body["candidates"]]
+    items = body["content"] if "content" in body else body["output"][0]["content"]
+    return [part["text"] for part in items]
+
+
+def with_image(question: str, target: str) -> dict[str, Any]:
+    """Return a request whose last message has text and an image, as clients of each format write it."""
+    if target == OPENAI:
+        image: Any = {"type": "image_url", "image_url": {"url": IMAGE}}
+        return {
+            "model": "m",
+            "messages": [{"role": "user", "content": [{"type": "text", "text": question}, image]}],
+        }
+    if target == ANTHROPIC:
+        source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+        parts = [{"type": "image", "source": source}, {"type": "text", "text": question}]
+        return {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": parts}]}
+    if target == RESPONSES:
+        said = [{"type": "input_text", "text": question}, {"type": "input_image", "image_url": IMAGE}]
+        return responses([{"role": "user", "content": said}])
+    inline = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    return {"contents": [{"role": "user", "parts": [{"text": question}, inline]}]}
+
+
+@pytest.mark.parametrize("target", [OPENAI, RESPONSES, ANTHROPIC, GEMINI])
+def test_a_condition_looks_at_the_text_beside_an_image(target: str) -> None:
+    llm = FakeLLM([text("A cat.").on("What is this?"), text("no").when("never")])
+    assert content(whole(ask(llm, with_image("What is this?", target), target))) == ["A cat."]
+    assert ask(llm, with_image("Or this?", target), target).status == 422  # type: ignore[union-attr]
+    assert "[1 part without text]" in llm.journal.problems[0]
+    assert "expected contains 'never', got 'Or this?'" in llm.journal.problems[0]
+
+
+def test_the_image_of_a_tool_result_hides_its_text_no_more_than_that_of_a_message() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "c",
+        "content": [{"type": "text", "text": "rain"}, {"type": "image", "source": source}],
+    }
+    body = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": [result]}]}
+    llm = FakeLLM([text("Wet.").on(tool_result="rain")])
+    assert content(whole(ask(llm, body, ANTHROPIC))) == ["Wet."]
+
+
+def test_an_image_counts_as_a_few_tokens_whatever_its_bytes() -> None:
+    llm = FakeLLM([text("x").forever()])
+    small = with_image("What?", OPENAI)
+    large = json.loads(json.dumps(small).replace("iVBORw0KGgo=", "iVBORw0KGgo=" * 10_000))
+    counted = [whole(ask(llm, body))["usage"]["prompt_tokens"] for body in (small, large)]
+    assert counted == [94, 94]
+
+
+def test_each_choice_takes_a_reply_of_the_script() -> None:
+    llm = FakeLLM([text("one"), text("two, longer"), text("three").forever()])
+    body = whole(ask(llm, openai(n=3)))
+    assert content(body) == ["one", "two, longer", "three"]
+    assert [choice["index"] for choice in body["choices"]] == [0, 1, 2]
+    assert body["usage"]["completion_tokens"] == 1 + 3 + 1
+    found = whole(ask(llm, gemini(generationConfig={"candidateCount": 2}), GEMINI))
+    assert content(found) == ["three", "three"]
+
+
+def test_choices_are_streamed_by_their_index() -> None:
+    llm = FakeLLM([text("a b"), text("c")])
+    events = streamed(ask(llm, openai(n=2, stream=True))).decode().split("\n\n")
+    chunks = [json.loads(event[6:]) for event in events if event.startswith("data: {")]
+    said = [
+        (choice["index"], choice["delta"].get("content")) for chunk in chunks for choice in chunk["choices"]
+    ]
+    assert [piece for index, piece in said if piece and index == 0] == ["a", " b"]
+    assert [piece for index, piece in said if piece and index == 1] == ["c"]
+    llm.play([text("a b"), text("c")])
+    wanted = gemini(generation_config={"candidate_count": 2})
+    assert b'"index":1' in streamed(ask(llm, wanted, GEMINI_STREAM))
+
+
+def test_a_script_with_too_few_replies_for_the_choices_says_so() -> None:
+    llm = FakeLLM([text("one")])
+    status, said = error(ask(llm, openai(n=2)))
+    assert status == 422
+    assert "wants one more reply, but the script has 1 reply, all used" in said
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "reason"),
+    [
+        (OPENAI, openai(stop=["STOP", " two"]), ("finish_reason", "stop")),
+        (ANTHROPIC, anthropic(stop_sequences=["STOP", " two"]), ("stop_reason", "stop_sequence")),
+        (GEMINI, gemini(generationConfig={"stopSequences": [" two"]}), ("finishReason", "STOP")),
+    ],
+)
+def test_a_reply_ends_before_the_first_stop(target: str, body: Any, reason: tuple[str, str]) -> None:
+    llm = FakeLLM([text("one two STOP three")])
+    answer = whole(ask(llm, body, target))
+    assert content(answer) == ["one"]
+    ended = (answer.get("choices") or answer.get("candidates") or [answer])[0]
+    assert ended[reason[0]] == reason[1]
+    if target == ANTHROPIC:
+        assert answer["stop_sequence"] == " two"
+        assert answer["usage"]["output_tokens"] == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "reason"),
+    [
+        (OPENAI, openai(max_tokens=2), '"finish_reason":"length"'),
+        (OPENAI, openai(max_completion_tokens=2), '"finish_reason":"length"'),
+        (RESPONSES, responses(max_output_tokens=2), '"incomplete_details":{"reason":"max_output_tokens"}'),
+        (ANTHROPIC, anthropic(max_tokens=2), '"stop_reason":"max_tokens"'),
+        (GEMINI, gemini(generationConfig={"maxOutputTokens": 2}), '"finishReason":"MAX_TOKENS"'),
+    ],
+)
+def test_a_reply_ends_with_the_last_token_that_is_allowed(target: str, body: Any, reason: str) -> None:
+    llm = FakeLLM([text("Hello there, friend")])
+    answer = ask(llm, body, target)
+    assert content(whole(answer)) == ["Hello there"]
+    assert isinstance(answer, Whole)
+    assert reason in answer.body.decode()
+
+
+def test_the_arguments_of_a_call_are_cut_by_the_limit_too() -> None:
+    llm = FakeLLM([tool_call("look", where="here")])
+    choice = whole(ask(llm, openai(max_tokens=4)))["choices"][0]
+    assert choice["finish_reason"] == "length"
+    assert choice["message"]["tool_calls"][0]["function"]["arguments"] == '{"where":'
+
+
+@pytest.mark.parametrize(
+    ("body", "reply", "problem"),
+    [
+        (
+            openai(tool_choice="required"),
+            text("No."),
+            "reply 1 calls no tool, but the request demands a call",
+        ),
+        (
+            openai(tool_choice="none"),
+            tool_call("look"),
+            "reply 1 calls 'look', but the request forbids calls",
+        ),
+        (
+            openai(tool_choice={"type": "function", "function": {"name": "see"}}),
+            tool_call("look"),
+            "reply 1 calls 'look', but the request allows see",
+        ),
+        (
+            openai(parallel_tool_calls=False),
+            tool_calls(ScriptedCall("a", {}), ScriptedCall("b", {})),
+            "reply 1 calls 2 tools, but the request allows one call at a time",
+        ),
+        (openai(response_format={"type": "json_object"}), text("No."), "reply 1 is no JSON object"),
+    ],
+)
+def test_what_no_provider_would_answer_is_an_error_of_the_script(body: Any, reply: Any, problem: str) -> None:
+    llm = FakeLLM([reply])
+    status, said = error(ask(llm, body))
+    assert status == 422
+    assert problem in said
+    with pytest.raises(UnmatchedRequest, match=r"send it with raw\(\.\.\.\)"):
+        llm.check_finished()
+
+
+def test_the_same_is_demanded_in_the_words_of_each_api() -> None:
+    wanting: list[tuple[str, Any]] = [
+        (OPENAI, openai(tool_choice="required")),
+        (RESPONSES, responses(tool_choice={"type": "function", "name": "look"})),
+        (ANTHROPIC, anthropic(tool_choice={"type": "any"})),
+        (ANTHROPIC, anthropic(tool_choice={"type": "tool", "name": "look"})),
+        (GEMINI, gemini(toolConfig={"functionCallingConfig": {"mode": "ANY"}})),
+    ]
+    for target, body in wanting:
+        assert ask(FakeLLM([text("No.")]), body, target).status == 422  # type: ignore[union-attr]
+        assert ask(FakeLLM([tool_call("look")]), body, target).status == 200  # type: ignore[union-attr]
+
+
+def test_raw_says_what_no_provider_would() -> None:
+    llm = FakeLLM([raw({"choices": []})])
+    assert whole(ask(llm, openai(tool_choice="required"))) == {"choices": []}
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "name"),
+    [
+        (OPENAI, openai(logprobs=True), "logprobs"),
+        (OPENAI, openai(logprobs=True, top_logprobs=3), "logprobs"),
+        (OPENAI, openai(modalities=["text", "audio"]), "modalities"),
+        (OPENAI, openai(audio={"voice": "alloy", "format": "wav"}), "audio"),
+        (OPENAI, openai(functions=[{"name": "f"}]), "functions"),
+        (OPENAI, openai(web_search_options={}), "web_search_options"),
+        (OPENAI, openai(nonsense=1), "nonsense"),
+        (RESPONSES, responses(background=True), "background"),
+        (RESPONSES, responses(conversation="conv_1"), "conversation"),
+        (RESPONSES, responses(prompt={"id": "p"}), "prompt"),
+        (RESPONSES, responses(include=["message.output_text.logprobs"]), "include"),
+        (ANTHROPIC, anthropic(mcp_servers=[{"url": "x"}]), "mcp_servers"),
+        (ANTHROPIC, anthropic(nonsense=1), "nonsense"),
+        (GEMINI, gemini(cachedContent="cachedContents/1"), "cachedContent"),
+        (GEMINI, gemini(generationConfig={"responseLogprobs": True}), "generationConfig.responseLogprobs"),
+        (
+            GEMINI,
+            gemini(generation_config={"response_modalities": ["AUDIO"]}),
+            "generationConfig.responseModalities",
+        ),
+    ],
+)
+def test_what_the_server_does_not_honour_is_refused_by_name(target: str, body: Any, name: str) -> None:
+    llm = FakeLLM([text("x")])
+    answer = ask(llm, body, target)
+    assert isinstance(answer, Whole)
+    said = json.loads(answer.body)["error"]
+    assert answer.status == 400
+    assert said["message"].startswith(f"{name} is nothing that this server honours: ")
+    if target in (OPENAI, RESPONSES):
+        assert (said["param"], said["code"]) == (name, "unsupported_parameter")
+    with pytest.raises(UnmatchedRequest, match=rf"^request 1 \(POST .*\): {name} is nothing"):
+        llm.check_finished()
+
+
+def test_what_is_ignored_by_name_is_taken_without_heed() -> None:
+    llm = FakeLLM([text("x").forever()], ignored=("logprobs", "top_logprobs"))
+    whole(ask(llm, openai(logprobs=True, top_logprobs=3)))
+    assert ask(llm, openai(logprobs=True, nonsense=1)).status == 400  # type: ignore[union-attr]
+    llm.play([text("x")], ignored=("nonsense",))
+    whole(ask(llm, openai(nonsense=1)))
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        (OPENAI, openai(logprobs=False, top_logprobs=0, modalities=["text"], n=1, stop=None, functions=[])),
+        (
+            OPENAI,
+            openai(temperature=2, top_p=0.1, seed=1, user="u", metadata={"a": "b"}, logit_bias={"1": 2}),
+        ),
+        (RESPONSES, responses(background=False, include=["reasoning.encrypted_content"], truncation="auto")),
+        (ANTHROPIC, anthropic(temperature=1, top_k=4, metadata={"user_id": "u"}, service_tier="auto")),
+        (GEMINI, gemini(safetySettings=[], generationConfig={"topK": 3, "responseModalities": ["TEXT"]})),
+    ],
+)
+def test_what_asks_for_nothing_or_only_shapes_a_choice_is_accepted(target: str, body: Any) -> None:
+    assert content(whole(ask(FakeLLM([text("x")]), body, target))) == ["x"]
+
+
+def test_a_number_that_no_provider_takes_is_refused() -> None:
+    for body in (openai(n=0), openai(n=129), openai(max_tokens=0), openai(stop=[1]), openai(n="two")):
+        assert ask(FakeLLM([text("x")]), body).status == 400  # type: ignore[union-attr]
+
+
+APIS: list[tuple[str, Any, parameters.Parameters]] = [
+    (OPENAI, openai, parameters.OPENAI),
+    (RESPONSES, responses, parameters.RESPONSES),
+    (ANTHROPIC, anthropic, parameters.ANTHROPIC),
+    (GEMINI, gemini, parameters.GEMINI),
+]
+
+
+@pytest.mark.parametrize(("target", "write", "known"), APIS)
+@given(
+    name=st.from_regex(r"[a-z][a-z_]{0,15}", fullmatch=True),
+    value=st.booleans() | st.integers(1) | st.text(min_size=1),
+)
+def test_no_parameter_is_ignored_that_no_table_names(
+    target: str, write: Any, known: Any, name: str, value: Any
+) -> None:
+    camel = parameters_name(name, target)
+    if camel in known.heeded or camel in known.limited:
+        return
+    answer = ask(FakeLLM([text("x")]), write(**{name: value}), target)
+    assert not isinstance(answer, Streamed)
+    assert answer.status == 400  # type: ignore[union-attr]
+
+
+def parameters_name(name: str, target: str) -> str:
+    """Return the name that a table has: Gemini's API takes either spelling."""
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest) if target == GEMINI else name

@@ -1,0 +1,86 @@
+"""Crowds of clients, bounded in number and time; `python -m bench.server_stress` runs the same with more of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.server_stress import (
+    Outcome,
+    given_back,
+    large_message,
+    pipelined,
+    slow_clients,
+    stops,
+    struck_clients,
+)
+from statek_sim.providers.script import text
+from statek_sim.server.exchange import ESTIMATED, Incoming, Whole
+from statek_sim.server.known import LARGEST_COUNTED
+from statek_sim.server.llm import FakeLLM
+from tests.server.asking import OPENAI, ask, error, openai, whole
+
+
+def held(outcome: Outcome) -> None:
+    assert outcome.held, str(outcome)
+
+
+def test_pipelined_requests_beyond_the_limit_of_a_head_are_all_answered_in_order() -> None:
+    held(pipelined(2000))
+
+
+def test_slow_clients_at_once_all_get_their_stream() -> None:
+    held(slow_clients(60))
+
+
+def test_clients_that_faults_strike_leave_the_others_alone() -> None:
+    held(struck_clients(60))
+
+
+def test_a_server_that_is_asked_stops_in_time() -> None:
+    held(stops(4, clients=4))
+
+
+def test_a_large_message_keeps_nobody_waiting() -> None:
+    held(large_message(4_000_000, peers=2))
+
+
+def test_what_clients_that_left_had_sent_is_given_back() -> None:
+    held(given_back(8, 4_000_000))
+
+
+def test_tokens_of_a_large_request_are_estimated_and_the_answer_says_so() -> None:
+    llm = FakeLLM([text("x").forever()])
+    words = "several words and more of them "
+    exact = whole(ask(llm, openai(words * 8_000)))["usage"]["prompt_tokens"]
+    answer = ask(llm, openai(words * 80_000))
+    estimated = whole(answer)["usage"]["prompt_tokens"]
+    assert isinstance(answer, Whole)
+    assert answer.headers == ESTIMATED
+    assert len(words) * 8_000 < LARGEST_COUNTED
+    assert abs(estimated - 10 * exact) < exact // 5
+    assert whole(ask(FakeLLM([text("x")]), openai(words * 80_000)))["usage"]["prompt_tokens"] == estimated
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"messages":' + b"[" * 300 + b"]" * 300 + b"}",
+    ],
+)
+def test_a_body_nested_deep_is_a_bad_request_and_the_journal_stays_readable(body: bytes) -> None:
+    llm = FakeLLM([text("x")])
+    assert error(llm.answer(Incoming("POST", OPENAI, {}, body)))[0] == 400
+    page = llm.answer(Incoming("GET", "/statek/journal", {}, b""))
+    assert isinstance(page, Whole)
+    (entry,) = json.loads(page.body)
+    assert entry["status"] == 400
+    assert len(entry["body"]) < 11_000
+
+
+def test_brackets_in_a_text_are_no_nesting() -> None:
+    assert whole(ask(FakeLLM([text("x")]), openai("[{" * 50_000)))

@@ -1,0 +1,149 @@
+"""What the world outside does to a command is told in one line, and the command exits with 2."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from statek_sim.cli import main
+from statek_sim.cli.main import told
+
+OK: Final = "scenarios:\n  - {id: ok, title: Ok, agents: {worker: {}}, script: {worker: [{code: exit(1)}]}}\n"
+FULL: Final = Path("/dev/full")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "ok.yaml").write_text(OK, "utf-8")
+    return tmp_path
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Return the one line that a command which exits with 2 prints."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    captured = capsys.readouterr()
+    assert exit_.value.code == 2, captured.out
+    assert captured.err.count("\n") == 1, captured.err
+    return captured.err.rstrip("\n")
+
+
+def program(*arguments: str, folder: Path, output: Path) -> tuple[int, str]:
+    """Run the command line in a process, its output to a file; return how it exits and its errors."""
+    with output.open("wb") as file:
+        command = [sys.executable, "-m", "statek_sim.cli", *arguments]
+        done = subprocess.run(
+            command, cwd=folder, stdout=file, stderr=subprocess.PIPE, text=True, check=False
+        )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("arguments", [["run", "ok.yaml"], ["trace", "ok.yaml"], ["--help"]])
+def test_a_full_disk_behind_standard_output_is_one_line(here: Path, arguments: list[str]) -> None:
+    assert program(*arguments, folder=here, output=FULL) == (
+        2,
+        "standard output: No space left on device\n",
+    )
+
+
+def test_links_that_lead_nowhere_say_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "loop").symlink_to("loop")
+    (here / "gone.yaml").symlink_to("moved.yaml")
+    nowhere = "gone.yaml: a symbolic link to 'moved.yaml', which is not there"
+    assert refused(capsys, "run", "gone.yaml") == refused(capsys, "trace", "gone.yaml") == nowhere
+    assert refused(capsys, "run", "loop") == "loop: a symbolic link that leads to itself"
+    assert refused(capsys, "gate", "loop") == "preset 'loop': a symbolic link that leads nowhere: to 'loop'"
+    for output in ("--json", "--html"):
+        assert refused(capsys, "run", "ok.yaml", output, "loop") == (
+            f"loop: cannot write the report: {os.strerror(40)}"
+        )
+
+
+def test_a_tool_module_that_exits_does_not_take_the_command_with_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "a_module_that_exits.py").write_text("import sys\nsys.exit(7)\n", "utf-8")
+    text = OK.replace("{}", "{tools: ['a_module_that_exits:x']}")
+    (here / "exits.yaml").write_text(text, "utf-8")
+    assert refused(capsys, "run", "exits.yaml", "--profile", "docs") == (
+        "exits.yaml:2: scenario 'ok': 'a_module_that_exits:x' cannot be imported: SystemExit: 7"
+    )
+
+
+def test_files_of_other_programs_are_told_once_and_those_of_packages_not_at_all(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("compose.yaml", "chart.yml", "node_modules/pkg/x.yaml"):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_text("services: {{ .Values }}\n", "utf-8")
+    said = "no scenario files: chart.yml, compose.yaml; name the files or folders that hold scenarios"
+    assert refused(capsys, "run", ".") == f".: {said}"
+    (here / "chart.yml").write_text("scenario:\n", "utf-8")
+    assert "chart.yml:1: unknown key 'scenario'" in "".join(errors_of(capsys, "validate", "."))
+
+
+def errors_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(arguments)
+    return capsys.readouterr().err
+
+
+def test_an_address_that_is_none_is_told_before_a_request(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROQ_API_URL", "nonsense")
+    monkeypatch.setenv("GROQ_API_KEY", "none")
+    assert refused(capsys, "record", "ok.yaml", "--provider", "GROQ") == (
+        "GROQ_API_URL='nonsense': expected the whole address of a chat endpoint, like https://host/path"
+    )
+
+
+def test_a_baseline_that_is_no_text_is_replaced(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "old.json").write_bytes(b"\xff\xfe")
+    policy = '[[rule]]\nname = "no claim leaks"\nselect = {}\nclaims_leak = false\n'
+    (here / "policy.toml").write_text(policy, "utf-8")
+    with pytest.raises(SystemExit) as exit_:
+        main(
+            [
+                "gate",
+                "local",
+                "ok.yaml",
+                "--policy",
+                "policy.toml",
+                "--baseline",
+                "old.json",
+                "--update-baseline",
+            ]
+        )
+    assert exit_.value.code == 0
+    assert (here / "old.json").read_text("utf-8").startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["usage", "--corpus", "--model", " "], "--model: expected a model's name, got a blank one"),
+        (["usage", "--model", "nope"], "--model: scenarios name their own models; it goes with --corpus"),
+        (["usage", "--prices", "."], ".: no price files here, expected *.csv or *.txt"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_what_would_change_nothing_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert refused(capsys, *arguments) == said
+
+
+def test_a_bug_of_ours_keeps_its_traceback() -> None:
+    assert told(KeyError("x")) is told(RuntimeError("x")) is told(ValueError("x")) is None
+    assert told(PermissionError(13, "Permission denied", "a.json")) == "a.json: Permission denied"

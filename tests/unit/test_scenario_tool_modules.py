@@ -1,0 +1,59 @@
+"""`statek-sim validate` looks for the modules of tools without running them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.tool_modules import missing_tools
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "shop_tools").mkdir()
+    (tmp_path / "shop_tools" / "__init__.py").write_text("raise RuntimeError('this ran')\n")
+    (tmp_path / "shop_tools" / "claims.py").write_text(
+        "def claim(): ...\nclass Desk:\n    x = 1\nfrom os import path as way\n"
+    )
+    (tmp_path / "shop_tools" / "all_of.py").write_text("from shop_tools.claims import *\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("tool", "problem"),
+    [
+        ("shop_tools.claims:claim", None),
+        ("shop_tools.claims:Desk.open", None),
+        ("shop_tools.claims:way", None),
+        ("shop_tools.all_of:whatever", None),
+        ("math:sqrt", None),
+        ("shop_tools.claims:clam", "module 'shop_tools.claims' has no 'clam'. Did you mean 'claim'?"),
+        (
+            "shop_tools.clams:claim",
+            "there is no module 'shop_tools.clams'; looked in the folder of the command, and where Python looks",
+        ),
+        (
+            "shop_tolls:claim",
+            "there is no module 'shop_tolls'; looked in the folder of the command, and where Python looks",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "agents: {{worker: {{tools: ['{0}']}}}}",
+        "agents: {{worker: {{}}}}\n    script: {{worker: [{{call: '{0}'}}]}}",
+    ],
+)
+def test_a_name_that_is_not_there_is_a_problem_of_its_scenario(
+    here: Path, tool: str, problem: str | None, place: str
+) -> None:
+    file = here / "a.yaml"
+    file.write_text(f"scenarios:\n  - id: one\n    title: One\n    {place.format(tool)}\n")
+    found = [str(one) for one in missing_tools(load_or_fail([file]))]
+    assert found == ([] if problem is None else [f"{file}:2: scenario 'one': {tool!r}: {problem}"])
+    assert "shop_tools" not in sys.modules
