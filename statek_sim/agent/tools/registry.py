@@ -199,6 +199,16 @@ def api_format(tools: Iterable[Tool], wire: FormatName) -> list[dict[str, JSON]]
     match wire:
         case "openai":
             return [dict(tool.spec) for tool in tools]
+        case "responses":
+            return [
+                {
+                    "type": "function",
+                    "name": t.name,
+                    "description": t.description,
+                    "parameters": dict(t.parameters),
+                }
+                for t in tools
+            ]
         case "anthropic":
             return [
                 {"name": t.name, "description": t.description, "input_schema": dict(t.parameters)}
