@@ -9,10 +9,12 @@ from datetime import timedelta
 import pytest
 
 from statek_sim import stored, tool_call
+from statek_sim.backends.plain import plain
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents import Agent
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.runtime import Runtime
+from statek_sim.runtime.shown import shown
 from statek_sim.runtime.stored.block_end import cross, foresee
 from statek_sim.runtime.stored.containers import Dict, List, StoreKills, inside
 from statek_sim.runtime.stored.hashing import in_store_order, key_hash
@@ -143,3 +145,8 @@ def test_an_integer_beyond_64_bits_in_a_requested_call_crashes_the_job() -> None
     assert job.stop_reason == "crash"
     assert "OverflowError: int too big to convert" in job.py_env.console[-1]
     assert told(job)[0].startswith("`arguments of note` was lost")
+
+
+def test_a_mapping_with_stored_tuples_for_keys_is_recorded_as_its_text() -> None:
+    assert plain(inside({(1, 2): 3}), shown) == "{<Tuple of 2 items>:3}"
+    assert plain(inside({"b": (1, 2)}), shown) == {"b": [1, 2]}
