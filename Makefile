@@ -1,6 +1,6 @@
 # Each target sets up .venv by itself; Python 3.11 or later is all it needs.
 
-.PHONY: help scenarios test thorough conformance record lint types format report bench clean
+.PHONY: help scenarios test thorough conformance record lint types format docs report bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -40,6 +40,9 @@ types: $(READY) ## mypy --strict
 
 format: $(READY) ## rewrite the sources in the one format
 	@$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
+
+docs: $(READY) ## write the reference pages anew, from docstrings and the schema
+	@$(BIN)/python -m tools.reference
 
 report: $(READY) ## write the sample reports anew, reports/sample
 	@$(BIN)/python -m tools.sample_report

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import metadata as installed
 from importlib.metadata import entry_points
 from pathlib import Path
 from statistics import median
@@ -12,10 +13,13 @@ from time import perf_counter
 from typing import Final
 
 from bench import cassettes, gate, metering
+from bench.agent import agent_entries
 from bench.entry import Entry, time_entry
 from bench.server import server_entries
+from bench.server_setup import TOOLS
 from bench.server_stress import stress_entries
-from bench.sides import BenchError, Side, run_clean
+from bench.setup import ensure
+from bench.sides import ROOT, BenchError, Side, run_clean
 
 NO_PEER: Final = "-"
 FLAT: Final = 0.8
@@ -110,6 +114,27 @@ def _plugin_off(ours: Side, runs: int) -> Iterator[Entry]:
     )
 
 
+def _startup(ours: Side, runs: int) -> Iterator[Entry]:
+    """Compare a whole pytest run with all that an installation of ours brings with one that has pytest alone."""
+    version = installed.version("pytest")
+    alone = ensure(TOOLS / "pytest-alone", "pytest", version, [f"pytest=={version}"])
+    whole = ensure(TOOLS / "pytest-statek", "pytest", version, [f"pytest=={version}", "-e", str(ROOT)])
+    arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_empty.py"]
+    commands = {"whole": [str(whole), *arguments], "alone": [str(alone), *arguments]}
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        directory = Path(name)
+        (directory / "test_empty.py").touch()
+        _take_turns(commands, directory, first=0)
+        rounds = [_take_turns(commands, directory, first=n) for n in range(runs * PLUGIN_ROUNDS_PER_RUN)]
+    yield Entry(
+        name="a whole pytest run with everything installed, added to pytest alone",
+        peer=NO_PEER,
+        unit="ms",
+        ours=1e3 * median(seconds["whole"] - seconds["alone"] for seconds in rounds),
+        goal=50,
+    )
+
+
 def _take_turns(commands: Mapping[str, list[str]], directory: Path, *, first: int) -> dict[str, float]:
     """Run every command once, starting with number `first`; return the wall seconds of each."""
     names = list(commands)
@@ -132,10 +157,12 @@ SOLOS: Final = (
     Solo(name="waiting", entries=_waiting),
     Solo(name="suites", entries=_suites),
     Solo(name="plugin", entries=_plugin_off),
+    Solo(name="startup", entries=_startup),
     Solo(name="cassettes", entries=cassettes.entries),
     Solo(name="server", entries=server_entries),
     Solo(name="stress", entries=stress_entries),
     Solo(name="metering", entries=metering.entries),
     Solo(name="gate", entries=gate.entries),
+    Solo(name="agent", entries=lambda ours, runs: agent_entries(runs)),
 )
 """Everything measured on our side alone."""

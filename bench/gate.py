@@ -17,10 +17,11 @@ from typing import Final
 from bench.entry import Entry, time_entry
 from bench.sides import Side
 from bench.workload import Measurement
+from statek_sim.executors.pool import cores
 from statek_sim.gate.gate import gate_plan, judge_presets
 from statek_sim.gate.gated_preset import gated_preset
 from statek_sim.gate.sweep_ranges import read_axes
-from statek_sim.gate.sweep_run import cores, run_sweep
+from statek_sim.gate.sweep_run import run_sweep
 from statek_sim.gate.workloads import workloads
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.scenario.schema import Scenario

@@ -21,7 +21,10 @@ from statek_sim.harness.current import get_llm_harness
 from statek_sim.providers.network import forbid_network
 from statek_sim.runtime.current import active
 from statek_sim.semantics import profile_named
+from statek_sim.stand_in.jobs import BROUGHT
 from statek_sim.stand_in.store import opened_store
+from statek_sim.stand_in.task import named_job
+from statek_sim.stand_in.tools import registry_restored
 from statek_sim.testing import ScriptableLLM, configured_limits, configured_settings
 from statek_sim.wall_clock import frozen_wall_clock
 
@@ -40,12 +43,13 @@ def open_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
 @contextmanager
 def _on_reference(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
     with (
-        open_lab(request) as lab,
+        open_lab(request, BROUGHT) as lab,
         active(lab.runtime),
         get_llm_harness.simulated(lab.harness),
         opened_store(),
+        registry_restored(),
     ):
-        yield StatekApp(ReferenceApplication(lab.runtime), lab.llm)
+        yield StatekApp(ReferenceApplication(lab.runtime, named_job), lab.llm)
 
 
 @contextmanager

@@ -15,9 +15,18 @@ from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.nearest import Advice
 from statek_sim.cassettes.own_secrets import OwnSecrets
 from statek_sim.cassettes.session import RecordMode, record_mode
+from statek_sim.cassettes.sharing import Run
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
+RUN: Final = pytest.StashKey[str]()
+"""What tells this run of pytest from others; the same in all its workers."""
+ORDER: Final = pytest.StashKey[int]()
+"""The place of a test among all of its run."""
+SHARED: Final = pytest.StashKey[bool]()
+"""Whether other tests of the run use the same cassette."""
+REDACT: Final = "statek_cassette_redact"
+"""The fixture that a team's own redaction is the value of."""
 ARGUMENTS: Final = ("name", "ignore", "mode", "allow_unplayed")
 
 
@@ -30,6 +39,7 @@ class CassetteWishes:
     matching: Matching
     allow_unplayed: bool
     advice: Advice
+    run: Run
 
 
 def wishes_of(item: pytest.Item) -> CassetteWishes:
@@ -50,14 +60,33 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
             own=OwnSecrets.of(
                 config.getini("statek_cassette_secret_names"),
                 config.getini("statek_cassette_secret_patterns"),
+                undecoded=config.getini("statek_cassette_allow_undecoded"),
+                redact=_Redact(item),
             ),
         ),
         allow_unplayed=allow,
         advice=Advice(
-            record=f"pytest {shlex.quote(item.nodeid)} --statek-record=rewrite",
+            record=f"pytest {shlex.quote(item.nodeid)} --statek-record={_keeping(item, said.get('name'))}",
             ignore=f"@pytest.mark.{MARKER_NAME}(ignore=[{{field!r}}])",
         ),
+        run=Run(config.stash[RUN], item.stash.get(ORDER, 0)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Redact:
+    """What the fixture `statek_cassette_redact` returns, asked when a text is there: it is made after the cassette."""
+
+    item: pytest.Item
+
+    def __call__(self, place: str, text: str) -> str:
+        redact = getattr(self.item, "funcargs", {}).get(REDACT)
+        return text if redact is None else redact(place, text)
+
+
+def _keeping(item: pytest.Item, name: object) -> str:
+    """Return the mode that records a miss and loses nothing: a cassette with a name may be that of other tests too."""
+    return "rewrite" if name is None and not item.stash.get(SHARED, False) else "new_episodes"
 
 
 def _arguments(item: pytest.Item) -> dict[str, object]:
@@ -83,7 +112,7 @@ def _mode(option: str | None, said: object) -> RecordMode:
 def _name(said: object) -> str | None:
     if said is None:
         return None
-    if not isinstance(said, str) or not said or said.startswith(".") or "/" in said or "\\" in said:
+    if not isinstance(said, str) or not said.isprintable() or said[:1] in ("", ".") or {"/", "\\"} & {*said}:
         raise BadInput(f"name={said!r}: expected the name of a file in the test module's folder of cassettes")
     return said
 

@@ -25,11 +25,13 @@ def cassette_path(item: pytest.Item, name: str | None = None) -> Path:
 def _name(item: pytest.Item) -> str:
     owner = getattr(item, "cls", None)
     name = item.name if owner is None else f"{owner.__name__}.{item.name}"
-    return name.translate(_NO_NAME)
+    return "".join(letter if letter.isprintable() else "-" for letter in name.translate(_NO_NAME))
 
 
 def _fitting(name: str) -> str:
-    if len(name) + len(SUFFIX) <= LONGEST:
+    source = name.encode("utf-8", "surrogateescape")
+    if len(source) + len(SUFFIX) <= LONGEST:
         return name
-    digest = md5(name.encode(), usedforsecurity=False).hexdigest()
-    return f"{name[: LONGEST - len(SUFFIX) - len(digest) - 3]}...{digest}"
+    digest = md5(source, usedforsecurity=False).hexdigest()
+    start = source[: LONGEST - len(SUFFIX) - len(digest) - 3].decode("utf-8", "ignore")
+    return f"{start}...{digest}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 import traceback
 from collections.abc import Generator
 from contextlib import ExitStack
@@ -11,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.cassette_marker import wishes_of
+from pytest_statek.cassette_marker import ORDER, REDACT, RUN, SHARED, wishes_of
 from pytest_statek.cassette_path import cassette_path
 from pytest_statek.record import MARKER_NAME, SESSION
 from statek_sim.cassettes.session import CassetteSession, Saved
@@ -37,7 +39,21 @@ _OPEN: Final = pytest.StashKey[_Open]()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Write the list that `--statek-cassette-list` asks for."""
+    """Note which tests share a cassette; write the list that `--statek-cassette-list` asks for."""
+    config = session.config
+    own_key = f"{os.getpid()} {time.time_ns()}"
+    config.stash[RUN] = getattr(config, "workerinput", {}).get("testrunuid", own_key)
+    sharers: dict[Path, list[pytest.Item]] = {}
+    for order, item in enumerate(session.items):
+        if item.get_closest_marker(MARKER_NAME):
+            item.stash[ORDER] = order
+            sharers.setdefault(_used(item), []).append(item)
+            if isinstance(item, pytest.Function):
+                # First of all, so that it is there when another fixture sends a request.
+                item.fixturenames[:] = [REDACT, *(name for name in item.fixturenames if name != REDACT)]
+    for path, items in sharers.items():
+        if len(items) > 1:
+            _share(path, items)
     target = session.config.getoption("--statek-cassette-list")
     if target:
         marked = (
@@ -100,9 +116,23 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     return result
 
 
-def _has_cassette(item: pytest.Item) -> bool:
-    """Whether a test uses a cassette, ours or pytest-recording's."""
-    return any(item.get_closest_marker(name) for name in (MARKER_NAME, "vcr"))
+def _share(path: Path, items: list[pytest.Item]) -> None:
+    """Note that tests share a cassette, and warn where they disagree about how it is recorded."""
+    modes: dict[str, pytest.Item] = {}
+    for item in items:
+        item.stash[SHARED] = True
+        try:
+            modes.setdefault(str(wishes_of(item).mode), item)
+        except BadInput:
+            continue
+    if len(modes) > 1:
+        told = ", ".join(f"{mode} ({item.nodeid})" for mode, item in modes.items())
+        first = next(iter(modes.values()))
+        first.warn(
+            pytest.PytestWarning(
+                f"{_shown(path, first.config)}: tests share it with different record modes: {told}"
+            )
+        )
 
 
 def _used(item: pytest.Item) -> Path:
@@ -123,6 +153,7 @@ def _open(item: pytest.Item) -> None:
             index_folder=_index_folder(item.config),
             advice=wishes.advice,
             shown=_shown(wishes.path, item.config),
+            run=wishes.run,
         )
     except BadInput as error:
         problem = str(error)

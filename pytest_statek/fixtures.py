@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_statek.agents import AgentMaker
     from statek_sim.app import StatekApp
     from statek_sim.clock import VirtualClock
     from statek_sim.runtime.runtime import Runtime
@@ -54,6 +55,21 @@ def statek_clock(_statek_lab: Lab) -> VirtualClock:
 def statek_queue(_statek_lab: Lab) -> WorkQueue:
     """A durable work queue of the items that the marker names; `add` more in the test. Changes are traced."""
     return _statek_lab.queue
+
+
+@pytest.fixture
+def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
+    """Makes agents that call tools, each with a script: `statek_agent(tools=[look], script=[tool_call("look")])`.
+
+    `agent.run(task)` returns the run in virtual time: `answer`, `stop`, `calls`, `nudged`, `refused`, its trace. Every
+    reply must be asked for, else the test fails.
+    """
+    request.config.pluginmanager.import_plugin("pytest_statek.lab")
+    # As above.
+    from pytest_statek.agents import open_agents  # noqa: PLC0415
+
+    with open_agents(request) as make:
+        yield make
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import pytest
 from pytest_statek.installed import declared_reason, peer_of
 from pytest_statek.plan import Plan
 from pytest_statek.tokenizers import tokenizers
+from pytest_statek.watchdog import runner_of
 from statek_sim.errors import BadInput
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.diff import failure_text
 from statek_sim.suite.failures import told_after
 from statek_sim.suite.installed import run_one_installed
 from statek_sim.suite.result import Outcome, ScenarioResult
-from statek_sim.suite.run import run_one
 
 _PYTEST_OWN: Final = frozenset(
     {"filterwarnings", "parametrize", "skip", "skipif", "statek", "usefixtures", "xfail"}
@@ -85,14 +85,7 @@ class ScenarioItem(pytest.Item):
             pytest.xfail(f"declared difference of statek {version}: {reason}")
 
     def _on_reference(self) -> ScenarioResult:
-        return run_one(
-            self.scenario,
-            self.profile,
-            preset=self._plan.preset,
-            seed=self._plan.seed,
-            allow_network=self._plan.allow_network,
-            tokenizers=tokenizers(self.config),
-        )
+        return runner_of(self.config, self._plan)(self.scenario, self.profile)
 
     def _on_installed(self) -> ScenarioResult:
         """Run on the real package, whose process has no network but the scripted LLM."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import pytest
 
@@ -14,12 +14,18 @@ from pytest_statek.options import REQUESTED
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput, UnusedReplies
 from statek_sim.providers.network import NetworkGuard, forbid_network
+from statek_sim.runtime.services import NOTHING_BROUGHT, Brought
 from statek_sim.suite.transcript import formatted, transcript
-from statek_sim.testing import Lab, ScriptableLLM
-from statek_sim.trace import Event
+from statek_sim.testing import Lab
+from statek_sim.trace import Event, StoreRemark
 from statek_sim.wall_clock import frozen_wall_clock
 
 T = TypeVar("T")
+
+
+class StoredOtherwise(pytest.PytestWarning):
+    """A value that STATEK's store would lose or change."""
+
 
 SECTION: Final = "STATEK conversation"
 """The title under which the report of a failed test shows what its agents said and did."""
@@ -29,13 +35,22 @@ LAST: Final = 40
 """Lines of a long conversation that are shown; a failure is explained at its end, by what was set up at its start."""
 
 
+class Finishing(Protocol):
+    """What knows whether its script is used up."""
+
+    def check_finished(self) -> None:
+        """Raise `UnusedReplies` when replies are left."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """What a test has open: its LLM, what can be told of its jobs so far, and what closes the network."""
 
-    llm: ScriptableLLM
+    llm: Finishing
     told: Callable[[], Sequence[str]]
     guard: NetworkGuard | None
+    remarks: Callable[[], Sequence[StoreRemark]] = tuple
+    strict_storage: bool = False
 
 
 OPENED: Final = pytest.StashKey[Opened]()
@@ -45,16 +60,22 @@ _SHOWN: Final = pytest.StashKey[bool]()
 
 
 @contextmanager
-def open_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT) -> Iterator[Lab]:
     """Set up the lab that the test's marker describes; inside, the network is closed and time is virtual."""
     item: pytest.Item = request.node
     wishes = marked(request)
     registry = tokenizers(request.config)
-    lab = or_fail(item, lambda: Lab(wishes.lab, tokenizers=registry))
+    lab = or_fail(item, lambda: Lab(wishes.lab, tokenizers=registry, brought=brought))
     with ExitStack() as stack:
         guard = None if wishes.allow_network else stack.enter_context(forbid_network())
         stack.enter_context(frozen_wall_clock(lab.clock, active=wishes.virtual_wall_clock))
-        item.stash[OPENED] = Opened(lab.llm, lambda: conversation(lab.runtime.trace.events), guard)
+        item.stash[OPENED] = Opened(
+            lab.llm,
+            lambda: conversation(lab.runtime.trace.events),
+            guard,
+            lambda: damage(lab.runtime.trace.events),
+            wishes.strict_storage,
+        )
         yield lab
 
 
@@ -64,7 +85,7 @@ def marked(request: pytest.FixtureRequest) -> Wishes:
     asked = request.config.stash[REQUESTED]
     if "statek_app" not in request.fixturenames:
         return or_fail(item, lambda: wishes_of(item, asked))
-    wishes = or_fail(item, lambda: wishes_of(item, asked, profile="1.4"))
+    wishes = or_fail(item, lambda: wishes_of(item, asked, profile="1.4", strict_storage=True))
     # An application waits for its own stored objects: time alone changes none of them.
     return replace(wishes, lab=replace(wishes.lab, idle_polls=0))
 
@@ -84,7 +105,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Fail a test that passed although its script was not used up or something tried the real network."""
     yield
     if OPENED in item.stash:
-        _check(item.stash[OPENED])
+        opened = item.stash[OPENED]
+        _check(opened)
+        if not opened.strict_storage:
+            for remark in opened.remarks():
+                item.warn(StoredOtherwise(remark.told))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -112,7 +137,7 @@ def conversation(trace: Iterable[Event]) -> list[str]:
 
 
 def _check(opened: Opened) -> None:
-    problem = _connection(opened.guard) or _left_over(opened.llm)
+    problem = _connection(opened.guard) or _left_over(opened.llm) or _stored_otherwise(opened)
     if problem is not None:
         pytest.fail(problem, pytrace=False)
 
@@ -129,7 +154,24 @@ def _connection(guard: NetworkGuard | None) -> str | None:
     )
 
 
-def _left_over(llm: ScriptableLLM) -> str | None:
+def damage(trace: Iterable[Event]) -> list[StoreRemark]:
+    """Return what the store lost or changed, or would lose or change on STATEK."""
+    return [event for event in trace if isinstance(event, StoreRemark) and event.change != "not stored"]
+
+
+def _stored_otherwise(opened: Opened) -> str | None:
+    """Say what the store lost or changed, if that fails the test."""
+    remarks = opened.remarks() if opened.strict_storage else ()
+    if not remarks:
+        return None
+    told = "; ".join(dict.fromkeys(remark.told for remark in remarks))
+    return (
+        f"{told}. Bind what dbzero keeps (docs/storage.md), or accept it with --statek-storage=warn or "
+        '@pytest.mark.statek(storage="warn")'
+    )
+
+
+def _left_over(llm: Finishing) -> str | None:
     """Say which replies nobody asked for, if any are left."""
     try:
         llm.check_finished()

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.options import Requested, joined
+from pytest_statek.options import STORAGE_MODES, STRICT, Requested, joined
 from pytest_statek.plan import seed_of
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
@@ -17,7 +17,7 @@ from statek_sim.suite.run import located_preset, profile_known
 from statek_sim.testing import LIMITS, LabSettings
 from statek_sim.world.queue import ItemStatus, WorkItem
 
-ARGUMENTS: Final = ("profile", "preset", "limits", "seed", "items", "wall_clock", "allow_network")
+ARGUMENTS: Final = ("profile", "preset", "limits", "seed", "items", "wall_clock", "allow_network", "storage")
 _ITEM_KEYS: Final = ("id", "status", "owner")
 
 
@@ -28,12 +28,16 @@ class Wishes:
     lab: LabSettings
     virtual_wall_clock: bool
     allow_network: bool
+    strict_storage: bool
 
 
-def wishes_of(node: pytest.Item, asked: Requested, *, profile: str = "docs") -> Wishes:
+def wishes_of(
+    node: pytest.Item, asked: Requested, *, profile: str = "docs", strict_storage: bool = False
+) -> Wishes:
     """Return the wishes of a test; arguments of nearer markers win, what none says is as the options say.
 
-    `profile` is what the test follows when nothing is said about it.
+    `profile` is what the test follows, and `strict_storage` whether a value lost by the store fails it, when nothing is
+    said about it.
     Raises `BadInput` for an argument that does not exist or cannot be.
     """
     said = _arguments(node)
@@ -48,6 +52,7 @@ def wishes_of(node: pytest.Item, asked: Requested, *, profile: str = "docs") -> 
         virtual_wall_clock=_one_of("wall_clock", said.get("wall_clock", "virtual"), ("virtual", "real"))
         == "virtual",
         allow_network=_flag("allow_network", said.get("allow_network", False)) or asked.allow_network,
+        strict_storage=_strict(said.get("storage", asked.storage), strict_storage),
     )
 
 
@@ -66,6 +71,10 @@ def _profile(said: object, asked: Requested, otherwise: str) -> str:
     if said is not None:
         return profile_known(_text("profile", said))
     return profile_known(asked.profiles[0]) if asked.profiles else otherwise
+
+
+def _strict(said: object, otherwise: bool) -> bool:  # what holds when nothing is said
+    return otherwise if said is None else _one_of("storage", said, STORAGE_MODES) == STRICT
 
 
 def _preset(said: object, here: Path) -> str | None:

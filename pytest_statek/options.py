@@ -22,9 +22,13 @@ INSTALLED: Final = "installed"
 BACKENDS: Final = (REFERENCE, INSTALLED)
 """Who runs scenarios and applications: our runtime, or the `statek` package of this environment."""
 
+STRICT: Final = "strict"
+STORAGE_MODES: Final = (STRICT, "warn")
+"""What a value that the store loses does to a test: it fails it, or is told as a warning."""
+
 MARKER: Final = (
     'statek(profile="docs", preset="default", limits={"max_turns": 5}, seed=0, items=["item-1"], '
-    'wall_clock="virtual", allow_network=False): how the statek_ fixtures of this test are set up; '
+    'wall_clock="virtual", allow_network=False, storage="warn"): how the statek_ fixtures of this test are set up; '
     "every argument may be left out. Scenario items carry the marker too."
 )
 """The marker as `pytest --markers` shows it."""
@@ -51,6 +55,8 @@ class Requested:
         "report",
         "scenarios",
         "seed",
+        "storage",
+        "watchdog",
     )
 
     def __init__(self, config: pytest.Config) -> None:
@@ -77,6 +83,12 @@ class Requested:
         self.report = report or _folder(config.getini("statek_report"), there)
         self.allow_network: bool = config.getoption("--statek-allow-network") or config.getini(
             "statek_allow_network"
+        )
+
+        said_limits: str | None = config.getoption("--statek-watchdog")
+        self.watchdog: str = said_limits or config.getini("statek_watchdog") or ""
+        self.storage: str | None = (
+            config.getoption("--statek-storage") or config.getini("statek_storage") or None
         )
 
     @property
@@ -135,10 +147,23 @@ def add_options(parser: pytest.Parser) -> None:
         help="write report.json, report.md and report.html about the scenarios into this folder",
     )
     group.addoption(
+        "--statek-watchdog",
+        metavar="LIMITS|off",
+        help="what one scenario may use of this machine: seconds of processor time, seconds that pass, bytes of "
+        "memory; cpu=20,wall=60,memory=1024m by default. One that uses more is killed and fails",
+    )
+    group.addoption(
         "--statek-allow-network",
         action="store_true",
         default=False,
         help="do not forbid real network connections in tests that use statek_ fixtures",
+    )
+    group.addoption(
+        "--statek-storage",
+        choices=STORAGE_MODES,
+        metavar="strict|warn",
+        help="whether a value that STATEK's store loses or changes fails a test (what statek_app does), or is a "
+        "warning (what the other statek_ fixtures do)",
     )
     parser.addini(
         "statek_scenarios",
@@ -149,6 +174,8 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("statek_preset", "as --statek-preset")
     parser.addini("statek_profile", "as --statek-profile, one per line", type="linelist")
     parser.addini("statek_seed", "as --statek-seed")
+    parser.addini("statek_watchdog", "as --statek-watchdog")
+    parser.addini("statek_storage", "as --statek-storage")
     parser.addini("statek_report", "as --statek-report")
     parser.addini("statek_allow_network", "as --statek-allow-network", type="bool", default=False)
 

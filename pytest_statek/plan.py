@@ -12,6 +12,7 @@ import pytest
 from pytest_statek.installed import InstalledStatek, installed_statek
 from pytest_statek.options import BACKENDS, BUILT_IN, INSTALLED, SCENARIO_SUFFIXES, Requested
 from statek_sim.errors import BadInput
+from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
 from statek_sim.scenario.files import find_files
 from statek_sim.suite.run import builtin_suites, located_preset, profile_known
 
@@ -23,7 +24,7 @@ class Plan:
     """How scenarios run. `files`: every scenario file, in order. `profiles` empty: all that a scenario names.
 
     `preset` and `seed` replace each scenario's own; None leaves them. `report` is a folder. `installed`: what runs
-    them instead of the reference runtime.
+    them instead of the reference runtime. `watchdog`: what one scenario may use, None for anything.
     """
 
     files: tuple[Path, ...]
@@ -34,6 +35,7 @@ class Plan:
     report: Path | None
     allow_network: bool
     installed: InstalledStatek | None
+    watchdog: WatchdogLimits | None
 
 
 PLAN: Final = pytest.StashKey[Plan]()
@@ -53,6 +55,7 @@ def checked(asked: Requested, *, here: Path) -> Plan:
             report=None if asked.report is None else _report_folder(asked),
             allow_network=asked.allow_network,
             installed=installed,
+            watchdog=parse_watchdog(asked.watchdog) if asked.watchdog else WatchdogLimits(),
         )
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None

@@ -13,6 +13,7 @@ from pytest_statek import hooks
 # By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
 from pytest_statek.fixtures import (
     _statek_lab,
+    statek_agent,
     statek_app,
     statek_clock,
     statek_llm,
@@ -24,12 +25,20 @@ from pytest_statek.gate_options import add_gate_options, gate_is_wanted
 from pytest_statek.llm_server import statek_llm_server
 from pytest_statek.options import MARKER, REFERENCE, REQUESTED, Requested, add_options, wanted_early
 from pytest_statek.record import MARKER as CASSETTE_MARKER
-from pytest_statek.record import PLUGIN, add_record_options, is_wanted, statek_cassette
+from pytest_statek.record import (
+    PLUGIN,
+    add_record_options,
+    is_wanted,
+    statek_cassette,
+    statek_cassette_redact,
+)
 
 __all__ = [
     "_statek_lab",
+    "statek_agent",
     "statek_app",
     "statek_cassette",
+    "statek_cassette_redact",
     "statek_clock",
     "statek_llm",
     "statek_llm_server",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from statek_sim.cassettes.session import CassetteSession
 
 MARKER_NAME: Final = "statek_cassette"
@@ -63,6 +65,12 @@ def add_record_options(parser: pytest.Parser) -> None:
         "regular expressions that your secrets fit, one per line: acme-[0-9a-f]{32}",
         type="linelist",
     )
+    parser.addini(
+        "statek_cassette_allow_undecoded",
+        "media types of bodies that are no text and may be recorded although secrets in them cannot be seen, one per "
+        "line: image/png, audio/*",
+        type="linelist",
+    )
     parser.addini("statek_allow_unplayed", "as --statek-allow-unplayed", type="bool", default=False)
 
 
@@ -71,6 +79,17 @@ def is_wanted(config: pytest.Config, items: list[pytest.Item]) -> bool:
     return bool(config.getoption("--statek-cassette-list")) or any(
         item.get_closest_marker(MARKER_NAME) for item in items
     )
+
+
+@pytest.fixture(scope="session")
+def statek_cassette_redact() -> Callable[[str, str], str] | None:
+    """Override it with a function of your own that has the last word about every text of a cassette.
+
+    It takes a place (`uri`, `header NAME`, `body` or `reason`) and the text there, with what is known to be secret
+    replaced already, and returns the text as it may be written. Requests pass through it too before they are looked
+    up, so it must return the same for the same text, and leave what it returned as it is.
+    """
+    return None
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from statek_sim.agent.rescue.contract import check_rescue_parser as check_rescue_parser
     from statek_sim.clock import VirtualClock as VirtualClock
     from statek_sim.errors import LLM_HarnessError as LLM_HarnessError
     from statek_sim.errors import StatekSimError as StatekSimError
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from statek_sim.runtime.runtime import Runtime as Runtime
     from statek_sim.runtime.signals import Signal as Signal
     from statek_sim.runtime.status import JobStatus as JobStatus
+    from statek_sim.runtime.stored.kinds import stored as stored
     from statek_sim.runtime.subtasks import SubTaskHandler as SubTaskHandler
     from statek_sim.runtime.subtasks import SubTaskState as SubTaskState
     from statek_sim.runtime.subtasks import TaskError as TaskError
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from statek_sim.world.queue import WorkQueue as WorkQueue
 
 _HOMES: Final = {
+    "statek_sim.agent.rescue.contract": ("check_rescue_parser",),
     "statek_sim.clock": ("VirtualClock",),
     "statek_sim.errors": ("LLM_HarnessError", "StatekSimError"),
     "statek_sim.harness.current": ("get_llm_harness", "get_statek_settings"),
@@ -93,6 +96,7 @@ _HOMES: Final = {
     "statek_sim.runtime.runtime": ("Runtime",),
     "statek_sim.runtime.signals": ("Signal",),
     "statek_sim.runtime.status": ("JobStatus",),
+    "statek_sim.runtime.stored.kinds": ("stored",),
     "statek_sim.runtime.subtasks": (
         "SubTaskHandler",
         "SubTaskState",

@@ -12,6 +12,7 @@
     |   +-- ScriptExhausted      the job asked for a reply that the script does not have
     |   +-- UnmatchedRequest     no scripted reply accepts this request
     |   +-- UnusedReplies        replies were left over when the run ended
+    |   +-- UnusedResults        results of scripted tools were left over when the run ended
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -24,7 +25,7 @@
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
     +-- Livelock                 a job whose step fails in the same way forever
-    +-- ContractViolation        a provider broke the provider contract
+    +-- ContractViolation        a provider, parser or breaker broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
@@ -83,6 +84,10 @@ class UnmatchedRequest(ScriptError):
 
 class UnusedReplies(ScriptError):
     """The run ended with replies that no job asked for."""
+
+
+class UnusedResults(ScriptError):
+    """The run ended with results of scripted tools that no call asked for."""
 
 
 class ProviderFailure(StatekSimError):
@@ -153,11 +158,11 @@ class AsyncToolStuck(StatekSimError):
     """An async tool awaits something that no timer can bring, such as real input or output."""
 
 
-class RunawayJob(StatekSimError):  # its subject may be an agent loop
+class RunawayJob(StatekSimError):
     """A job took more steps, or a loop started more jobs, than a run allows; nothing else would end it."""
 
 
-class Livelock(StatekSimError):  # a state of affairs
+class Livelock(StatekSimError):
     """STATEK's worker lets an exception through and takes the same step again, forever."""
 
 
@@ -166,16 +171,16 @@ FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
 
 
 class ContractViolation(StatekSimError):
-    """A provider broke the contract that `check_provider` checks."""
+    """A part broke the contract that its checker checks: `check_provider`, `check_rescue_parser`, `check_breaker`."""
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name
     """A harness limit was exceeded (000, When Checks Run)."""
 
 
-class InvalidFormat(Exception):  # STATEK's own name
+class InvalidFormat(Exception):
     """A provider's tool call cannot be parsed (behaviour 6.6)."""
 
 
-class SandboxViolation(RuntimeError):  # STATEK's own name
+class SandboxViolation(RuntimeError):
     """Model-written code breaks the restricted policy (behaviour 3)."""

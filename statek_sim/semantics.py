@@ -33,6 +33,12 @@ class Profile:
     """Whether a waiting job stays untouched until its future is ready (from 1.3.2), or a job waiting in
     warmup re-enters its block on every pass of the loop (up to 1.3.1). Behaviour 7.2."""
 
+    warmup_wait_pass_seconds: float
+    """Virtual seconds between two entries of a block that waits in warmup, where such a job is not dormant. The loop
+    of those releases never sleeps then: it waits up to 0.3 s for the first step to end, and that step ends at once, so
+    that a pass takes what the machine needs for it (90 to 380 a second were measured). 0.011 s, at the kind end of
+    that, stands for it everywhere. Behaviour 7.2."""
+
     plain_notifications: bool
     """Whether `Job.send_notification` and `send_notification_to` exist (from 1.4.0). Behaviour 9."""
 
@@ -75,6 +81,11 @@ class Profile:
     """Whether a provider is refused for want of settings before its name is looked at (before 1.3.3), so that an
     unknown name reads like a known one that is not configured. Behaviour 0.1."""
 
+    storage: Literal["dbzero", "plain"]
+    """What a value becomes when STATEK stores it: dbzero's collections, 64-bit integers, and nothing at all for kinds
+    that dbzero refuses (every release), or what it was, with a remark where a release would do otherwise (001, The
+    Python Workspace: local variables persist between steps). docs/storage.md."""
+
     system_tools: Literal["1.2", "1.4"]
     """Which release's system tools are registered (they are part of the tools payload). Behaviour 5."""
 
@@ -84,6 +95,7 @@ V1_2: Final = Profile(
     limit_extension="additive",
     as_tool_binds_assignment=False,
     waiting_job_is_dormant=False,
+    warmup_wait_pass_seconds=0.011,
     plain_notifications=False,
     notifications_before_request=False,
     notification_takes_console_position="queued",
@@ -95,6 +107,7 @@ V1_2: Final = Profile(
     harness_error_counts=False,
     message_may_end_chat_log=True,
     settings_before_names=True,
+    storage="dbzero",
     system_tools="1.2",
 )
 """STATEK 1.2.7."""
@@ -114,6 +127,7 @@ V1_4: Final = Profile(
     limit_extension="multiplicative",
     as_tool_binds_assignment=False,
     waiting_job_is_dormant=True,
+    warmup_wait_pass_seconds=0.0,
     plain_notifications=True,
     notifications_before_request=True,
     notification_takes_console_position="delivered",
@@ -125,11 +139,14 @@ V1_4: Final = Profile(
     harness_error_counts=False,
     message_may_end_chat_log=True,
     settings_before_names=False,
+    storage="dbzero",
     system_tools="1.4",
 )
 """STATEK 1.4.2."""
 
-DOCS: Final = replace(V1_4, name="docs", limit_extension="additive", as_tool_binds_assignment=True)
+DOCS: Final = replace(
+    V1_4, name="docs", limit_extension="additive", as_tool_binds_assignment=True, storage="plain"
+)
 """The published documents 000, 001 and 003; where they are silent, as 1.4."""
 
 PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2_5, V1_2, V1_4)}

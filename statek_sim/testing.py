@@ -23,9 +23,10 @@ from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.retry import ask
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
-from statek_sim.runtime.context import get_current_job
+from statek_sim.runtime.context import traced_job
 from statek_sim.runtime.runtime import Runtime
 from statek_sim.runtime.scheduler import MOST_IDLE_POLLS
+from statek_sim.runtime.services import NOTHING_BROUGHT, Brought
 from statek_sim.semantics import profile_named
 from statek_sim.world.queue import WorkItem, WorkQueue
 
@@ -173,7 +174,13 @@ def configured_limits(settings: LabSettings) -> LLM_Harness:
 class Lab:
     """A runtime with its LLM, clock and work queue, wired together. Changes of the queue are in the trace."""
 
-    def __init__(self, settings: LabSettings, *, tokenizers: TokenizerRegistry | None = None) -> None:
+    def __init__(
+        self,
+        settings: LabSettings,
+        *,
+        tokenizers: TokenizerRegistry | None = None,
+        brought: Brought = NOTHING_BROUGHT,
+    ) -> None:
         self.llm = ScriptableLLM()
         self.clock = VirtualClock()
         configured = configured_settings(settings)
@@ -188,11 +195,12 @@ class Lab:
             seed=settings.seed,
             tokenizers=tokenizers,
             idle_polls=settings.idle_polls,
+            brought=brought,
         )
         self.queue = WorkQueue([replace(item) for item in settings.items], changed=self._queue_changed)
 
     def _queue_changed(self, item: str, change: str) -> None:
-        job = get_current_job()
+        job = traced_job()
         self.runtime.trace.add(
             events.WorldChanged(self.clock.now(), "" if job is None else job.id, item, change)
         )

@@ -269,6 +269,136 @@ class WorldChanged:
     change: str
 
 
+@dataclass(frozen=True, slots=True)
+class StoreRemark:
+    """What dbzero's store did to a value: `change` is lost, changed, not stored or kills.
+
+    `release` is None when it happened, and a release of STATEK when it would happen there: this profile keeps
+    every value. `name` is the variable, or `exit status` and the like.
+    """
+
+    at: float
+    job: str
+    name: str
+    change: str
+    reason: str
+    release: str | None
+
+    @property
+    def told(self) -> str:
+        """The remark as a sentence without its full stop."""
+        where = "" if self.release is None else f"STATEK {self.release} would "
+        verbs = _REMARKS[self.change]
+        if self.release is None:
+            return f"`{self.name}` {verbs[0]}: {self.reason}"
+        return f"{where}{verbs[1].format(f'`{self.name}`')} here: {self.reason}"
+
+
+_REMARKS: Final = {
+    "lost": ("was lost", "lose {}"),
+    "changed": ("was changed", "change {}"),
+    "not stored": ("kept its old value", "keep the old value of {}"),
+    "kills": ("ended STATEK's process", "end its process at {}"),
+}
+
+
+# -- engine two: the agent that calls tools ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsOffered:
+    """From this turn on a request carries these tools; `sent` is False where they do not reach the model."""
+
+    at: float
+    job: str
+    turn: int
+    names: tuple[str, ...]
+    sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRead:
+    """A reply's text was looked through for calls: `stages` it took, the calls found, or why it is refused."""
+
+    at: float
+    job: str
+    turn: int
+    raw: str
+    stages: tuple[str, ...]
+    calls: tuple[str, ...]
+    refused: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallRefused:
+    """A call was not executed; `reason` is what the model reads as its result."""
+
+    at: float
+    job: str
+    name: str
+    arguments: str
+    failure: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nudged:
+    """The model is corrected, for the `number`th time of `limit` as the variant counts."""
+
+    at: float
+    job: str
+    failure: str
+    number: int
+    limit: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepMoved:
+    """A step of the workflow is reserved, committed or rolled back; `open` are the required ones still to be done."""
+
+    at: float
+    job: str
+    step: str
+    change: str
+    open: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The history was made shorter; tokens are those of the prompt, by the tokenizer."""
+
+    at: float
+    job: str
+    strategy: str
+    messages_before: int
+    messages_after: int
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessSpoke:
+    """A part of the harness stepped in: a guard, a watcher of loops, a budget; `action` says how."""
+
+    at: float
+    job: str
+    part: str
+    action: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The state of the run was made durable at a commit point."""
+
+    at: float
+    job: str
+    point: str
+    iteration: int
+    messages: int
+
+
 Event = (
     JobCreated
     | StatusChanged
@@ -293,6 +423,15 @@ Event = (
     | SubtaskCompleted
     | DifficultyRaised
     | WorldChanged
+    | StoreRemark
+    | ToolsOffered
+    | ReplyRead
+    | CallRefused
+    | Nudged
+    | StepMoved
+    | Compacted
+    | HarnessSpoke
+    | Committed
 )
 """Every kind of event. All have `at` and `job` (empty when the fact concerns no job)."""
 

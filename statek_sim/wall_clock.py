@@ -14,7 +14,7 @@ from typing import Final, SupportsIndex
 import freezegun
 
 from statek_sim.clock import VirtualClock
-from statek_sim.runtime.context import get_current_job
+from statek_sim.runtime.context import traced_job
 
 UNTOUCHED: Final = ("asyncio", "statek_sim", "_pytest", "xdist", "execnet", "hypothesis", "rich", "tiktoken")
 """Packages that keep the real clock: they measure how long things take."""
@@ -37,7 +37,7 @@ def _virtual_sleep() -> Iterator[None]:
     real = time.sleep
 
     def sleep(seconds: SupportsIndex | float, /) -> None:
-        job = get_current_job()
+        job = traced_job()
         if job is None:
             real(seconds)
         else:

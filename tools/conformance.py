@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ from tools.interpreters import interpreter, this_python
 REPORT: Final = ROOT / "conformance.json"
 FEWER: Final = 10
 """On another Python than this one there is one random example for so many here."""
+SEEDS: Final = 1_000_000
+"""How many different seeds a run outside of CI may take."""
 Numbers = dict[str, Any]
 """The numbers of one release, as `statek-sim conformance --json` writes them."""
 
@@ -31,7 +34,7 @@ Numbers = dict[str, Any]
 def main(arguments: list[str]) -> int:
     """Run everything; return 0, 1 when something differs, or 2 when it could not be run."""
     ci = "--ci" in arguments
-    passed_on = [argument for argument in arguments if argument != "--ci"]
+    passed_on = seeded([argument for argument in arguments if argument != "--ci"], ci=ci)
     wanted = tuple(environments(ci=ci))
     try:
         ensure(wanted)
@@ -80,6 +83,16 @@ def _compare(
         numbers = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"versions": {}}
     found: dict[str, Numbers] = numbers["versions"]
     return done.returncode, {version: {"python": python, **one} for version, one in found.items()}
+
+
+def seeded(arguments: Sequence[str], *, ci: bool) -> list[str]:
+    """Return the arguments with a seed for random examples: another one each time, which is told, and 0 in CI."""
+    given = list(arguments)
+    if "--random" not in given or "--random-seed" in given:
+        return given
+    seed = 0 if ci else secrets.randbelow(SEEDS)
+    print(f"random examples of seed {seed}; the same ones again: --random-seed {seed}", flush=True)
+    return [*given, "--random-seed", str(seed)]
 
 
 def fewer(arguments: Sequence[str]) -> list[str]:

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from statek_sim.backends.record import JobRecord, RunRecord
-from statek_sim.backends.reference import run_scenario
-from statek_sim.backends.setup import harness_for, settings_of
+from statek_sim.backends.run import run_scenario
+from statek_sim.backends.setup import harness_of, settings_of
 from statek_sim.errors import ScriptExhausted, UnmatchedRequest, UnusedReplies
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.usage_basis import BasisHarness, UsageBasis
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.semantics import profile_named
 
 TOKENS = LimitName.MAX_TOKEN_USAGE.value
 LIMITS = frozenset(limit.value for limit in LimitName)
@@ -75,7 +74,7 @@ class Replay:
     def limits(self) -> HarnessLimits:
         """The limits of the preset and the scenario together."""
         settings = settings_of(self.scenario, preset=self.preset)
-        return harness_for(self.scenario.limits, settings, profile_named(self.profile)).limits
+        return harness_of(self.scenario, self.profile, settings, preset=self.preset).limits
 
     def states(self, limit: LimitName) -> bool:
         """Return whether the scenario itself says what this limit is."""

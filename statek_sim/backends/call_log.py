@@ -60,15 +60,16 @@ class CallLog:
             call
             for job in jobs
             if job.usage.turns
-            for call in self._of_job(job, _provider_of(job, default_provider))
+            for call in self.answered_of(job.id, job.usage.turns, _provider_of(job, default_provider))
         )
 
-    def _of_job(self, job: Job, provider: str) -> Iterator[AnsweredCall]:
-        seen = iter(self._seen[job.id])
-        for usage in job.usage.turns:
+    def answered_of(self, job: str, turns: Iterable[TurnUsage], provider: str) -> Iterator[AnsweredCall]:
+        """Yield the calls of one job that was metered like this; `provider` is whose prices apply."""
+        seen = iter(self._seen[job])
+        for usage in turns:
             request, body = next(pair for pair in seen if _fits(usage, *pair))
             yield AnsweredCall(
-                job=job.id,
+                job=job,
                 turn=request.turn,
                 model=request.model,
                 provider=provider,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
+from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.values import JSON
 
 MOST_VALUES: Final = 10_000
@@ -29,7 +30,12 @@ def _plain(value: object, shown: Callable[[object], str], left: list[int], depth
         raise _TooLarge
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, StoredCollection) and issubclass(value.shown_as, dict):
+        entries: Any = value
+        value = {key: entries[key] for key in entries}
+    if isinstance(value, list | tuple) or (
+        isinstance(value, StoredCollection) and issubclass(value.shown_as, list | tuple)
+    ):
         return [_plain(item, shown, left, depth + 1) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {key: _plain(item, shown, left, depth + 1) for key, item in value.items()}

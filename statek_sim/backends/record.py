@@ -42,7 +42,7 @@ class JobRecord:
 
     `locals` and `exit` hold plain YAML values where possible, else the text an agent would see. `tool_log` has one
     list per LLM turn that called tools: result texts, or `{"error": text}`. `history` is what the last request
-    carried.
+    carried. What follows `usage` only the tool-calling agent has.
     """
 
     name: str
@@ -67,6 +67,13 @@ class JobRecord:
     delivered: tuple[Mapping[str, JSON], ...]
     subtasks: Mapping[str, str]
     usage: UsageRecord
+    answer: str | None = None
+    offered: tuple[str, ...] = ()
+    refused: tuple[Mapping[str, JSON], ...] = ()
+    nudges: tuple[str, ...] = ()
+    steps_done: tuple[str, ...] = ()
+    steps_open: tuple[str, ...] = ()
+    cached_share: float | None = None
 
 
 _LEFT_OVER: Final = ("UnusedReplies", "UnplayedRecordings")

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import CallLog
+from statek_sim.backends.driver import Driver, Refused
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.facts import record_of
 from statek_sim.backends.record import RunError, RunRecord
@@ -36,6 +37,7 @@ from statek_sim.providers.wire.request import PLAIN
 from statek_sim.runtime import error_handlers, futures, subtasks, task, tools
 from statek_sim.runtime.agents import Agent, DialogAgent, RecurringReminder
 from statek_sim.runtime.builtin_tools import get_all, get_any
+from statek_sim.runtime.containment import WorkerKilled
 from statek_sim.runtime.context import get_current_job
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.model_name import BadModelName
@@ -43,12 +45,11 @@ from statek_sim.runtime.runtime import RunOutcome, Runtime
 from statek_sim.runtime.subtasks import SubTaskHandler, create_sub_task
 from statek_sim.runtime.warmup_code import parse_warmup
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.scenario.event import Event
-from statek_sim.scenario.references import JobReference, as_reference
+from statek_sim.scenario.references import WorldReference
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.semantics import Profile, profile_named
-from statek_sim.values import JSON
 from statek_sim.wall_clock import frozen_wall_clock
+from statek_sim.world.events import ExternalEvents
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
 
@@ -118,14 +119,6 @@ def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
     )
 
 
-class _Refused(Exception):  # carries another error
-    """The runtime refused what the scenario's application did."""
-
-    def __init__(self, reason: Exception) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
-
-
 def _known_as(reason: Exception) -> str:
     """Return the class of a refusal as STATEK's users know it: of a model name, ValueError."""
     return ValueError.__name__ if isinstance(reason, BadModelName) else type(reason).__name__
@@ -166,7 +159,6 @@ class _Run:
         )
         self.world = world_for(scenario.world, self._world_changed)
         self.agents: dict[str, Agent] = {}
-        self.handles: dict[str, SubTaskHandler] = {}
         self._add_agents()
 
     def _world_changed(self, subject: str, what: str) -> None:
@@ -183,7 +175,7 @@ class _Run:
 
     def _agent(self, role: str, text: AgentText, builtin: Mapping[str, Callable[..., Any]]) -> Agent:
         metadata = {key: str(value) for key, value in text.metadata.items()}
-        if text.chat_style is not None:
+        if text.chat_style is not None and text.dialog:
             metadata["CHAT_STYLE"] = text.chat_style
         if text.tools_scope is not None:
             metadata["LLM_TOOLS_SCOPE"] = text.tools_scope
@@ -192,7 +184,13 @@ class _Run:
         own = [tool_named(self.scenario, name, builtin) for name in text.tools]
         if not text.dialog:
             return Agent(
-                role, text.prompt, tools=own, model=text.model, metadata=metadata, warmup=text.warmup
+                role,
+                text.prompt,
+                tools=own,
+                model=text.model,
+                metadata=metadata,
+                warmup=text.warmup,
+                chat_style=text.chat_style,
             )
         reminder = text.reminder
         return DialogAgent(
@@ -216,56 +214,40 @@ class _Run:
             try:
                 parse_warmup(agent.warmup, bind_assignments=self.runtime.profile.as_tool_binds_assignment)
             except (SyntaxError, ValueError) as reason:
-                raise _Refused(reason) from reason
+                raise Refused(reason) from reason
 
-    # -- jobs and events ---------------------------------------------------------------------------------------
+    # -- the stage that the driver plays on ---------------------------------------------------------------------
 
-    def _schedule(self) -> None:
-        for role in self.scenario.loops:
-            self.runtime.add_loop(self.agents[role], self.world.queue.ready)
-        started = {event.start for event in self.scenario.events if event.action == "start"}
-        for name, text in self.scenario.jobs.items():
-            if name in started:
-                continue
-            if text.at:
-                self.runtime.at(text.at, self._starter(name, text))
-            else:
-                self._start(name, text)
-        for event in self.scenario.events:
-            self._plan(event)
+    @property
+    def now(self) -> float:
+        """The virtual second."""
+        return self.runtime.clock.now()
 
-    def _starter(self, name: str, text: JobText) -> Callable[[], object]:
-        return lambda: self._start(name, text)
+    @property
+    def events(self) -> ExternalEvents:
+        """The external events of the world."""
+        return self.world.events
 
-    def _start(self, name: str, text: JobText) -> None:
-        agent = self.agents[text.agent or next(iter(self.agents))]
-        parent = self.runtime.job(text.parent) if text.parent is not None else None
-        try:
-            job = self.runtime.create_job(
-                agent,
-                name=name,
-                parent_job=parent,
-                warmup_code=text.warmup,
-                message=text.message,
-                shared_vars={key: self._value(value) for key, value in text.locals.items()},
-            )
-        except (SyntaxError, ValueError) as reason:
-            # Warmup that cannot be read: no job exists (behaviour 7.1).
-            raise _Refused(reason) from reason
-        if text.subtask is not None:
-            self.handles[text.subtask] = create_sub_task(job, id=text.subtask)
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Do `action` at virtual second `when`."""
+        self.runtime.at(when, action)
 
-    def _value(self, value: JSON) -> object:
-        """Return what a job's local stands for."""
-        reference = as_reference(value)
-        if reference is None:
-            if isinstance(value, list):
-                return [self._value(item) for item in value]
-            return (
-                {key: self._value(item) for key, item in value.items()} if isinstance(value, dict) else value
-            )
-        if isinstance(reference, JobReference):
-            return self.runtime.job(reference.name)
+    def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Job:
+        """Create a job as an application does."""
+        return self.runtime.create_job(
+            self.agents[text.agent or next(iter(self.agents))],
+            name=name,
+            parent_job=None if text.parent is None else self.runtime.job(text.parent),
+            warmup_code=text.warmup,
+            shared_vars=shared,
+        )
+
+    def job(self, name: str) -> Job:
+        """Return a job by its name."""
+        return self.runtime.job(name)
+
+    def thing(self, reference: WorldReference) -> object:
+        """Return what a reference to the world stands for."""
         match reference.kind:
             case "owner":
                 return self.world.owner
@@ -278,57 +260,31 @@ class _Run:
             case _:
                 assert_never(reference.kind)
 
-    def _plan(self, event: Event) -> None:
-        if event.after is None:
-            self.runtime.at(event.at, lambda: self._act(event))
-        elif event.action == "crash":
-            self.runtime.crash_worker_in_tool(event.after.tool, event.after.call, job=event.after.job)
-        else:
-            self.runtime.after_tool(
-                event.after.tool, event.after.call, lambda: self._act(event), job=event.after.job
-            )
+    def make_subtask(self, job: Job, subtask_id: str) -> SubTaskHandler:
+        """Make a job a subtask of its parent."""
+        return create_sub_task(job, id=subtask_id)
 
-    def _act(self, event: Event) -> None:
-        try:
-            self._do(event)
-        except (AttributeError, RuntimeError, ValueError) as reason:
-            # What the application that causes the event would see: a second completion, a missing method.
-            raise _Refused(reason) from reason
+    def find_subtask(self, subtask_id: str) -> SubTaskHandler | None:
+        """Return the subtask of this id that a tool made."""
+        return next((handle for handle in subtask_handles(self.runtime) if handle.id == subtask_id), None)
 
-    def _do(self, event: Event) -> None:
-        match event.action:
-            case "resolve":
-                self.world.events.resolve(event.resolve, event.value)
-            case "fail":
-                self.world.events.break_(event.fail, event.error)
-            case "push":
-                self.runtime.job(event.push).push_user_message(event.message)
-            case "notify":
-                self.runtime.job(event.notify).send_notification(event.message)
-            case "complete":
-                self._complete(event)
-            case "crash":
-                self.runtime.crash_worker("killed")
-            case "restart":
-                self.runtime.restart_worker()
-            case "start":
-                self._start(event.start, self.scenario.jobs[event.start])
+    def kill(self, reason: str, *, in_call: bool) -> None:
+        """Kill the worker; in a call by what unwinds the step."""
+        if in_call:
+            raise WorkerKilled(reason)
+        self.runtime.crash_worker(reason)
 
-    def _complete(self, event: Event) -> None:
-        handle = self.handles.get(event.complete) or self._find_handle(event.complete)
-        handle.complete(
-            result=event.result if event.said("result") else None,
-            error=event.error if event.said("error") else None,
-        )
+    def restart(self) -> None:
+        """Start a new worker."""
+        self.runtime.restart_worker()
 
-    def _find_handle(self, subtask_id: str) -> SubTaskHandler:
-        for handle in subtask_handles(self.runtime):
-            if handle.id == subtask_id:
-                return handle
-        raise BadInput(
-            f"{self.scenario.path}:{self.scenario.line}: scenario {self.scenario.id!r}: "
-            f"there is no subtask {subtask_id!r} when the event happens"
-        )
+    def _begin(self) -> None:
+        for role in self.scenario.loops:
+            self.runtime.add_loop(self.agents[role], self.world.queue.ready)
+        driver = Driver(self.scenario, self)
+        if any(event.after for event in self.scenario.events):
+            self.runtime.on_tool_returned.append(driver.tool_returned)
+        driver.begin()
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -341,12 +297,12 @@ class _Run:
             stack.enter_context(frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()))
             try:
                 self._read_warmups()
-                self._schedule()
+                self._begin()
                 outcome = self.runtime.run(self.scenario.until)
                 self.check_finished()
             except BadInput:
                 raise
-            except _Refused as refusal:
+            except Refused as refusal:
                 error = RunError(type=_known_as(refusal.reason), message=str(refusal.reason))
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))

@@ -16,17 +16,18 @@ from statek_sim.runtime.task import TaskFutureResult
 
 
 class ReferenceApplication:
-    """See `Application`. Jobs are those of `runtime`."""
+    """See `Application`. Jobs are those of `runtime`, created by `create`, the runtime's own way unless said."""
 
     backend = "reference"
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, create: Callable[..., Job] | None = None) -> None:
         self.runtime = runtime
+        self._create = runtime.create_job if create is None else create
         self.profile = runtime.profile.name
 
     def create_job(self, agent: Any, **options: Any) -> Job:
         """Create a job."""
-        return self.runtime.create_job(agent, **options)
+        return self._create(agent, **options)
 
     def at(self, when: float, action: Callable[[], object]) -> None:
         """Do `action` at virtual second `when`."""

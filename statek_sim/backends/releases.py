@@ -10,7 +10,7 @@ from typing import Final
 
 from statek_sim.errors import BadInput
 from statek_sim.scenario.data_file import read_list
-from statek_sim.scenario.schema import PROFILES, Profile
+from statek_sim.scenario.schema import STATEK_PROFILES, Profile
 from statek_sim.scenario.tree import Node, plain
 
 RELEASES: Final = Path(__file__).parent / "releases.yaml"
@@ -66,9 +66,11 @@ def _release(path: Path, node: Node) -> Release:
     if not isinstance(said, dict) or sorted(said) != sorted(_KEYS):
         raise BadInput(f"{where}: a release has exactly the keys {', '.join(_KEYS)}")
     version, pythons, ci = said["version"], said["pythons"], said["ci"]
-    profile = next((name for name in PROFILES if name == said["profile"]), None)
+    profile = next((name for name in STATEK_PROFILES if name == said["profile"]), None)
     if not isinstance(version, str) or not isinstance(ci, bool) or profile is None:
-        raise BadInput(f"{where}: version is a text, ci true or false, profile one of {', '.join(PROFILES)}")
+        raise BadInput(
+            f"{where}: version is a text, ci true or false, profile one of {', '.join(STATEK_PROFILES)}"
+        )
     if not isinstance(pythons, list) or not pythons:
         raise BadInput(f"{where}: pythons is a list like ['3.11', {NEWER}]")
     return Release(version=version, profile=profile, pythons=tuple(map(str, pythons)), ci=ci)

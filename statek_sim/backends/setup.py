@@ -30,7 +30,7 @@ from statek_sim.scenario import reply as written
 from statek_sim.scenario.check import unknown_tool
 from statek_sim.scenario.schema import Limits, Scenario
 from statek_sim.scenario.schema import World as WrittenWorld
-from statek_sim.semantics import Profile
+from statek_sim.semantics import DOCS, Profile, profile_named
 from statek_sim.world.queue import ItemStatus, WorkItem
 from statek_sim.world.world import World
 
@@ -72,6 +72,29 @@ def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> L
         chosen("max_token_usage"),
         chosen("limit_extension_per_completion"),
         rule=ExtensionRule(profile.limit_extension),
+    )
+
+
+def harness_of(
+    scenario: Scenario, profile: str, settings: StatekSettings, *, preset: str | None
+) -> LLM_Harness:
+    """Return the harness a scenario runs under.
+
+    STATEK's presets are for STATEK's jobs: engine two is held to one only where its scenario, or the run, names it.
+    Completions extend its limits as in document 000.
+    """
+    if scenario.engine == "statek":
+        return harness_for(scenario.limits, settings, profile_named(profile))
+    if preset is not None or scenario.said("preset"):
+        return harness_for(scenario.limits, settings, DOCS)
+    limits = scenario.limits
+    return LLM_Harness(
+        limits.max_turns,
+        limits.max_exceptions,
+        limits.max_consecutive_exceptions,
+        limits.max_token_usage,
+        limits.limit_extension_per_completion,
+        rule=ExtensionRule(DOCS.limit_extension),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -12,25 +12,42 @@ from statek_sim.errors import BadInput
 GROUP: Final = "secret"
 """The group of a pattern that is replaced; the whole match where a pattern has no such group."""
 
+Redact = Callable[[str, str], str]
+"""Takes a place (`uri`, `header NAME`, `body`, `reason`) and the text there; returns the text as it may be written."""
+
+_TYPE: Final = re.compile(r"[\w.+*-]+/[\w.+*-]+")
 _NAME: Final = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class OwnSecrets:
-    """Names of headers, parameters and members, folded, and patterns of texts. Made by `of`, which checks them."""
+    """Names of headers, parameters and members, folded, and patterns of texts. Made by `of`, which checks them.
+
+    `undecoded` are the media types of bodies that are no text and may be recorded all the same; `redact` is a function
+    that has the last word about every text.
+    """
 
     names: frozenset[str] = frozenset()
     patterns: tuple[re.Pattern[str], ...] = ()
+    undecoded: tuple[str, ...] = ()
+    redact: Redact | None = None
 
     @classmethod
-    def of(cls, names: Iterable[str] = (), patterns: Iterable[str] = ()) -> Self:
+    def of(
+        cls,
+        names: Iterable[str] = (),
+        patterns: Iterable[str] = (),
+        *,
+        undecoded: Iterable[str] = (),
+        redact: Redact | None = None,
+    ) -> Self:
         """Return what these describe; `BadInput` for what names nothing, is no regular expression or fits anything."""
-        return cls(frozenset(map(_checked_name, names)), tuple(map(_compiled, sorted(set(patterns)))))
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is described."""
-        return not self.names and not self.patterns
+        return cls(
+            frozenset(map(_checked_name, names)),
+            tuple(map(_compiled, sorted(set(patterns)))),
+            tuple(map(_checked_type, undecoded)),
+            redact,
+        )
 
     def key(self) -> list[list[str]]:
         """Return what tells these from others, as JSON has it."""
@@ -48,12 +65,6 @@ class OwnSecrets:
                 if match[group]:
                     yield *match.span(group), f"a secret of your own ({pattern.pattern})"
 
-    def may_be_in(self, text: str) -> bool:
-        """Whether a JSON text may hold one: it has a name in it, fits a pattern, or may hide either by escapes."""
-        if "\\u" in text or any(pattern.search(text) for pattern in self.patterns):
-            return True
-        return bool(self.names) and any(name in folded(text) for name in self.names)
-
 
 NO_OWN: Final = OwnSecrets()
 
@@ -69,6 +80,12 @@ def _checked_name(name: str) -> str:
             f"secret name {name!r}: expected the name of a header, parameter or member, such as x-acme-pin"
         )
     return folded(name)
+
+
+def _checked_type(name: str) -> str:
+    if not _TYPE.fullmatch(name):
+        raise BadInput(f"undecoded body {name!r}: expected a media type such as image/png or audio/*")
+    return name
 
 
 def _compiled(text: str) -> re.Pattern[str]:

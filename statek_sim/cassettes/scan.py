@@ -1,37 +1,60 @@
-"""Look for credentials in files that are already there: cassettes of ours, of vcrpy, or any YAML and JSON.
+"""Look for credentials in files that are already there: cassettes of ours, of vcrpy, or any YAML, JSON and text.
 
-What would be scrubbed is found: the same names and shapes, in nested JSON and in the pieces of a stream. A file that
-is no YAML is read line by line, and so are comments.
+Texts are read as the recorder reads them, by the same rules, and the secrets that one interaction was sent with are
+looked for in all of it. A file that is no YAML is read as one text, and comments are too. What is not looked into is
+told: special files, and files with more in them than the bounds here.
 """
 
 from __future__ import annotations
 
-import zlib
+import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from statek_sim.cassettes import sse
-from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
-from statek_sim.cassettes.scrub import scrubbed_text
-from statek_sim.cassettes.secrets import (
-    Sought,
+from statek_sim.cassettes.bodies import Undecodable, as_text, opened
+from statek_sim.cassettes.names import (
     bare,
-    find_secrets,
     is_placeholder,
     is_secret_header,
     is_secret_name,
+    is_vague_name,
+    looks_random,
 )
+from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
+from statek_sim.cassettes.reading import Found, Tangled, apart, read, read_address, read_header
+from statek_sim.cassettes.scrub import keys_in_header, learned, redacted
+from statek_sim.cassettes.secrets import Sought
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
 from statek_sim.errors import BadCassette, BadInput
 
-SUFFIXES: Final = (".yaml", ".yml", ".json", ".jsonl", ".toml", ".har", ".txt")
+SUFFIXES: Final = (
+    ".yaml",
+    ".yml",
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".toml",
+    ".har",
+    ".txt",
+    ".log",
+    ".env",
+    ".ini",
+)
 """Files of a folder that are scanned; a file that is named itself always is."""
-_LINES: Final = frozenset({".jsonl", ".toml", ".txt"})
+_LINES: Final = frozenset({".jsonl", ".ndjson", ".toml", ".txt", ".log", ".env", ".ini"})
+LARGEST: Final = 32 * 1024 * 1024
+"""Bytes of a file that is read."""
+LARGEST_YAML: Final = 16 * 1024 * 1024
+"""Bytes of a file that is taken apart; a larger one is read as one text."""
+MOST_CHARACTERS: Final = 2 * LARGEST
+"""Characters in the values of a file, each counted as often as an alias repeats it."""
+MOST_VALUES: Final = 300_000
 _GZIP: Final = b"\x1f\x8b"
 _SHOWN: Final = 4
 """Characters of a credential that are shown, so that the report does not leak it."""
+_INTERACTIONS: Final = "interactions"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,37 +71,100 @@ class Leak:
         return f"{self.path}:{self.line}: {self.kind}: {self.start}…"
 
 
-def files_under(paths: Iterable[Path]) -> list[Path]:
-    """Return the files to scan, in order; `BadInput` for a path that does not exist."""
+class Skipped(ValueError):
+    """A file has more in it than is looked into; the message says what."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """What may still be looked at in a file."""
+
+    characters: int = field(default_factory=lambda: MOST_CHARACTERS)
+    values: int = field(default_factory=lambda: MOST_VALUES)
+
+    def spend(self, characters: int = 0) -> None:
+        self.characters -= characters
+        self.values -= 1
+        if self.characters < 0 or self.values < 0:
+            raise Skipped("its values, with aliases, are more than are looked into")
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """A leak in a value: the line of the value's text, counted from 0."""
+
+    keypath: Keypath
+    line: int
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Walk:
+    sought: Sought
+    work: _Work = field(default_factory=_Work)
+    learned: list[str] = field(default_factory=list)
+
+
+def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
+    """Return the files to scan, in order, and what is no file, as messages; `BadInput` for a path that is not there."""
     found: list[Path] = []
+    skipped: list[str] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-        elif path.exists():
-            found.append(path)
+            inside = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and not file.is_dir())
+        elif path.exists() or path.is_symlink():
+            inside = [path]
         else:
             raise BadInput(f"{path}: there is no such file or folder")
-    return found
+        for file in inside:
+            problem = _special(file)
+            if problem is None:
+                found.append(file)
+            else:
+                skipped.append(f"{file}: skipped: {problem}")
+    return found, skipped
+
+
+def _special(path: Path) -> str | None:
+    """Return what a path is that is no file; reading it might never end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    if stat.S_ISREG(mode):
+        return None
+    kinds = (
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+    )
+    return next((name for is_one, name in kinds if is_one(mode)), "no regular file")
 
 
 def scan(path: Path, own: OwnSecrets = NO_OWN) -> list[Leak]:
-    """Return the leaks of a file, in order of lines; `BadInput` when it cannot be read."""
-    sought = Sought(own=own)
+    """Return the leaks of a file, in order of lines; `BadInput` if it cannot be read, `Skipped` if it is too large."""
     try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise Skipped(f"{size} bytes are more than the {LARGEST} that are looked into")
         source = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror or error}") from error
-    text = _decoded(source)
-    lines = list(enumerate(text.split("\n"), start=1))
-    document = None if path.suffix in _LINES else _document(text, path)
-    if document is None:
-        return sorted(_by_line(path, lines, sought))
-    comments = _by_line(
-        path, ((number, line) for number, line in lines if line.lstrip().startswith("#")), sought
-    )
-    found = list(_walk(document.value, (), sought))
-    places = Lines(text) if found else None
-    return sorted({*comments, *(_placed(path, places, *leak) for leak in found if places)})
+    text = as_text(source).text
+    sought = Sought(own=own)
+    try:
+        document = None if path.suffix in _LINES or len(source) > LARGEST_YAML else _document(text, path)
+        if document is None or not isinstance(document.value, dict | list):
+            return sorted(set(_in_text(path, text, sought)))
+        comments = "\n".join(line if line.lstrip().startswith("#") else "" for line in text.split("\n"))
+        found = [*_in_text(path, comments, sought)] if comments.strip() else []
+        hits = list(_hits(document.value, sought))
+    except Tangled as error:
+        raise Skipped(str(error)) from None
+    places = Lines(text) if hits else None
+    return sorted({*found, *(_placed(path, places, hit) for hit in hits if places)})
 
 
 def _document(text: str, path: Path) -> Document | None:
@@ -89,75 +175,101 @@ def _document(text: str, path: Path) -> Document | None:
         return None
 
 
-def _walk(value: object, keypath: Keypath, sought: Sought) -> Iterator[tuple[Keypath, int, str, str]]:
-    """Yield the place of each leak: the key path, the line in the text there, the kind and the text."""
+def _in_text(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
+    for one in apart(read(text, sought)):
+        start, end = one.ranges[0]
+        yield Leak(path, text.count("\n", 0, start) + 1, one.kind, text[start:end][:_SHOWN])
+
+
+def _hits(value: object, sought: Sought) -> Iterator[_Hit]:
+    """Yield what is in a document; of a cassette, interaction by interaction, with what each was sent with."""
+    work = _Work()
+    interactions = value.get(_INTERACTIONS) if isinstance(value, dict) else None
+    if not isinstance(interactions, list):
+        yield from _walk(value, (), _Walk(sought, work))
+        return
+    for number, entry in enumerate(interactions):
+        first = _Walk(sought, work)
+        hits = list(_walk(entry, (_INTERACTIONS, number), first))
+        keys = learned(first.learned)
+        if keys:
+            hits = list(_walk(entry, (_INTERACTIONS, number), _Walk(Sought(keys, sought.own), work)))
+        yield from hits
+    assert isinstance(value, dict), "it has interactions"
+    yield from _walk(
+        {key: item for key, item in value.items() if key != _INTERACTIONS}, (), _Walk(sought, work)
+    )
+
+
+def _walk(value: object, keypath: Keypath, walk: _Walk) -> Iterator[_Hit]:
+    walk.work.spend()
     if isinstance(value, dict):
+        said = {str(key): item for key, item in value.items() if isinstance(item, str)}
+        named = next((said[key] for key in ("name", "key", "header") if key in said), "")
         for key, item in value.items():
-            yield from _member(str(key), item, (*keypath, str(key)), sought)
+            yield from _member(str(key), item, (*keypath, str(key)), walk, named if key == "value" else "")
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _walk(item, (*keypath, number), sought)
+            yield from _walk(item, (*keypath, number), walk)
     elif isinstance(value, str | bytes):
-        for line, kind, start in _in_body(_text(value), sought):
-            yield keypath, line, kind, start
+        yield from _in_value(value, keypath, walk)
 
 
-def _member(
-    key: str, value: object, keypath: Keypath, sought: Sought
-) -> Iterator[tuple[Keypath, int, str, str]]:
-    texts = value if isinstance(value, list) else [value]
-    if is_secret_name(key, sought.own) or is_secret_header(key, sought.own):
-        for text in texts:
-            if isinstance(text, int | float) and sought.own.is_name(key):
-                yield keypath, 0, f"a value named {key!r}", str(text)
-            if isinstance(text, str | bytes) and not is_placeholder(bare(_text(text))):
-                yield keypath, 0, f"a value named {key!r}", bare(_text(text))
+def _member(key: str, value: object, keypath: Keypath, walk: _Walk, named: str) -> Iterator[_Hit]:
+    """Yield what is in a member; `named` is what a `name` beside a `value` says."""
+    own = walk.sought.own
+    of_headers = len(keypath) > 1 and keypath[-2] in ("headers", "cookies")
+    name = named or key
+    telling = is_secret_name(name, own) or ((of_headers or bool(named)) and is_secret_header(name, own))
+    for number, item in enumerate(value if isinstance(value, list) else [value]):
+        place = (*keypath, number) if isinstance(value, list) else keypath
+        if isinstance(item, int | float) and not isinstance(item, bool) and own.is_name(key) and item:
+            yield _Hit(keypath, 0, f"a value named {key!r}", str(item))
+        elif not isinstance(item, str | bytes):
+            yield from _walk(item, place, walk)
+        elif telling or (is_vague_name(key) and looks_random(_text(item))):
+            text = _text(item)
+            if not is_placeholder(text):
+                walk.learned += (text, *keys_in_header(name, text))
+                yield _Hit(keypath, 0, f"a value named {name!r}", bare(text))
+        else:
+            yield from _in_value(item, place, walk)
+
+
+def _in_value(value: str | bytes, keypath: Keypath, walk: _Walk) -> Iterator[_Hit]:
+    text = _text(value)
+    walk.work.spend(len(text))
+    found: list[Found]
+    if keypath and keypath[-1] in ("uri", "url"):
+        found = read_address(text, walk.sought)
+    elif len(keypath) > 1 and "headers" in keypath[-3:]:
+        found = read_header("", text, walk.sought)
     else:
-        yield from _walk(value, keypath, sought)
-
-
-def _in_body(text: str, sought: Sought) -> Iterator[tuple[int, str, str]]:
-    spans = find_secrets(text, sought)
-    for span in spans:
-        yield text.count("\n", 0, span.start), span.kind, text[span.start : span.end]
-    if spans:
-        return
-    lines = text.split("\n")
-    events = list(sse.events(lines)) if "data:" in text else []
-    pieces = [(place, span) for place, span in sse.joined_secrets(events, sought) if span.kind]
-    for (number, _), span in pieces:
-        yield events[number].line, f"{span.kind}, in pieces of a stream", ""
-    if not pieces and scrubbed_text(text, known=sought) != text:
-        yield 0, "a credential in nested JSON", ""
-
-
-def _by_line(path: Path, lines: Iterable[tuple[int, str]], sought: Sought) -> Iterator[Leak]:
-    for number, line in lines:
-        for span in find_secrets(line, sought):
-            yield Leak(path, number, span.kind, line[span.start : span.end][:_SHOWN])
-
-
-def _placed(path: Path, lines: Lines, keypath: Keypath, line: int, kind: str, text: str) -> Leak:
-    start = lines.at(keypath)
-    if lines.is_block(keypath):
-        start += 1 + line
-    return Leak(path, start, kind, text[:_SHOWN])
+        found = read(text, walk.sought)
+    walk.learned += (one.learned for one in found)
+    for one in apart(found):
+        start, end = one.ranges[0]
+        kind = one.kind if len(one.ranges) == 1 else f"{one.kind}, in pieces of a stream"
+        yield _Hit(keypath, text.count("\n", 0, start), kind, text[start:end])
+    if redacted("body", text, walk.sought.own) != text:
+        yield _Hit(keypath, 0, "what statek_cassette_redact replaces", text)
 
 
 def _text(value: str | bytes) -> str:
     """Return a value as text; a compressed body is opened."""
-    if isinstance(value, str):
+    if isinstance(value, str) and "\0" not in value:
         return value
+    value = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
     if value.startswith(_GZIP):
         try:
-            value = zlib.decompress(value, zlib.MAX_WBITS | 16)
-        except zlib.error:
+            value = opened(value, "gzip")
+        except Undecodable:
             pass
-    return _decoded(value)
+    return as_text(value).text
 
 
-def _decoded(source: bytes) -> str:
-    try:
-        return source.decode("utf-8")
-    except UnicodeDecodeError:
-        return source.decode("latin-1")
+def _placed(path: Path, lines: Lines, hit: _Hit) -> Leak:
+    start = lines.at(hit.keypath)
+    if lines.is_block(hit.keypath):
+        start += 1 + hit.line
+    return Leak(path, start, hit.kind, hit.text[:_SHOWN])

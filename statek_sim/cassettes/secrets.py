@@ -1,8 +1,7 @@
-"""What credentials look like, and what they are called.
+"""Where a text holds credentials: by how they look, by what they are called, and because they are known.
 
-The shapes are those that their makers publish and that GitHub's secret scanning, gitleaks 8 and detect-secrets 1.5
-look for; the model providers' are as of 2026. detect-secrets itself does not fit: it reads lines of source code,
-knows neither Anthropic's, Google's nor Hugging Face's keys, and cannot see a key that a stream sends in pieces.
+These rules read one text as it stands; `reading` gives them every text that is in a body. All of them are linear: a
+place that was read is not read again from another start.
 """
 
 from __future__ import annotations
@@ -10,267 +9,299 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
+from statek_sim.cassettes.names import (
+    LEAST_RANDOM,
+    WHOLE_WORDS,
+    is_placeholder,
+    is_secret_name,
+    is_secret_parameter,
+    is_vague_name,
+    looks_random,
+    may_be_number,
+)
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets, folded
-
-PLACEHOLDER: Final = "REDACTED"
-"""What stands in a cassette where a secret was."""
-
-LEAST_LEARNED: Final = 12
-"""Shortest key, in characters, that is looked for elsewhere: `test` would be found in ordinary words."""
+from statek_sim.cassettes.shapes import BOT_TOKEN, hints, shaped
+from statek_sim.cassettes.view import base64_text
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a secret is in a text, and what it seems to be."""
+    """Where a secret is in a text, what it seems to be, and the secret if it is to be looked for elsewhere too."""
 
     start: int
     end: int
     kind: str
+    learned: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What is looked for beside what everyone knows: the keys that a request was sent with, a team's own secrets."""
+    """What is looked for beside what everyone knows: secrets that a request was sent with, a team's own secrets."""
 
     keys: tuple[str, ...] = ()
     own: OwnSecrets = NO_OWN
 
 
-_NOTHING_ELSE: Final = Sought()
+NOTHING_ELSE: Final = Sought()
+KNOWN: Final = "a secret that the request was sent with"
+"""What a secret is called that was found because it is known; any other name of it says more."""
 
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Credentials known by how they look. One of `hints` is in each of them, in lower case: a quick first look."""
-
-    kind: str
-    hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-
-
-def _shape(kind: str, hints: str, pattern: str) -> Shape:
-    return Shape(kind, tuple(hints.split("|")), re.compile(rf"(?<![A-Za-z0-9]){pattern}", re.DOTALL))
-
-
-SHAPES: Final = (
-    # OpenAI, Anthropic, OpenRouter, DeepSeek, LiteLLM and others; a digit, so that hyphenated words are none.
-    _shape("an API key (sk-…)", "sk-", r"sk-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{20,}"),
-    _shape("a Google API key", "aiza", r"AIza[\w-]{35}"),
-    _shape("a Google OAuth token", "ya29.", r"ya29\.[\w-]{20,}"),
-    _shape("a Google OAuth secret", "gocspx-", r"GOCSPX-[\w-]{20,}"),
-    _shape("a Groq API key", "gsk_", r"gsk_[A-Za-z0-9]{40,}"),
-    _shape("an xAI API key", "xai-", r"xai-[A-Za-z0-9]{40,}"),
-    _shape("a Perplexity API key", "pplx-", r"pplx-[A-Za-z0-9]{40,}"),
-    _shape("a Hugging Face token", "hf_", r"hf_[A-Za-z0-9]{30,}"),
-    _shape("a Replicate token", "r8_", r"r8_[A-Za-z0-9]{30,}"),
-    _shape("an NVIDIA API key", "nvapi-", r"nvapi-[\w-]{40,}"),
-    _shape("a Cerebras API key", "csk-", r"csk-[A-Za-z0-9]{30,}"),
-    _shape("a Fireworks API key", "fw_", r"fw_(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}"),
-    _shape("a Tavily API key", "tvly-", r"tvly-[\w-]{20,}"),
-    _shape("a LangSmith key", "lsv2_", r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
-    _shape("a Databricks token", "dapi", r"dapi[0-9a-f]{32}"),
-    _shape(
-        "an AWS access key id", "akia|asia|abia|acca", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])"
-    ),
-    _shape("a GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", r"gh[pousr]_[A-Za-z0-9]{36,}"),
-    _shape("a GitHub token", "github_pat_", r"github_pat_\w{50,}"),
-    _shape("a GitLab token", "glpat-", r"glpat-[\w-]{20,}"),
-    _shape("a Slack token", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    _shape("a Slack webhook", "hooks.slack.com", r"hooks\.slack\.com/services/[A-Za-z0-9+/]{40,}"),
-    _shape("a Stripe key", "k_live_|k_test_|k_prod_", r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{10,}"),
-    _shape("a SendGrid key", "sg.", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
-    _shape("an npm token", "npm_", r"npm_[A-Za-z0-9]{36}"),
-    _shape("a PyPI token", "pypi-", r"pypi-AgE[\w-]{50,}"),
-    _shape("a JSON Web Token", "eyj", r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"),
-    _shape(
-        "a private key",
-        "private key",
-        r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?!-----END).)*(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?",
-    ),
+_NAME: Final = (
+    r"passw(?:or)?[dt]|passphrase|passcode|pwd|secret|key|credential|authorization|cookie|jwt|bearer|auth|"
+    r"sig(?:nature)?"
 )
-
-_BEARER: Final = re.compile(r"\b(?:bearer|basic)\s+([\w.~+/-]{16,}=*)", re.IGNORECASE)
-_LOGIN: Final = re.compile(
-    r"\b[a-z][a-z0-9+.-]{1,20}://[^/\s:@\"'\\]{1,100}:([^/\s:@\"'\\]{3,200})@", re.IGNORECASE
+_NAMES: Final = re.compile(
+    rf"(?:token|(?:{_NAME})(?:id)?s?)(?:[_-]?(?:\d{{1,2}}|again|confirm(?:ation)?|current|new|old|repeat|value))?(?![a-z0-9_])"
 )
-_PARAMETER: Final = re.compile(r"[?&;]([\w.-]{1,60})=([^&;#\s\"'\\<>]{4,})")
-# The start of a name and a text as JSON has them, at any depth of quotation: `"name": "…`, `\\"name\\": \\"…`.
-_MEMBER: Final = re.compile(r"(?P<q>\\{0,15}[\"'])(?P<name>[\w-]{3,40})(?P=q)\s*:\s*(?P=q)")
-_QUOTE: Final = re.compile(r"(\\*)([\"'])")
-
-# Compared without hyphens, underscores and case.
-_NAMES: Final = frozenset(
-    {
-        "accesskey", "accesstoken", "apikey", "apitoken", "authorization", "authtoken", "awssecretaccesskey",
-        "bearertoken", "clientsecret", "cookie", "idtoken", "passphrase", "passwd", "password", "privatekey",
-        "proxyauthorization", "pwd", "refreshtoken", "secret", "secretaccesskey", "secretkey", "sessiontoken",
-        "setcookie", "xapikey", "xauthtoken", "xgoogapikey",
-    }
-)  # fmt: skip
-"""Members of JSON bodies and fields of forms. `token` is none: it is a piece of a reply in log probabilities."""
-
-_SHORTEST_NAMES: Final = tuple(
-    sorted(name for name in _NAMES if not any(other in name for other in _NAMES - {name}))
+_LONGEST_NAME: Final = 80
+# What is between a name and its value: `"name": "…`, `\\"name\\": \\"…`, `name=…`, `x["name"] = '…`, `<name>…`.
+_BETWEEN: Final = re.compile(
+    r"(?P<close>(?:\\{0,15}[\"'`])?\]?)(?P<wide>[ \t]{0,4})(?P<sign>=>|:=|={1,2}|:|>)(?P<gap>\s{0,200})"
+    r"(?P<open>\\{0,15}[\"'`])?"
 )
-"""The names that all others contain."""
-
-_PARAMETERS: Final = _NAMES | {
-    "auth", "awsaccesskeyid", "key", "sig", "signature", "subscriptionkey", "token", "xamzcredential",
-    "xamzsecuritytoken", "xamzsignature", "xgoogcredential", "xgoogsignature",
-}  # fmt: skip
-"""Parameters of addresses."""
-
-LEAST_VAGUE: Final = 16
-"""Shortest value, in characters, that counts as a credential because a parameter in a text is called `key`."""
-
-_HEADER_ENDINGS: Final = (
-    "key",
-    "authorization",
-    "cookie",
-    "credential",
-    "password",
-    "secret",
-    "signature",
-    "token",
-)
-_PUBLIC_HEADERS: Final = frozenset(
-    {"cachekey", "idempotencykey", "secwebsocketkey", "surrogatekey", "xcachekey"}
-)
-"""Headers that end so and hold no secret."""
-
-_HINTS: Final = (
-    *dict.fromkeys(hint for shape in SHAPES for hint in shape.hints),
-    "bearer",
-    "basic",
-    "://",
-    "\\u00",
-)
-"""What a text with a secret in it has, unless a name tells; an escape may hide any letter."""
-_NO_SECRETS: Final = re.compile(
-    r"(?:bearer |basic |token )?(?:\[?(?:redacted|filtered|scrubbed|removed|hidden|masked|secret|dummy|fake|test|"
-    r"placeholder|example|none|null|true|false|undefined)[\])]?|[*x.•-]+|<[^<>]*>|\$?\{[^{}]*\}|%\([^()]*\)s)?",
+_QUOTE: Final = re.compile(r"(\\*)([\"'`])|\n")
+_NUMBER: Final = re.compile(r"-?\d[\d.eE+-]*")
+_WORD: Final = re.compile(r"[^\s&,;\"'`<>\\()\[\]{}|]+")
+_FIELD: Final = re.compile(r"[^&#\s\"'`<>\\]+")
+# What a header holds, and a sentence about one does not.
+_HEADER_VALUE: Final = re.compile(
+    r"(?:(?:bearer|basic|token|digest|aws4-[\w-]{1,30})\s+)?(?:[^\s=]{1,200}=|[^\s`]*\d[^\s`]*\s*$)",
     re.IGNORECASE,
 )
+_REST_OF_LINE: Final = re.compile(r"[^\r\n\"'\\]+(?:\r?\n[ \t]+[^\r\n\"'\\]+)*")
+_CODE: Final = re.compile(r"[A-Za-z_][A-Za-z_.]*[(\[]|[a-z_]+(?:\.[a-z_]+)+$")
+_NEAR: Final = re.compile(
+    r"[\"'`)]?(?:\s{1,3}(?:is|was|are|of|for|to|as|be|named|called|value|here)){0,3}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,}={0,2})"
+)
+_FLAG_VALUE: Final = re.compile(r"[ \t]+([^\s\"'`]+)")
+_LINES_OF_HEADERS: Final = ("authorization", "cookie")
+
+_BEARER: Final = re.compile(r"\b(?:bearer|(basic))\s{1,20}([\w.~+/-]{8,}=*)", re.IGNORECASE)
+_LEAST_SURE: Final = 16
+_LOGIN: Final = re.compile(r"([^/\s:@\"'\\]{0,100}):([^/\s\"'\\]{1,200})@")
+_LOGIN_TOKEN: Final = re.compile(r"([^/\s:@\"'\\]{16,200})@")
+_LOGPROBS: Final = ("logprob", '"bytes"', '"rank"', '"prob"', "token_id")
+_ASIDE: Final = 90
+_HINTS: Final = (*hints(), "eyj", "bearer", "basic")
+_ASCII_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
-def is_secret_header(name: str, own: OwnSecrets = NO_OWN) -> bool:
-    """Whether a header of this name holds a credential or a session."""
-    plain = folded(name)
-    return (plain.endswith(_HEADER_ENDINGS) and plain not in _PUBLIC_HEADERS) or own.is_name(name)
+def looks_clean(text: str, lowered: str, own: OwnSecrets) -> bool:
+    """Whether a text has nothing in it that any of these rules starts from."""
+    return (
+        not any(hint in lowered for hint in _HINTS)
+        and _pattern(own).search(lowered) is None
+        and BOT_TOKEN.search(text) is None
+        and not ("://" in text and "@" in text)
+    )
 
 
-def is_secret_parameter(name: str, own: OwnSecrets = NO_OWN) -> bool:
-    """Whether a parameter of an address holds a credential."""
-    return folded(name) in _PARAMETERS or own.is_name(name)
+def find_secrets(text: str, sought: Sought = NOTHING_ELSE) -> list[Span]:
+    """Return where a text, as it stands, holds credentials; they may overlap."""
+    lowered = lower(text)
+    return [
+        *known(text, sought.keys),
+        *(Span(*place) for place in sought.own.found(text)),
+        *(Span(*place) for place in shaped(text, lowered)),
+        *_authorizations(text, lowered),
+        *_logins(text),
+        *_named(text, lowered, sought.own),
+    ]
 
 
-def is_secret_name(name: str, own: OwnSecrets = NO_OWN) -> bool:
-    """Whether a member of a JSON body, or a field of a form, holds a credential."""
-    return folded(name) in _NAMES or own.is_name(name)
-
-
-def is_placeholder(value: str) -> bool:
-    """Whether a value stands for a secret that is not there: `REDACTED`, `<api key>`, `***`, or nothing."""
-    return _NO_SECRETS.fullmatch(value.strip()) is not None
-
-
-def bare(value: str) -> str:
-    """Return a header's value without the word that says what it is: `Bearer abc` is `abc`."""
-    kind, space, rest = value.strip().partition(" ")
-    return rest.strip() if space and kind.lower() in ("bearer", "basic", "token", "apikey") else value.strip()
-
-
-def looks_clean(text: str, own: OwnSecrets = NO_OWN) -> bool:
-    """Whether a quick look shows that a JSON text holds no credential at all; False decides nothing."""
-    if not own.is_empty and own.may_be_in(text):
-        return False
+def lower(text: str) -> str:
+    """Return a text in lower case, with every letter where it was."""
     lowered = text.lower()
-    for hint in _HINTS:
-        if hint in lowered:
-            return False
-    plain = lowered.replace("-", "").replace("_", "")
-    for name in _SHORTEST_NAMES:
-        if name in plain:
-            return False
-    return "=" not in text or _PARAMETER.search(text) is None
+    return lowered if len(lowered) == len(text) else text.translate(_ASCII_LOWER)
 
 
-def find_secrets(text: str, sought: Sought = _NOTHING_ELSE) -> list[Span]:
-    """Return where a text holds credentials, in order and apart."""
-    own = (Span(*place) for place in sought.own.found(text))
-    found = (*_known(text, sought.keys), *own, *_found(text, sought.own))
-    spans = sorted(found, key=lambda span: (span.start, -span.end))
-    apart: list[Span] = []
-    for span in spans:
-        if apart and span.start < apart[-1].end:
-            last = apart[-1]
-            apart[-1] = Span(last.start, max(last.end, span.end), last.kind)
-        else:
-            apart.append(span)
-    return apart
-
-
-def replaced(text: str, spans: Iterable[Span]) -> str:
-    """Return a text with the placeholder for each span; they are in order and apart."""
-    pieces, end = [], 0
-    for span in spans:
-        pieces += [text[end : span.start], PLACEHOLDER]
-        end = span.end
-    return "".join((*pieces, text[end:]))
-
-
-def _known(text: str, known: Iterable[str]) -> Iterator[Span]:
-    for key in known:
+def known(text: str, keys: Iterable[str]) -> Iterator[Span]:
+    """Yield where secrets stand that were learned; a short one counts as a word of its own."""
+    for key in keys:
         at = text.find(key)
         while at >= 0:
-            yield Span(at, at + len(key), "a key that the request was sent with")
-            at = text.find(key, at + len(key))
+            end = at + len(key)
+            if len(key) >= WHOLE_WORDS or not (
+                text[at - 1 : at].isalnum() or (end < len(text) and text[end].isalnum())
+            ):
+                yield Span(at, end, KNOWN)
+            at = text.find(key, at + 1)
 
 
-def _found(text: str, own: OwnSecrets) -> Iterator[Span]:
-    lowered = text.lower()
-    for shape in SHAPES:
-        if any(hint in lowered for hint in shape.hints):
-            for match in shape.pattern.finditer(text):
-                yield Span(*match.span(), shape.kind)
-    if "bearer" in lowered or "basic" in lowered:
-        yield from _values(_BEARER, text, 1, "an authorization")
-    if "://" in text:
-        yield from _values(_LOGIN, text, 1, "a password in an address")
-    if "=" in text:
-        for match in _PARAMETER.finditer(text):
-            telling = is_secret_name(match[1], own) or (
-                is_secret_parameter(match[1]) and len(match[2]) >= LEAST_VAGUE
-            )
-            if telling and not is_placeholder(match[2]):
-                yield Span(*match.span(2), f"the parameter {match[1]!r}")
-    if ":" in text:
-        yield from _members(text, own)
+def _authorizations(text: str, lowered: str) -> Iterator[Span]:
+    if "bearer" not in lowered and "basic" not in lowered:
+        return
+    for match in _BEARER.finditer(text):
+        value = match[2]
+        has_digit = any(map(str.isdigit, value))
+        if match[1]:
+            login = base64_text(value)
+            sure = ":" in login or (len(value) >= _LEAST_SURE and has_digit)
+            learned = login.partition(":")[2] if ":" in login else value
+        else:
+            mixed = value != value.lower() and value != value.upper()
+            sure = has_digit or (len(value) >= _LEAST_SURE and mixed)
+            learned = value
+        if sure and not is_placeholder(value):
+            yield Span(*match.span(2), "an authorization", learned)
 
 
-def _members(text: str, own: OwnSecrets) -> Iterator[Span]:
-    """Yield the values of members with a telling name, in JSON that stands in a text, maybe cut off."""
-    for match in _MEMBER.finditer(text):
-        if is_secret_name(match["name"], own):
-            end = _closing(text, match.end(), match["q"])
-            if not is_placeholder(text[match.end() : end]):
-                yield Span(match.end(), end, f"a value named {match['name']!r}")
+def _logins(text: str) -> Iterator[Span]:
+    at = text.find("://")
+    while at >= 0:
+        login = _LOGIN.match(text, at + 3)
+        if login is not None:
+            if not is_placeholder(login[2]):
+                yield Span(*login.span(2), "a password in an address", login[2])
+        elif (alone := _LOGIN_TOKEN.match(text, at + 3)) is not None and looks_random(alone[1]):
+            yield Span(*alone.span(1), "a token in an address", alone[1])
+        at = text.find("://", at + 3)
+
+
+def _named(text: str, lowered: str, own: OwnSecrets) -> Iterator[Span]:
+    """Yield what has a telling name: a member, a field, a variable, a header, an element, or a string beside a name."""
+    done = 0
+    for match in _pattern(own).finditer(lowered):
+        if match.start() < done:
+            continue
+        span = _after_name(text, match, own)
+        if span is not None:
+            done = max(span.end, match.end())
+            if span.kind:
+                yield span
+
+
+@lru_cache(maxsize=16)
+def _pattern(own: OwnSecrets) -> re.Pattern[str]:
+    """Return what ends a telling name, in a text in lower case."""
+    if not own.names:
+        return _NAMES
+    names = "|".join("[_-]?".join(map(re.escape, name)) for name in sorted(own.names))
+    return re.compile(rf"(?:{names})(?![a-z0-9_])|{_NAMES.pattern}")
+
+
+def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None:
+    """Return the value of the name that ends there; one without a kind was looked at and is no secret."""
+    start, end = match.span()
+    least = max(0, start - _LONGEST_NAME)
+    while start > least and (text[start - 1].isalnum() or text[start - 1] in "_-"):
+        start -= 1
+    name = text[start:end]
+    sure = is_secret_name(name, own)
+    before = text[start - 1] if start else ""
+    between = _BETWEEN.match(text, end)
+    if between is not None and _is_fitting(between, before):
+        span = _value(text, name, between, before, own, sure=sure)
+        if span is not None:
+            return span
+    flag = _FLAG_VALUE.match(text, end) if sure and name.startswith("--") else None
+    if flag is not None and _is_telling(name, flag[1], upper=False) and not flag[1].startswith("-"):
+        return Span(*flag.span(1), f"a value named {name!r}", flag[1])
+    near = _NEAR.match(text, end)
+    if (
+        near is not None
+        and (sure or is_vague_name(name))
+        and looks_random(near[1])
+        and "/" not in near[1][:2]
+    ):
+        return Span(*near.span(1), f"a random text beside {name!r}", near[1])
+    return None
+
+
+def _is_fitting(between: re.Match[str], before: str) -> bool:
+    if between["sign"] == ">":
+        return before == "<" and not between["close"] and not between["wide"] and not between["open"]
+    return True
+
+
+def _value(
+    text: str, name: str, between: re.Match[str], before: str, own: OwnSecrets, *, sure: bool
+) -> Span | None:
+    kind = f"a value named {name!r}"
+    start = between.end()
+    quoted = bool(between["close"].strip("]")) and between["sign"] == ":"
+    if between["open"]:
+        end = _closing(text, start, between["open"])
+        value = text[start:end]
+        # The quote that closes a text around this one, and what comes after it there.
+        if value.lstrip().startswith(("}", "]", ",")):
+            return None
+        counts = sure or (is_vague_name(name) and looks_random(value))
+        if not counts:
+            return None
+        shown = is_placeholder(value) or _is_of_tokenizer(text, name, start, end)
+        return Span(start, end, "" if shown else kind, value)
+    if between["sign"] == ">":
+        end = text.find("<", start)
+        value = text[start : end if end >= 0 else start]
+        return Span(start, end, kind, value) if sure and value.strip() and not is_placeholder(value) else None
+    if quoted:
+        number = _NUMBER.match(text, start)
+        return (
+            Span(*number.span(), kind) if number and may_be_number(name, own) and number[0] != "0" else None
+        )
+    query = (
+        before in ("?", "&", ";", "#", "[")
+        and not between["wide"]
+        and between["sign"] == "="
+        and not between["gap"]
+    )
+    if query or (start > 0 and between["sign"] == "=" and _is_field(text, name, between)):
+        field = _FIELD.match(text, start)
+        telling = sure or (is_secret_parameter(name) and field is not None and len(field[0]) >= LEAST_RANDOM)
+        return (
+            Span(*field.span(), f"the parameter {name!r}", field[0])
+            if field and telling and not is_placeholder(field[0])
+            else None
+        )
+    if "\n" in between["gap"]:
+        return None
+    if between["sign"] == ":" and folded(name).endswith(_LINES_OF_HEADERS):
+        line = _REST_OF_LINE.match(text, start)
+        if line and _HEADER_VALUE.match(line[0]) and not is_placeholder(line[0]):
+            return Span(*line.span(), kind)
+    word = _WORD.match(text, start)
+    if word is None or not sure or _CODE.match(text[start : word.end() + 1]):
+        return None
+    upper = name.isupper() and (between["sign"] == "=" or len(name) > 5)
+    return (
+        Span(*word.span(), kind, word[0])
+        if _is_telling(name, word[0], upper=upper) or own.is_name(name)
+        else None
+    )
+
+
+def _is_field(text: str, name: str, between: re.Match[str]) -> bool:
+    """Whether `name=` starts a text, so that it is the first field of a form."""
+    return between.start() == len(name) and not between["wide"] and not between["gap"]
+
+
+def _is_telling(name: str, value: str, *, upper: bool) -> bool:
+    """Whether what stands behind a name without quotes is a value and not another word of a sentence or program."""
+    if is_placeholder(value) or folded(value) == folded(name):
+        return False
+    return any(map(str.isdigit, value)) or (upper and not value.isupper())
+
+
+def _is_of_tokenizer(text: str, name: str, start: int, end: int) -> bool:
+    """Whether a member `token` is a piece of a reply, with its probability beside it."""
+    around = text[max(0, start - _ASIDE) : start] + text[end : end + _ASIDE]
+    return folded(name) == "token" and any(word in around for word in _LOGPROBS)
 
 
 def _closing(text: str, start: int, opening: str) -> int:
-    """Return where a quoted text ends that starts there: at a quote with as many backslashes as its first one."""
+    """Return where a quoted text ends: at a quote with as many backslashes as its first one, or with its line."""
     depth = len(opening) - 1
     for match in _QUOTE.finditer(text, start):
+        if not match[2]:
+            return match.start()
         slashes = len(match[1])
         if match[2] == opening[-1] and (slashes == depth or (depth == 0 and slashes % 2 == 0)):
             return match.end() - len(opening) if slashes == depth else match.start(2)
+        if slashes < depth and match[2] == opening[-1]:
+            # The quote of the text around it: this one was cut off.
+            return match.start()
     return len(text)
-
-
-def _values(pattern: re.Pattern[str], text: str, group: int, kind: str) -> Iterator[Span]:
-    for match in pattern.finditer(text):
-        if not is_placeholder(match[group]):
-            yield Span(*match.span(group), kind)

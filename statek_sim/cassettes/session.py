@@ -2,23 +2,28 @@
 
 The words are vcrpy's and pytest-recording's. `none` plays only. `once` records a cassette that does not exist, and
 plays one that does. `new_episodes` plays what it has and records the rest. `all` records everything; recordings of
-requests that came again are replaced. `rewrite` starts from nothing.
+requests that came again are replaced. `rewrite` starts from nothing. Sessions of one `Run` share their cassettes.
 """
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from statek_sim.cassettes import sharing
+from statek_sim.cassettes.bodies import Undecodable
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.headers import lasting
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.nearest import Advice, miss_message
-from statek_sim.cassettes.scrub import scrubbed
-from statek_sim.cassettes.store import load, tape_of, write
+from statek_sim.cassettes.scrub import plain_uri, scrubbed
+from statek_sim.cassettes.sharing import Asked, Run, existed_before
+from statek_sim.cassettes.store import LONGEST_NAME, check_changeable, check_writable, load, tape_of
 from statek_sim.cassettes.tape import Tape
 from statek_sim.errors import BadInput, CassetteMiss
 
@@ -63,18 +68,25 @@ class CassetteSession:
     advice: Advice = _ADVICE
     shown: Path | None = None
     misses: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     _tape: Tape = field(init=False)
-    _recorded: list[Exchange] = field(default_factory=list)
+    run: Run | None = None
+    _asked: list[Asked] = field(default_factory=list)
+    _times: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
     _may_record: bool = field(init=False)
+    _existed: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Load the cassette, if the mode wants it; `BadCassette` when it is damaged."""
-        exists = self.path.exists()
-        self._may_record = self.mode not in (RecordMode.NONE, RecordMode.ONCE) or (
-            self.mode is RecordMode.ONCE and not exists
-        )
-        wanted = exists and self.mode is not RecordMode.REWRITE
+        records = self.mode is not RecordMode.NONE
+        if records:
+            check_writable(self.path)
+        self._existed = existed_before(self.path, self.run) if self.run and records else self.path.exists()
+        self._may_record = records and not (self.mode is RecordMode.ONCE and self._existed)
+        if self._may_record and self.path.exists():
+            check_changeable(self.path)
+        wanted = self.path.exists() and self.mode is not RecordMode.REWRITE
         self._tape = (
             load(self.path, self.matching, index_folder=self.index_folder)
             if wanted
@@ -94,7 +106,7 @@ class CassetteSession:
     @property
     def recorded(self) -> int:
         """How many exchanges were recorded so far."""
-        return len(self._recorded)
+        return sum(one.exchange is not None for one in self._asked)
 
     def __len__(self) -> int:
         return len(self._tape)
@@ -110,6 +122,8 @@ class CassetteSession:
         """Return the recorded response, or None when the request is to go live; `CassetteMiss` when it must not."""
         found = self._find(request) if self.plays else None
         if found is not None:
+            if self._may_record and self.run is not None:
+                self._note(self.matching.fingerprint(request))
             return found.response
         if self._may_record:
             return None
@@ -122,10 +136,23 @@ class CassetteSession:
         return found or self._tape.play(self.matching.fingerprint(request))
 
     def record(self, request: Request, response: Response) -> None:
-        """Keep a live exchange, without its secrets and its headers that change each time, for `close` to write."""
-        exchange = lasting(scrubbed(Exchange(request=request, response=response), self.matching.own))
+        """Keep a live exchange, without its secrets and its headers that change each time, for `close` to write.
+
+        What may not be written, because nobody can say what is in it, is among `refused`, and `close` tells of it.
+        """
+        try:
+            exchange = lasting(scrubbed(Exchange(request=request, response=response), self.matching.own))
+        except (BadInput, Undecodable) as error:
+            asked = f"{request.method} {plain_uri(request.uri, self.matching.own)}"
+            self.refused.append(f"{self.shown or self.path}: not recorded: {asked}: {error}")
+            return
+        self._note(self.matching.fingerprint(exchange.request), exchange)
+
+    def _note(self, fingerprint: str, exchange: Exchange | None = None) -> None:
+        """Remember what was asked, and how often before."""
         with self._lock:
-            self._recorded.append(exchange)
+            self._asked.append(Asked(fingerprint, self._times[fingerprint], exchange))
+            self._times[fingerprint] += 1
 
     def recordings(self) -> list[Exchange]:
         """Return what the cassette holds, in the order of the file."""
@@ -138,26 +165,41 @@ class CassetteSession:
         return [self._tape.exchange(number) for number in self._tape.unplayed()]
 
     def close(self, *, failed: bool = False) -> Saved:
-        """Write what was recorded. After a failure a file that would be replaced stays; the new one is put aside."""
-        if not self._recorded:
-            if self.mode is RecordMode.REWRITE and not failed:
-                self.path.unlink(missing_ok=True)
-            return Saved(None, 0)
-        replaces = self.mode in (RecordMode.ALL, RecordMode.REWRITE) and self.path.exists()
-        target = self.path.with_suffix(ASIDE) if failed and replaces else self.path
-        write(target, self._kept() + self._recorded)
-        return Saved(target, len(self._recorded))
+        """Write what was recorded. After a failure a file that would be replaced stays; the new one is put aside.
 
-    def _kept(self) -> list[Exchange]:
-        """Return the old recordings that stay in the file."""
-        if self.mode is not RecordMode.ALL:
-            return self._tape.exchanges()
-        new = {self.matching.fingerprint(exchange.request) for exchange in self._recorded}
-        return [
-            self._tape.exchange(number)
-            for number, fingerprint in enumerate(self._tape.fingerprints)
-            if fingerprint not in new
-        ]
+        `BadInput` when it cannot be written, and, unless the run failed already, when something was not recorded.
+        """
+        saved = self._save(failed=failed)
+        if self.refused and not failed:
+            raise BadInput("\n".join(self.refused))
+        return saved
+
+    def _save(self, *, failed: bool) -> Saved:
+        count = sum(one.exchange is not None for one in self._asked)
+        if not self._may_record:
+            return Saved(None, 0)
+        rewrites = self.mode is RecordMode.REWRITE
+        replaces = self.mode is RecordMode.ALL
+        if failed and (rewrites or replaces) and self._existed:
+            if rewrites and self.run is not None:
+                sharing.failed(self.path, self.matching, self.run)
+            if not count:
+                return Saved(None, 0)
+            target = aside(self.path)
+            sharing.merged(target, self._asked, self.matching, rewrites=True, replaces=False, run=self.run)
+            return Saved(target, count)
+        if count or (self._asked and self.run is not None) or (rewrites and not failed):
+            sharing.merged(
+                self.path, self._asked, self.matching, rewrites=rewrites, replaces=replaces, run=self.run
+            )
+        return Saved(self.path if count else None, count)
+
+
+def aside(path: Path) -> Path:
+    """Return where a failed re-recording is put: beside the cassette, with a name that is not too long."""
+    stem = path.name.removesuffix(path.suffix)
+    room = LONGEST_NAME - len(ASIDE)
+    return path.with_name(f"{os.fsencode(stem)[:room].decode('utf-8', 'ignore')}{ASIDE}")
 
 
 def record_mode(name: str) -> RecordMode:

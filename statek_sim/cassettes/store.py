@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
+from hashlib import blake2b
 from pathlib import Path
+from typing import Final
 
 from statek_sim.cassettes.document import parse, source_of
 from statek_sim.cassettes.emit import rendered
@@ -13,6 +16,9 @@ from statek_sim.cassettes.index import LEAST_SIZE, index_path, indexed, write_in
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.tape import Tape
 from statek_sim.errors import BadInput
+
+LONGEST_NAME: Final = 255
+"""Bytes of a file name on common file systems."""
 
 
 def load(path: Path, matching: Matching, *, index_folder: Path | None = None) -> Tape:
@@ -37,20 +43,61 @@ def tape_of(exchanges: Sequence[Exchange], matching: Matching) -> Tape:
     return Tape([matching.fingerprint(exchange.request) for exchange in exchanges], exchanges.__getitem__)
 
 
+def check_writable(path: Path) -> None:
+    """Let a cassette pass that can be written; `BadInput` before anything is asked that could not be kept."""
+    if len(os.fsencode(path.name)) > LONGEST_NAME:
+        raise BadInput(
+            f"{path}: the name has more than {LONGEST_NAME} bytes; give the cassette a shorter one"
+        )
+    try:
+        above = next(folder for folder in Path(os.path.realpath(path)).parents if os.path.lexists(folder))
+        if not above.is_dir():
+            raise BadInput(f"{above}: expected a folder for cassettes, it is a file")
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise BadInput(
+                f"{above}: the folder cannot be written, so that {path.name} could not be recorded"
+            )
+        if path.is_dir():
+            raise BadInput(f"{path}: expected a cassette, it is a folder")
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: cannot be a cassette: {error}") from None
+
+
+def check_changeable(path: Path) -> None:
+    """Let a cassette pass that is no read-only file: who made it so does not want it replaced."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror or error}") from None
+    if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise BadInput(f"{path}: it is read-only, so nothing is recorded into it; chmod u+w allows it")
+
+
 def write(path: Path, exchanges: Sequence[Exchange]) -> None:
     """Write a cassette: a reader, and a crash at any moment, see the old file or the new one. `BadInput` if impossible.
 
-    The exchanges must be clean: `scrub.scrubbed` comes before.
+    Where a link leads is written, and it keeps its permissions. The exchanges must be clean: `scrub.scrubbed` comes
+    before.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    draft = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(path)
+        target = Path(os.path.realpath(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_name(
+            f".{blake2b(os.fsencode(target.name), digest_size=8).hexdigest()}.{os.getpid()}.tmp"
+        )
+        if target.exists():
+            check_changeable(target)
         with draft.open("w", encoding="utf-8", newline="\n") as file:
             file.write(rendered(exchanges))
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
+        if target.exists():
+            draft.chmod(stat.S_IMODE(target.stat().st_mode))
+        draft.replace(target)
     except OSError as error:
         raise BadInput(f"{path}: cannot write the cassette: {error.strerror or error}") from error
     finally:
-        draft.unlink(missing_ok=True)
+        if draft is not None:
+            draft.unlink(missing_ok=True)

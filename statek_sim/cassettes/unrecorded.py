@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statek_sim.cassettes.exchange import Request, Response
 from statek_sim.cassettes.session import CassetteSession
-from statek_sim.errors import CassetteMiss
+from statek_sim.errors import BadInput, CassetteMiss
 
 
 class UnrecordedRequest(BaseException):
@@ -16,8 +16,11 @@ class UnrecordedRequest(BaseException):
 
 
 def played(session: CassetteSession, request: Request) -> Response | None:
-    """Return the recorded response, or None for a request that is to go live; `UnrecordedRequest` for a miss."""
+    """Return the recorded response, or None for a request that is to go live.
+
+    `UnrecordedRequest` for a miss, and where a team's own redaction fails.
+    """
     try:
         return session.play(request)
-    except CassetteMiss as miss:
+    except (BadInput, CassetteMiss) as miss:
         raise UnrecordedRequest(str(miss)) from None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from vcr.filters import AVAILABLE_DECOMPRESSORS
 from vcr.request import Request as VcrRequest
 from vcr.util import read_body
 
-from statek_sim.cassettes.exchange import Chunk, Headers, Request, Response, header
-from statek_sim.errors import BadInput
+from statek_sim.cassettes.bodies import Undecodable, opened
+from statek_sim.cassettes.exchange import Chunk, Headers, Request, Response, header, without
+
+_ENCODING: Final = "content-encoding"
 
 
 def request_of(request: VcrRequest) -> Request:
@@ -28,30 +29,22 @@ def request_of(request: VcrRequest) -> Request:
 
 
 def response_of(response: Mapping[str, Any], chunks: tuple[Chunk, ...] = ()) -> Response:
-    """Return a live response without content encoding, so that its text can be searched and read."""
+    """Return a live response without content encoding; with it, and its header, if it cannot be undone."""
     headers = _headers(response["headers"])
     # aiohttp reads nothing of a redirect that it follows.
     body = response["body"].get("string") or b""
+    try:
+        body = opened(body, header(headers, _ENCODING) or "")
+        headers = without(headers, [_ENCODING])
+    except Undecodable:
+        pass
     made = Response(
         status=response["status"]["code"],
         reason=response["status"]["message"] or "",
         headers=headers,
-        body=_decoded(body, header(headers, "content-encoding") or ""),
+        body=body,
     )
     return replace(made, chunks=chunks) if made.is_stream else made
-
-
-def _decoded(body: bytes, encoding: str) -> bytes:
-    """Return a body without its content encoding; `BadInput` for one that cannot be undone here."""
-    name = encoding.strip().lower()
-    if name in ("", "identity") or not body:
-        return body
-    if name not in AVAILABLE_DECOMPRESSORS:
-        raise BadInput(
-            f"cannot record a body with content encoding {encoding!r}: secrets in it would not be seen"
-        )
-    plain: bytes = AVAILABLE_DECOMPRESSORS[name](body)
-    return plain
 
 
 def for_vcrpy(response: Response) -> dict[str, object]:

@@ -18,6 +18,7 @@ from statek_sim.cli import gate
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
+from statek_sim.cli import rescue
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
@@ -38,6 +39,7 @@ __all__ = [
     "main",
     "record",
     "report",
+    "rescue",
     "run",
     "serve",
     "trace",

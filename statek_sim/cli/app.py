@@ -66,6 +66,15 @@ SecretPatternOption = Annotated[
         help="What a secret of yours looks like, beside the known kinds of keys (repeatable).",
     ),
 ]
+WatchdogOption = Annotated[
+    str,
+    typer.Option(
+        metavar="LIMITS|off",
+        help="What one run may use of this machine: seconds of processor time, seconds that pass, bytes of memory. "
+        "One that uses more is killed and fails.",
+    ),
+]
+WATCHDOG: Final = "cpu=20,wall=60,memory=1024m"
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(

@@ -30,18 +30,27 @@ def scan(
     """Find what looks like a credential.
 
     In our cassettes and in others', also in nested JSON and in the pieces of a stream. Exits 1 when something is
-    found; only its first four characters are shown.
+    found, of which only the first four characters are shown, and when a file has more in it than is looked into.
+    Pipes, sockets and devices are skipped.
     """
     from statek_sim.cassettes.own_secrets import OwnSecrets
-    from statek_sim.cassettes.scan import files_under
+    from statek_sim.cassettes.scan import Skipped, files_under
     from statek_sim.cassettes.scan import scan as leaks_of
 
     own = OwnSecrets.of(secret_name or (), secret_pattern or ())
-    files = files_under(paths)
-    leaks = [leak for file in files for leak in leaks_of(file, own)]
+    files, told = files_under(paths)
+    unread, leaks = [], []
+    for file in files:
+        try:
+            leaks += leaks_of(file, own)
+        except Skipped as bound:
+            unread.append(f"{file}: not scanned: {bound}")
     say(map(str, leaks))
-    say([f"{len(files)} files scanned, {len(leaks)} credentials found"], err=True)
-    if leaks:
+    say(
+        [*told, *unread, f"{len(files) - len(unread)} files scanned, {len(leaks)} credentials found"],
+        err=True,
+    )
+    if leaks or unread:
         raise typer.Exit(1)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import app
+from statek_sim.cli.app import WATCHDOG, WatchdogOption, app
 from statek_sim.cli.inputs import check_writable, say, scenarios_among
 from statek_sim.errors import BadInput
 
@@ -84,6 +84,7 @@ def gate(
             "--update-baseline", help="Write the baseline instead, and show the diff of what changed."
         ),
     ] = False,
+    watchdog: WatchdogOption = WATCHDOG,
     sweep: Annotated[
         list[str] | None,
         typer.Option(
@@ -118,11 +119,13 @@ def gate(
             profile=profile,
             json_file=json_file,
             workers=workers,
+            watchdog=watchdog,
         )
         return
     if not words:
         raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
     from statek_sim.cli.baseline import baselines_at, require_place, update_baselines
+    from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.baseline import compared
     from statek_sim.gate.gate import gate_plan, judge_presets
     from statek_sim.gate.workloads import has_shipped, workloads
@@ -142,7 +145,8 @@ def gate(
     )
     names, behaviour = [preset.name for preset in plan.presets], profile_known(profile)
     before = {} if update_baseline else baselines_at(baseline, names, profile=behaviour)
-    result = judge_presets(plan, workloads(scenarios), profile=behaviour)
+    limits = parse_watchdog(watchdog)
+    result = judge_presets(plan, workloads(scenarios), profile=behaviour, watchdog=limits)
     if update_baseline:
         update_baselines(baseline, result)
     elif baseline is not None:

@@ -129,10 +129,17 @@ def _record(
     scenario: Scenario, profile: Profile, folder: Cassettes, play: Play, mode: RecordMode
 ) -> Recording:
     """Record one scenario."""
-    from statek_sim.providers.live import LiveTransport
     from statek_sim.providers.network import permit_network
     from statek_sim.suite.recorded import recorded
 
+    try:
+        from statek_sim.providers.live import LiveTransport
+    except ModuleNotFoundError as missing:
+        if missing.name != "httpx":
+            raise
+        raise BadInput(
+            "real requests are sent by httpx, which is not installed: pip install 'pytest-statek[live]'"
+        ) from None
     live = LiveTransport(permit=permit_network)
     return recorded(scenario, profile, folder, play, mode=mode, environment=os.environ, live=live)
 

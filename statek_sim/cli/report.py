@@ -4,18 +4,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import Paths, PresetOption, ProfileOption, SeedOption, SelectOption, TagOption, app
+from statek_sim.cli.app import (
+    WATCHDOG,
+    Paths,
+    PresetOption,
+    ProfileOption,
+    SeedOption,
+    SelectOption,
+    TagOption,
+    WatchdogOption,
+    app,
+)
 from statek_sim.cli.inputs import check_writable, loaded
 from statek_sim.cli.sweep import is_range
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from statek_sim.analysis.corpus.table import CorpusTable
+    from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.gate.sweep import Sweep
     from statek_sim.gate.verdict import GateResult
     from statek_sim.reporting.model import Report
@@ -34,6 +46,7 @@ def report(
     seed: SeedOption = None,
     select: SelectOption = None,
     tag: TagOption = None,
+    watchdog: WatchdogOption = WATCHDOG,
     corpus: Annotated[
         bool,
         typer.Option(
@@ -72,9 +85,11 @@ def report(
     One HTML file that needs no other and asks no server for anything. Exits 1 when a scenario or the gate fails; the
     page is written all the same.
     """
+    from statek_sim.executors.limits import parse_watchdog
     from statek_sim.reporting.model import build_report
     from statek_sim.reporting.wording import verdict
     from statek_sim.suite.run import profile_known, run_one
+    from statek_sim.suite.watched import run_watched
 
     if sweep:
         words = [str(path) for path in paths or ()]
@@ -85,9 +100,12 @@ def report(
     check_writable(json_file=output, folder=None)
     pairs = _chosen(paths, profile, select, tag or ())
     judging = profile_known(profile[0] if profile else "docs")
-    gated = _gate(gate, policy, workload or (), judging) if gate else None
-    swept = _sweep((gate or ["default"])[0], sweep, policy, workload or (), judging) if sweep else None
-    results = [run_one(scenario, name, preset=preset, seed=seed) for scenario, name in pairs]
+    limits = parse_watchdog(watchdog)
+    gated = _gate(gate, policy, workload or (), judging, limits) if gate else None
+    swept = (
+        _sweep((gate or ["default"])[0], sweep, policy, workload or (), judging, limits) if sweep else None
+    )
+    results = list(run_watched(pairs, partial(run_one, preset=preset, seed=seed), limits, seed=seed))
     told = build_report(results, preset=preset, seed=seed, statements=None)
     _write(output, results, told, corpus=_corpus() if corpus else None, gate=gated, sweep=swept)
     typer.echo(f"{output}: {verdict(told.overall)}")
@@ -141,17 +159,28 @@ def _corpus() -> CorpusTable:
     return corpus_table(analyse(run_one(scenario, "docs") for scenario in corpus_scenarios()))
 
 
-def _gate(presets: Sequence[str], policy: Path | None, paths: Sequence[str], profile: Profile) -> GateResult:
+def _gate(
+    presets: Sequence[str],
+    policy: Path | None,
+    paths: Sequence[str],
+    profile: Profile,
+    watchdog: WatchdogLimits | None,
+) -> GateResult:
     """Judge presets as `gate` does."""
     from statek_sim.gate.gate import gate_plan, judge_presets
     from statek_sim.gate.workloads import has_shipped, workloads
 
     plan = gate_plan(presets, policy=policy, folder=Path.cwd(), on_shipped=has_shipped(paths))
-    return judge_presets(plan, workloads(paths), profile=profile)
+    return judge_presets(plan, workloads(paths), profile=profile, watchdog=watchdog)
 
 
 def _sweep(
-    preset: str, ranges: Sequence[str], policy: Path | None, paths: Sequence[str], profile: Profile
+    preset: str,
+    ranges: Sequence[str],
+    policy: Path | None,
+    paths: Sequence[str],
+    profile: Profile,
+    watchdog: WatchdogLimits | None,
 ) -> Sweep:
     """Sweep a preset's limits as `gate --sweep` does."""
     from statek_sim.gate.gate import policy_for
@@ -169,4 +198,5 @@ def _sweep(
         profile,
         read_axes(ranges),
         prices=None if prices is None else load_prices(prices),
+        watchdog=watchdog,
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from statek_sim.cli.app import (
+    WATCHDOG,
     Backend,
     BackendOption,
     Paths,
@@ -23,6 +24,7 @@ from statek_sim.cli.app import (
     SeedOption,
     SelectOption,
     TagOption,
+    WatchdogOption,
     app,
 )
 from statek_sim.cli.inputs import check_writable, loaded, proven
@@ -30,6 +32,7 @@ from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from statek_sim.backends.exchanges import Exchanges
+    from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.reporting.model import Report
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.scenario.statements import Coverage
@@ -89,6 +92,7 @@ def run(
     ] = None,
     secret_name: SecretNameOption = None,
     secret_pattern: SecretPatternOption = None,
+    watchdog: WatchdogOption = WATCHDOG,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")
     ] = False,
@@ -109,9 +113,11 @@ def run(
     check_writable(json_file=json_file, folder=report)
     check_writable(json_file=html, folder=None)
     from statek_sim.cassettes.own_secrets import OwnSecrets
+    from statek_sim.executors.limits import parse_watchdog
     from statek_sim.suite.recorded import Cassettes
     from statek_sim.suite.run import chosen, nothing_chosen, run_one
 
+    limits = parse_watchdog(watchdog)
     own = OwnSecrets.of(secret_name or (), secret_pattern or ())
 
     scenarios = loaded(paths)
@@ -130,7 +136,16 @@ def run(
                 runner or partial(run_one, preset=preset, seed=seed),
                 every_profile=profile is not None or backend is Backend.INSTALLED,
             )
-        results, told = _run(pairs, preset=preset, seed=seed, coverage=coverage, quiet=quiet, runner=runner)
+        results, told = _run(
+            pairs,
+            preset=preset,
+            seed=seed,
+            coverage=coverage,
+            quiet=quiet,
+            runner=runner,
+            # The installed package runs in a process of its own, with a watchdog of its own.
+            watchdog=None if backend is Backend.INSTALLED else limits,
+        )
     _write(results, told, json_file=json_file, html=html, folder=report)
     failed = told.overall.failed > 0
     if accept:
@@ -147,6 +162,7 @@ def _run(
     coverage: Coverage | None,
     quiet: bool,
     runner: Runner | None = None,
+    watchdog: WatchdogLimits | None,
 ) -> tuple[list[ScenarioResult], Report]:
     """Run the scenarios and tell how it goes."""
     from rich.console import Console
@@ -155,14 +171,15 @@ def _run(
     from statek_sim.reporting.terminal import TerminalReporter
     from statek_sim.reporting.wording import verdict
     from statek_sim.suite.run import run_one
+    from statek_sim.suite.watched import run_watched
 
     run = runner or partial(run_one, preset=preset, seed=seed)
     results: list[ScenarioResult] = []
     with TerminalReporter(Console(quiet=quiet), verbose=False) as reporter:
         reporter.start(len(pairs))
-        for scenario, profile in pairs:
-            results.append(run(scenario, profile))
-            reporter.result(results[-1])
+        for result in run_watched(pairs, run, watchdog, seed=seed):
+            results.append(result)
+            reporter.result(result)
         report = build_report(results, preset=preset, seed=seed, statements=coverage)
         reporter.finish(report)
     if quiet:

@@ -22,11 +22,13 @@ def sweep_preset(
     profile: str,
     json_file: Path | None,
     workers: int | None,
+    watchdog: str,
 ) -> None:
     """Try a preset under every setting and print what each does; `words` are the preset and the ranges, in any order.
 
     Without a preset it is STATEK's defaults. Costs are counted with the prices of the policy.
     """
+    from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.gate import policy_for
     from statek_sim.gate.gated_preset import gated_preset
     from statek_sim.gate.sweep_ranges import read_axes
@@ -49,6 +51,7 @@ def sweep_preset(
         axes,
         prices=None if prices is None else load_prices(prices),
         workers=workers,
+        watchdog=parse_watchdog(watchdog),
     )
     _print(found)
     if json_file is not None:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import Paths, PresetOption, SelectOption, TagOption, app
+from statek_sim.cli.app import WATCHDOG, Paths, PresetOption, SelectOption, TagOption, WatchdogOption, app
 from statek_sim.cli.inputs import check_writable, loaded
 from statek_sim.errors import BadInput
 
@@ -42,6 +43,7 @@ def usage(
         typer.Option(metavar="P", help="Behaviour profile; scenarios that do not hold for it are left out."),
     ] = "docs",
     preset: PresetOption = None,
+    watchdog: WatchdogOption = WATCHDOG,
     select: SelectOption = None,
     tag: TagOption = None,
     turns: Annotated[bool, typer.Option("--turns", help="Show the chosen scenarios turn by turn.")] = False,
@@ -71,6 +73,7 @@ def usage(
     """
     from statek_sim.analysis.corpus.table import corpus_table
     from statek_sim.analysis.read import NO_PRICES, analyse
+    from statek_sim.executors.limits import parse_watchdog
     from statek_sim.metering.local_tokenizers import registry_of
     from statek_sim.metering.pricing import load_prices
     from statek_sim.reporting.artifact import write_artifact
@@ -78,6 +81,7 @@ def usage(
     from statek_sim.reporting.usage_json import usage_json_text
     from statek_sim.reporting.usage_markdown import usage_markdown
     from statek_sim.suite.run import run_one
+    from statek_sim.suite.watched import run_watched
 
     if corpus and (paths or select or tag or preset):
         raise BadInput(
@@ -92,7 +96,8 @@ def usage(
     price_list = NO_PRICES if prices is None else load_prices(prices)
     registry = registry_of(tokenizer or ())
     pairs = _corpus(model or "gpt-4o", profile) if corpus else _chosen(paths, profile, select, tag or ())
-    results = [run_one(scenario, name, preset=preset, tokenizers=registry) for scenario, name in pairs]
+    run = partial(run_one, preset=preset, tokenizers=registry)
+    results = list(run_watched(pairs, run, parse_watchdog(watchdog)))
     failed = next((result.record.error for result in results if result.record.error is not None), None)
     if corpus and failed is not None:
         raise BadInput(f"--model {model!r}: {failed.message.splitlines()[0]}")
@@ -109,10 +114,12 @@ def usage(
 def _chosen(
     paths: Sequence[Path] | None, profile: str, select: str | None, tags: Sequence[str]
 ) -> tuple[tuple[Scenario, Profile], ...]:
-    from statek_sim.suite.run import chosen, nothing_chosen
+    from statek_sim.suite.run import chosen, nothing_chosen, profile_known
 
     scenarios = loaded(paths)
-    pairs = chosen(scenarios, profiles=[profile], select=select, tags=tags)
+    everything = chosen(scenarios, select=select, tags=tags)
+    asked = profile_known(profile)
+    pairs = tuple(pair for pair in everything if pair[0].under(asked) == pair[1])
     if not pairs:
         raise BadInput(nothing_chosen(scenarios, select=select, tags=tags))
     return pairs

@@ -32,10 +32,12 @@ class Parting:
     installed: dict[str, JSON] | None
 
 
-def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting | None:
-    """Return where two traces part, None when they are the same."""
+def parting(reference: Sequence[Event], installed: Sequence[Event], *, times: bool = True) -> Parting | None:
+    """Return where two traces part, None when they are the same; without `times` whenever things happened."""
     pairs = zip_longest(comparable(reference), comparable(installed))
     for position, (ours, theirs) in enumerate(pairs):
+        if not times and ours is not None and theirs is not None:
+            ours["at"] = theirs["at"]
         if ours != theirs:
             return Parting(position, ours, theirs)
     return None
@@ -45,10 +47,15 @@ def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
     """Yield events as plain values: without what only one side can know, machine-dependent text made normal."""
     requests = Requests()
     for event in trace:
+        if isinstance(event, events.StoreRemark):
+            # What is said about a loss; the loss itself shows in what both sides have.
+            continue
         kind = type(event).__name__
         told: dict[str, JSON] = json.loads(json.dumps(as_dict(event), default=dict))
         if isinstance(event, events.LLMRequested):
             told["bytes_sent"] = event.bytes_sent + requests.correction(event)
+            # A text with an id of the store may be another one although nothing else is: count in normal text.
+            told["kept"], told["new"] = requests.kept(event.job)
         yield {
             name: _normal(name, value) for name, value in told.items() if (kind, name) not in UNSEEN_FIELDS
         }
@@ -67,6 +74,8 @@ class Requests:
 
     def __init__(self) -> None:
         self._messages: dict[str, list[JSON]] = {}
+        self._usual: dict[str, list[JSON]] = {}
+        self._before: dict[str, list[JSON]] = {}
 
     def correction(self, request: events.LLMRequested) -> int:
         """Return by how many bytes a request would be longer with normal text."""
@@ -74,7 +83,18 @@ class Requests:
         messages: list[JSON] = [*kept, *map(dict, request.new)]
         self._messages[request.job] = messages
         usual = normal(messages)
+        self._before[request.job] = self._usual.get(request.job, [])
+        self._usual[request.job] = usual if isinstance(usual, list) else messages
         return 0 if usual == messages else len(json.dumps(usual)) - len(json.dumps(messages))
+
+    def kept(self, job: str) -> tuple[int, list[JSON]]:
+        """Return how many messages of a job's latest request the one before had, and the rest, in normal text."""
+        before, now = self._before[job], self._usual[job]
+        kept = next(
+            (place for place, (old, new) in enumerate(zip(before, now, strict=False)) if old != new),
+            min(len(before), len(now)),
+        )
+        return kept, now[kept:]
 
 
 def size_corrections(trace: Iterable[Event]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import Final
 from statek_sim.backends.releases import profile_of, releases
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.scenario.schema import PROFILES, Profile, Scenario
+from statek_sim.scenario.schema import STATEK_PROFILES, Profile, Scenario
 from statek_sim.semantics import Profile as Rules
 from statek_sim.semantics import profile_named
 
@@ -32,7 +32,7 @@ class Side:
     @property
     def version(self) -> str | None:
         """The release that it stands for, None for a profile."""
-        return self.name if self.name not in PROFILES else None
+        return self.name if self.name not in STATEK_PROFILES else None
 
 
 def side_named(name: str) -> Side:
@@ -41,10 +41,13 @@ def side_named(name: str) -> Side:
     A profile's name wins: `1.2.5` is a profile and a release at once.
     """
     called = "docs" if name == DOCUMENTATION else name
-    own = next((profile for profile in PROFILES if profile == called), None)
+    own = next((profile for profile in STATEK_PROFILES if profile == called), None)
     profile = own if own is not None else profile_of(called)
     if profile is None:
-        known = (*PROFILES, *(release.version for release in releases() if release.version not in PROFILES))
+        known = (
+            *STATEK_PROFILES,
+            *(release.version for release in releases() if release.version not in STATEK_PROFILES),
+        )
         said = f"{name!r} is no release and no profile that is known; expected one of: {', '.join(known)}."
         raise BadInput((said + suggestion(name, known)).removesuffix("."))
     return Side(called, profile)

@@ -14,6 +14,7 @@ NOTICES: Final = "Notifications and results of subtasks"
 HANDLERS: Final = "Error handlers"
 OFFERED: Final = "What the model is offered, and the size of requests"
 PROVIDERS: Final = "Providers and their settings"
+STORED: Final = "What a value becomes in the store"
 OTHER: Final = "Other rules"
 
 SUBJECTS: Final[dict[str, str]] = {
@@ -24,10 +25,12 @@ SUBJECTS: Final[dict[str, str]] = {
     "message_may_end_chat_log": DIALOGS,
     "as_tool_binds_assignment": WARMUP,
     "waiting_job_is_dormant": WAITING,
+    "warmup_wait_pass_seconds": WAITING,
     "plain_notifications": NOTICES,
     "notifications_before_request": NOTICES,
     "notification_takes_console_position": NOTICES,
     "latest_input_is_bound": HANDLERS,
+    "storage": STORED,
     "settings_before_names": PROVIDERS,
     "internal_tools_offered": OFFERED,
     "union_hints_in_schema": OFFERED,

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from statek_sim.executors.limits import WatchdogLimits
+from statek_sim.executors.pool import Killed, Pool
 from statek_sim.gate.dotenv_shadow import require_unshadowed
 from statek_sim.gate.gated_preset import GatedPreset, gated_preset
 from statek_sim.gate.judge import judge
@@ -96,12 +98,19 @@ def gate_plan(
     )
 
 
-def judge_presets(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) -> GateResult:
+def judge_presets(
+    plan: GatePlan,
+    scenarios: Sequence[Scenario],
+    *,
+    profile: Profile,
+    watchdog: WatchdogLimits | None = None,
+) -> GateResult:
     """Return all verdicts of a plan on those of the scenarios that hold for the profile, and remarks.
 
+    With a `watchdog` each scenario is run in a worker process, and fails every rule when it uses more than that allows.
     Raises `BadInput` for a rule that selects none of them, or a scenario that cannot show what a rule demands.
     """
-    verdicts = tuple(case.verdict() for case in list(cases(plan, scenarios, profile=profile)))
+    verdicts = _verdicts(tuple(cases(plan, scenarios, profile=profile)), watchdog)
     idle = [
         remark
         for preset in plan.presets
@@ -115,6 +124,51 @@ def judge_presets(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Pro
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """What a worker does: the verdicts on one scenario, which share its runs."""
+
+    cases: Sequence[Case]
+
+    def __call__(self, places: Sequence[int]) -> list[Verdict]:
+        return [self.cases[place].verdict() for place in places]
+
+
+def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[Verdict, ...]:
+    """Return the verdict on each case, in their order."""
+    if watchdog is None:
+        return tuple(case.verdict() for case in found)
+    groups: dict[str, list[int]] = {}
+    for place, case in enumerate(found):
+        groups.setdefault(case.scenario, []).append(place)
+    verdicts: dict[int, Verdict] = {}
+    with Pool(_Judge(found), limits=watchdog) as pool:
+        for places, came in zip(
+            groups.values(), pool.map((places,) for places in groups.values()), strict=True
+        ):
+            told = [killed(found[place], came) for place in places] if isinstance(came, Killed) else came
+            verdicts |= zip(places, told, strict=True)
+    return tuple(verdicts[place] for place in range(len(found)))
+
+
+def killed(case: Case, why: Killed) -> Verdict:
+    """Return the verdict on a scenario that the watchdog ended: it fails, and nothing else is known of it."""
+    return Verdict(
+        preset=case.preset.name,
+        scenario=case.scenario,
+        tags=case.tags,
+        rule=case.rule,
+        passed=False,
+        reason=f"`{case.preset.name}`: `{case.trial.scenario.id}` was {why}",
+        place=case.preset.place(None),
+        limit=None,
+        stop=None,
+        figures=(),
+        burnt=None,
+        leaked=(),
+    )
+
+
 def _stops_demanded(preset: GatedPreset, policy: Policy, verdicts: Sequence[Verdict]) -> list[Verdict]:
     names = {rule.name for rule in policy.rules if rule.must is Must.STOP}
     return [verdict for verdict in verdicts if verdict.preset == preset.name and verdict.rule in names]
@@ -125,7 +179,7 @@ def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) ->
 
     Raises `BadPolicy` for a rule that selects nothing.
     """
-    trials = {one.id: Trial(one, profile) for one in scenarios if profile in one.profiles}
+    trials = {one.id: Trial(one, own) for one in scenarios if (own := one.under(profile)) is not None}
     prices = {policy.prices: _prices(policy) for policy in plan.policies.values()}
     for preset in plan.presets:
         policy = plan.policies[preset.name]

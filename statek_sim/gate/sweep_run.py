@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import sys
-import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing.context import BaseContext
 
+from statek_sim import progress
 from statek_sim.analysis.rerun import Replay
 from statek_sim.backends.record import RunRecord
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
 from statek_sim.errors import BadInput
+from statek_sim.executors.limits import WatchdogLimits
+from statek_sim.executors.pool import Killed, Pool, cores
 from statek_sim.gate.burnt import burnt
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.sweep import Outcome, Sweep, Tried, limits_of, settings, sweep
@@ -52,12 +48,13 @@ def run_sweep(
     *,
     prices: PriceList | None = None,
     workers: int | None = None,
+    watchdog: WatchdogLimits | None = None,
 ) -> Sweep:
     """Return the sweep of a preset over one axis or two; limits that are not swept stay the preset's.
 
     `workers` is a number of processes, None for one per core that this process may use; the result is the same with
     any. Scenarios with neither tag are left out; `BadInput` when there are no healthy or no runaway ones, as then
-    there is nothing to weigh.
+    there is nothing to weigh, and for a scenario that one run of is more than the `watchdog` allows.
     """
     x, y = axes[0], axes[1] if len(axes) > 1 else None
     weighed = _weighed(scenarios, profile)
@@ -77,13 +74,8 @@ def run_sweep(
         for scenario in weighed
         for part in range(parts)
     ]
-    tried = _together(weighed, _attempts(tasks, processes), parts)
+    tried = _together(weighed, _attempts(tasks, processes, watchdog), parts)
     return sweep(tried, preset.limits, x, y, preset=preset.name, profile=profile)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def attempt(task: Task) -> tuple[Outcome, ...]:
@@ -98,6 +90,7 @@ def attempt(task: Task) -> tuple[Outcome, ...]:
 
 def watched_run(replay: Replay, limits: HarnessLimits) -> tuple[RunRecord, Checks]:
     """Run a scenario under these limits; return what it left behind and every check of the harness."""
+    progress.afresh()
     made: list[WatchedHarness] = []
 
     def watching(harness: LLM_Harness) -> LLM_Harness:
@@ -126,7 +119,7 @@ def reads_errors(scenario: Scenario) -> bool:
 
 
 def _weighed(scenarios: Sequence[Scenario], profile: Profile) -> list[Scenario]:
-    found = [one for one in scenarios if profile in one.profiles and {HEALTHY, RUNAWAY} & set(one.tags)]
+    found = [one for one in scenarios if one.under(profile) and {HEALTHY, RUNAWAY} & set(one.tags)]
     for tag in (HEALTHY, RUNAWAY):
         if not any(tag in scenario.tags for scenario in found):
             raise BadInput(
@@ -177,31 +170,18 @@ def _interleaved(parts: Sequence[tuple[Outcome, ...]]) -> tuple[Outcome, ...]:
     return tuple(parts[place % len(parts)][place // len(parts)] for place in range(size))
 
 
-def _attempts(tasks: Sequence[Task], processes: int) -> list[tuple[Outcome, ...]]:
+def _attempts(
+    tasks: Sequence[Task], processes: int, watchdog: WatchdogLimits | None
+) -> list[tuple[Outcome, ...]]:
     processes = min(processes, len(tasks))
-    if processes <= 1:
+    if processes <= 1 and watchdog is None:
         return list(map(attempt, tasks))
     # Runaways take longest: begun first, they leave no worker without work at the end.
     places = sorted(range(len(tasks)), key=lambda place: (RUNAWAY not in tasks[place].scenario.tags, place))
-    found = dict(zip(places, _in_processes([tasks[place] for place in places], processes), strict=True))
+    found: dict[int, tuple[Outcome, ...]] = {}
+    with Pool(attempt, limits=watchdog, workers=processes) as pool:
+        for place, came in zip(places, pool.map((tasks[place],) for place in places), strict=True):
+            if isinstance(came, Killed):
+                raise BadInput(f"--sweep: {tasks[place].scenario.id}: {came}")
+            found[place] = came
     return [found[place] for place in range(len(tasks))]
-
-
-def _in_processes(tasks: Sequence[Task], processes: int) -> list[tuple[Outcome, ...]]:
-    pool = ProcessPoolExecutor(processes, mp_context=_context())
-    try:
-        return list(pool.map(attempt, tasks))
-    except BrokenProcessPool as error:
-        raise BadInput(f"--sweep: a worker process died ({error}); --workers 1 does without them") from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _context() -> BaseContext:
-    """Return how processes are started: as copies of this one if that is safe, since importing takes a second."""
-    # Other threads may hold locks, which a copy would never see released.
-    if sys.platform == "linux" and threading.active_count() == 1:
-        return multiprocessing.get_context("fork")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from statek_sim import progress
 from statek_sim.backends.record import JobRecord, RunRecord
-from statek_sim.backends.reference import run_scenario
-from statek_sim.backends.setup import harness_for, settings_of
+from statek_sim.backends.run import run_scenario
+from statek_sim.backends.setup import harness_of, settings_of
 from statek_sim.gate.burnt import reached
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.needs import needed as needed_of
@@ -17,7 +18,6 @@ from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.semantics import profile_named
 from statek_sim.trace import JobStopped, LLMReplied
 
 OWN_ENDS = frozenset({"exit", "final"})
@@ -105,7 +105,7 @@ class Trial:
         """Return the settings besides limits, and the limits; reading them takes as long as some runs."""
         if preset.runs_as not in self._settings:
             settings = settings_of(self.scenario, preset=preset.runs_as)
-            limits = harness_for(self.scenario.limits, settings, profile_named(self.profile)).limits
+            limits = harness_of(self.scenario, self.profile, settings, preset=preset.runs_as).limits
             self._settings[preset.runs_as] = _without_limits(settings), limits
         return self._settings[preset.runs_as]
 
@@ -121,6 +121,7 @@ class Trial:
         for run in self._runs:
             if run.settings == settings and run.checks.same_run(limits):
                 return run
+        progress.afresh()
         made: list[WatchedHarness] = []
 
         def watching(harness: LLM_Harness) -> LLM_Harness:

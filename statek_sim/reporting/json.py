@@ -52,6 +52,7 @@ def _scenario(row: Row) -> JSON:
     return {
         "id": row.id,
         "suite": row.suite,
+        "engine": row.engine,
         "profile": row.profile,
         "outcome": str(row.outcome),
         "digest": row.digest,

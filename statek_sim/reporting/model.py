@@ -95,6 +95,7 @@ class Row:
 
     suite: str
     id: str
+    engine: str
     profile: str
     outcome: Outcome
     digest: str
@@ -237,6 +238,7 @@ def _row(result: ScenarioResult) -> Row:
     return Row(
         suite=result.scenario.suite,
         id=result.scenario.id,
+        engine=result.scenario.engine,
         profile=result.profile,
         outcome=result.outcome,
         digest=result.record.digest,

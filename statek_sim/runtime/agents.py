@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from statek_sim.errors import BadTool
-from statek_sim.runtime.context import get_current_job
+from statek_sim.runtime.context import traced_job
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.tool_trace import record_delivery
 from statek_sim.runtime.warmup_code import WarmupSource
@@ -20,7 +20,13 @@ class Agent:
     `LLM_TOOLS_SCOPE`, `DEFAULT_DIFFICULTY`). `context` holds names that agent code sees besides the tools, and
     adapters. Tools whose name starts with `_` are internal: code can call them, the model is not told.
     `warmup` runs before the first request of every job, after the job's own warmup code.
+
+    `chat_style` is given to the definitions of its jobs, as `JobDef.set_chat_style` and `update_prompt_config` do.
+    STATEK's `create_new_job` reads CHAT_STYLE of dialog agents only: in the metadata of another agent it says nothing
+    (checked with 1.2.7 and 1.4.2).
     """
+
+    chat_style: str | None = None
 
     def __init__(
         self,
@@ -32,12 +38,14 @@ class Agent:
         metadata: Mapping[str, str] | None = None,
         context: Mapping[str, object] | None = None,
         warmup: WarmupSource = None,
+        chat_style: str | None = None,
     ) -> None:
         self.role = role
         self.prompt = system_prompt
         self.metadata: dict[str, str] = {"MODEL": model, **(metadata or {})}
         self.context: dict[str, object] = dict(context or {})
         self.warmup = warmup
+        self.chat_style = chat_style
         for function in tools:
             if not callable(function):
                 raise BadTool(f"agent {role!r}: tool {function!r} is not callable")
@@ -53,12 +61,12 @@ class Agent:
         """Return the prompt with `{name}` placeholders filled from `job_params`, if there are any."""
         return self.prompt.format_map(job_params) if job_params else self.prompt
 
-    def get_adapter(self, name: str) -> Callable[..., Any] | None:
+    def get_adapter(self, name: str) -> Any:
         """Return the adapter `name`, `_name` or `__name` of the context, or None."""
         for candidate in (name, f"_{name}", f"__{name}"):
             adapter = self.context.get(candidate)
             if adapter is not None:
-                return adapter if callable(adapter) else None
+                return adapter
         return None
 
 
@@ -74,7 +82,7 @@ class SendMessage(Protocol):
 
 
 class RecurringReminder:
-    """Fires on every final text once the dialog has `min_dialog_len` messages (None: always)."""
+    """Fires on every final text once the dialog has `min_dialog_len` messages and one at least (None: always)."""
 
     def __init__(self, text: str, min_dialog_len: int | None = None) -> None:
         self.text = text
@@ -82,7 +90,7 @@ class RecurringReminder:
 
     def fire_ready(self, job: Job) -> bool:
         """Return whether the reminder is due for `job`."""
-        return self.min_dialog_len is None or job.dialog_length() >= self.min_dialog_len
+        return self.min_dialog_len is None or job.dialog_length() >= max(self.min_dialog_len, 1)
 
 
 class DialogAgent(Agent):
@@ -137,7 +145,7 @@ def _traced(send_message: Callable[..., Any]) -> Callable[..., Any]:
 
     def send(body: str, **media: Any) -> Any:
         result = send_message(body=body, **media)
-        job = get_current_job()
+        job = traced_job()
         if job is not None:
             record_delivery(job, body, media.get("media"))
         return result

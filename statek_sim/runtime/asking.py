@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
@@ -17,12 +18,15 @@ from statek_sim.providers.retry import ask, retry_delay
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import ParsedReply, ReportedUsage
 from statek_sim.providers.wire.request import ClientOptions, WireRequest
-from statek_sim.runtime.calls import CallSpec, CodeBlock
+from statek_sim.runtime.calls import CallSpec, CodeBlock, stored_call
 from statek_sim.runtime.chat_log import LLM_LogItem, Reasoning
 from statek_sim.runtime.chat_style import ChatStyle
 from statek_sim.runtime.dialog import deliver
-from statek_sim.runtime.markup import extract_dialog, is_empty_code, strip_markup
+from statek_sim.runtime.markup import extract_dialog, strip_markup
+from statek_sim.runtime.post_processing import is_final, processed
 from statek_sim.runtime.pyenv import ErrorKind
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
+from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.values import JSON, Message, in_common
 
 if TYPE_CHECKING:
@@ -197,7 +201,15 @@ def _wire_calls(reply: ParsedReply) -> list[JSON]:
 
 def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> None:
     """Store the reply, deliver dialog text, and end the unit if the reply is final."""
-    stored = stored_response(job.chat_style, reply)
+    touched = False
+    if job.job_def.post_processing:
+        left, touched = processed(job, reply)
+        if left is None:
+            # Held back: it is paid for and never stored.
+            services.harness.check_after_step(job)
+            return
+        reply = left
+    stored = _as_stored(job, stored_response(job.chat_style, reply))
     job.log(
         LLM_LogItem(
             job.console_pos,
@@ -216,7 +228,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> No
         except Exception as error:  # noqa: BLE001  # the user's send_message
             job.console_append(f"{type(error).__name__}: {error}", ErrorKind.EXECUTION)
             delivered = False
-    if delivered and is_final(job.chat_style, reply):
+    if delivered and not touched and is_final(job.chat_style, reply.text, calls=bool(reply.tool_calls)):
         _finish_final(services, job)
     else:
         services.harness.check_after_step(job)
@@ -238,6 +250,22 @@ def _finish_final(services: Services, job: Job) -> None:
     job.check_newest_item()
 
 
+def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | None:
+    """Return a response as it comes back from the store; what a call's arguments raise there crashes the job."""
+    if not isinstance(response, CodeBlock):
+        return response if response is None or not job.py_env.stores else stored_text(response)
+    calls = []
+    for call in response.tool_calls:
+        try:
+            calls.append(stored_call(call))
+        except Exception as error:
+            remark = Remark(f"arguments of {call.name}", "lost", refused_because(error))
+            job.remark([remark], None if job.py_env.stores else FORESEEN_RELEASE)
+            if job.py_env.stores:
+                raise
+    return replace(response, tool_calls=tuple(calls)) if job.py_env.stores else response
+
+
 def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBlock | None:
     """Return a reply as the chat log keeps it (behaviour 6.2)."""
     strict = style in (ChatStyle.MARKDOWN, ChatStyle.MD_DIALOG)
@@ -251,12 +279,3 @@ def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBl
         code = strip_markup(reply.text, strict=True) if strict else reply.text
     calls = tuple(CallSpec(call.id, call.name, (), call.arguments) for call in reply.tool_calls)
     return CodeBlock(code or None, calls)
-
-
-def is_final(style: ChatStyle | None, reply: ParsedReply) -> bool:
-    """Return whether a reply ends a dialog unit: text only (behaviour 6.3)."""
-    if reply.tool_calls:
-        return False
-    if style is ChatStyle.DIRECT:
-        return True
-    return style is ChatStyle.MD_DIALOG and is_empty_code(strip_markup(reply.text, strict=True))

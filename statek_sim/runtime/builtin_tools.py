@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from statek_sim.runtime.context import get_current_job
+from statek_sim.runtime.documentation import brief, docstr
 from statek_sim.runtime.futures import CombinedFutureResult, get_all_future, get_any_future
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.subtasks import SubTaskHandler, find_handler
@@ -95,9 +96,27 @@ _REPRODUCED: Final[Mapping[str, Callable[..., Any]]] = {
         panic,
         python_cli,
         print_locals,
+        docstr,
+        brief,
         send_notification_to,
     )
 }
+
+
+for _tool, _parameter, _hint in (
+    (find_sub_task_handler, "id", Any | None),
+    (send_notification_to, "target", SubTaskHandler | Job),
+):
+    # STATEK's hints, which this module keeps as text: a model's text for such a parameter may name a variable.
+    _function: Any = _tool
+    _function.__wrapped__.__annotations__[_parameter] = _hint
+
+
+def own_spec(function: Callable[..., Any], version: SystemToolsVersion) -> Any:
+    """Return what a release says about one of its system tools when an agent has it as a tool of its own."""
+    if _REPRODUCED.get(getattr(function, "__name__", "")) is not function:
+        return None
+    return next((e.spec for e in system_tool_specs(version) if e.name == function.__name__), None)
 
 
 @cache

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from statek_sim.runtime.stored.containers import inside
+from statek_sim.runtime.stored.hashing import in_store_order
 from statek_sim.values import JSON
 
 PYTHON_CLI: Final = "python_cli"
@@ -25,6 +27,19 @@ class CallSpec:
     args: tuple[object, ...] = ()
     kwargs: Mapping[str, object] = field(default_factory=dict)
     bind: str | tuple[str, ...] | None = None
+
+
+def stored_call(call: CallSpec) -> CallSpec:
+    """Return a call as it comes back from the store: its keywords in the order of their hashes, its values stored.
+
+    Raises what dbzero raises, OverflowError for an integer beyond 64 bits.
+    """
+    kwargs = {str(inside(name)): inside(value) for name, value in call.kwargs.items()}
+    return replace(
+        call,
+        args=tuple(inside(value) for value in call.args),
+        kwargs={name: kwargs[name] for name in in_store_order(kwargs)},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,16 @@ class ReminderLogItem:
 
 
 @dataclass(slots=True)
+class PostProcessedItem:
+    """What a post-processor told the model in place of taking its reply, or beside it."""
+
+    console_pos: int
+    timestamp: datetime
+    post_processor: object
+    message: str
+
+
+@dataclass(slots=True)
 class SubTaskLogItem:
     """A completed subtask; `tool_log` is its result, None when it failed. Agents that print it see these members."""
 
@@ -110,10 +120,19 @@ class NotificationLogItem:
 ExecutionItem = WarmupLogItem | LLM_LogItem
 """Items that ran code or tools."""
 
-ConsoleItem = WarmupLogItem | LLM_LogItem | ReminderLogItem | SubTaskLogItem | NotificationLogItem
+ConsoleItem = (
+    WarmupLogItem | LLM_LogItem | ReminderLogItem | PostProcessedItem | SubTaskLogItem | NotificationLogItem
+)
 """Items that own a slice of the console."""
 
-CONSOLE_ITEMS: Final = (LLM_LogItem, WarmupLogItem, ReminderLogItem, SubTaskLogItem, NotificationLogItem)
+CONSOLE_ITEMS: Final = (
+    LLM_LogItem,
+    WarmupLogItem,
+    ReminderLogItem,
+    PostProcessedItem,
+    SubTaskLogItem,
+    NotificationLogItem,
+)
 """The classes of `ConsoleItem`, for `isinstance` (a tuple is checked three times faster than a union)."""
 
 ChatItem = str | UserLogItem | ConsoleItem

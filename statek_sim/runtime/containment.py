@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 
-class Contained(Exception):  # a state of affairs, not a mistake of this package
+class Contained(Exception):
     """Model-written code that STATEK could neither stop nor survive was stopped; the job ends with this error."""
 
 
-class Escaped(Exception):  # a state of affairs, not a mistake of this package
+class Escaped(Exception):
     """STATEK's worker failed while it recorded a failure: the job stays as it is, and its step is taken again."""
 
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from statek_sim.errors import BadInput
-from statek_sim.runtime.context import get_current_job
+from statek_sim.runtime.context import traced_job
 
 if TYPE_CHECKING:
     from statek_sim.runtime.runtime import Runtime
@@ -28,7 +28,7 @@ def active(runtime: Any) -> Iterator[None]:
 
 def current_runtime() -> Runtime:
     """Return the runtime of the executing job, else the active one; without either it is `BadInput`."""
-    job = get_current_job()
+    job = traced_job()
     runtime = _RUNTIME.get() if job is None else job.host
     if runtime is None:
         raise BadInput(

@@ -203,6 +203,10 @@ def temporal(
 ) -> Callable[[F], F]:
     """Mark a function as temporal: futures it returns get `complement` and `condition`.
 
+    `condition(future)` tells whether the value is there. It raises nothing: the worker asks it, and dies of what it
+    raises. `complement(future)` returns the value; while it is not there it raises `FutureError(future)`, and the job
+    that reads it waits. Any other exception is an error of the code that reads the value.
+
     Give both, or `extends=` another temporal function; anything else is a ValueError.
     """
     if extends is not None:

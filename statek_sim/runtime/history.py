@@ -17,6 +17,7 @@ from statek_sim.runtime.chat_log import (
     ChatItem,
     LLM_LogItem,
     NotificationLogItem,
+    PostProcessedItem,
     ReminderLogItem,
     SubTaskLogItem,
     ToolError,
@@ -160,7 +161,7 @@ def _end_position(job: Job, index: int) -> int:
 
 def _opening(job: Job) -> Iterator[Message]:
     """Yield the system prompt and the first user message."""
-    prompt = job.agent.system_prompt(job.job_def.job_params)
+    prompt = job.agent.system_prompt(job_params=job.job_def.job_params)
     if prompt:
         yield system_message(prompt)
     first = [job.chat_log[0]] if job.chat_log and isinstance(job.chat_log[0], str) and job.chat_log[0] else []
@@ -179,6 +180,9 @@ def _project(job: Job, item: ChatItem, index: int, end: int, reader: _Reader) ->
     elif isinstance(item, ReminderLogItem):
         if item.reminder.text and not reader.plain:
             yield system_message(item.reminder.text)
+    elif isinstance(item, PostProcessedItem):
+        if item.message and not reader.plain:
+            yield system_message(item.message)
     elif isinstance(item, SubTaskLogItem):
         yield from _subtask(job, item, _shown_index(job, index), reader)
     elif isinstance(item, NotificationLogItem):

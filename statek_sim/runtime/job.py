@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
@@ -17,15 +17,18 @@ from statek_sim.runtime.chat_log import (
 )
 from statek_sim.runtime.chat_style import ChatStyle
 from statek_sim.runtime.counters import Counters, PositionCounters, TurnCounters
+from statek_sim.runtime.dialog import dialog_of
 from statek_sim.runtime.handler_list import HandlerList
 from statek_sim.runtime.host import Host
 from statek_sim.runtime.job_def import JobDef, JobDefError
 from statek_sim.runtime.llm_usage import LLM_Usage
-from statek_sim.runtime.markup import extract_dialog
 from statek_sim.runtime.notifications import Inbox
 from statek_sim.runtime.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.signals import Signal
 from statek_sim.runtime.status import JobStatus, advance
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee
+from statek_sim.runtime.stored.containers import stored_text
+from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import Message
 
 if TYPE_CHECKING:
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
     from statek_sim.runtime.history import HistoryProjection
 
 DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
-_ADDRESS: Final = " at 0x"
 DIFFICULTIES: Final = ("LOW", "MEDIUM", "HIGH")
 
 
@@ -68,6 +70,7 @@ class Job:
         "py_env",
         "raised_at",
         "raised_difficulty",
+        "remarked",
         "sent",
         "slept",
         "steps",
@@ -92,7 +95,8 @@ class Job:
         self.parent_job = parent_job
         self.chat_style = job_def.chat_style if job_def.chat_style is not None else host.default_chat_style
         self._status = JobStatus.READY
-        self.py_env = PyEnv()
+        self.py_env = PyEnv(stores=host.profile.storage == "dbzero")
+        self.remarked: set[str] = set()
         self.chat_log: list[ChatItem] = []
         self.awaited_result: FutureResult | None = None
         self.next_instr_num: int | tuple[int, object] | str | None = None
@@ -157,7 +161,7 @@ class Job:
         """Mark the current unit DONE because of `reason`."""
         self.stop_reason = reason
         self.move_to(JobStatus.DONE)
-        told = None if detail is None else _without_addresses(detail)
+        told = None if detail is None else without_addresses(detail)
         self.host.trace.add(events.JobStopped(self.host.clock.now(), self.id, reason, told))
 
     def reopen(self, by: str) -> None:
@@ -230,8 +234,9 @@ class Job:
 
     def console_append(self, text: str, error: ErrorKind | None = None) -> None:
         """Append one console entry, as an error of `error` kind if given."""
-        if _ADDRESS in text:
-            text = _without_addresses(text)
+        if "\0" in text and self.py_env.stores:
+            text = stored_text(text)
+        text = without_addresses(text)
         env = self.py_env
         index = len(env.console)
         env.console.append(text)
@@ -269,42 +274,7 @@ class Job:
 
     def dialog_length(self) -> int:
         """Return how many messages user and agent have exchanged."""
-        return sum(1 for _ in self._dialog())
-
-    def spoken(self) -> Iterator[str]:
-        """Yield what the agent said to its user, oldest first."""
-        for item in self.chat_log:
-            if isinstance(item, LLM_LogItem) and (text := self._spoken(item)):
-                yield text
-
-    def _dialog(self) -> Iterator[str]:
-        for item in self.chat_log:
-            if isinstance(item, str):
-                if item:
-                    yield item
-            elif isinstance(item, UserLogItem):
-                if item.message:
-                    yield item.message
-            elif isinstance(item, LLM_LogItem) and (
-                text := self._spoken(item) or self._said_beside_calls(item)
-            ):
-                yield text
-        yield from (line for line in self.py_env.console if line.startswith("log: answer("))
-
-    def _spoken(self, item: LLM_LogItem) -> str | None:
-        """Return what a turn said to the user, if it is user-facing."""
-        response = item.llm_resp
-        if isinstance(response, CodeBlock) or response is None:
-            return None
-        if self.chat_style is ChatStyle.MD_DIALOG:
-            return response if any(line.startswith("# ") for line in response.splitlines()) else None
-        return response.strip() or None
-
-    def _said_beside_calls(self, item: LLM_LogItem) -> str | None:
-        """Return the text around the code of an MD_DIALOG turn with tool calls; the code passes for text there."""
-        if self.chat_style is not ChatStyle.MD_DIALOG or not isinstance(item.llm_resp, CodeBlock):
-            return None
-        return extract_dialog(item.llm_resp.code or "")
+        return sum(1 for _ in dialog_of(self))
 
     # -- messages, notifications -------------------------------------------------------------------------------
 
@@ -352,7 +322,20 @@ class Job:
 
     def add_locals(self, **values: object) -> None:
         """Bind names in the job's workspace."""
+        if not self.py_env.stores:
+            self.remark(foresee({}, values), FORESEEN_RELEASE)
         self.py_env.update_locals(**values)
+
+    def remark(self, remarks: Iterable[Remark], release: str | None = None) -> None:
+        """Tell what the store did to names, or would do in `release`: then once for each name."""
+        for found in remarks:
+            if release is not None and found.name in self.remarked:
+                continue
+            self.remarked.add(found.name)
+            at = self.host.clock.now()
+            self.host.trace.add(
+                events.StoreRemark(at, self.id, found.name, found.change, found.reason, release)
+            )
 
     def panic(self) -> None:
         """Raise the difficulty one level; from 1.4.1 that extends the token limit by the usage so far."""
@@ -413,9 +396,3 @@ class Job:
         self.log(ReminderLogItem(self.console_pos, self.host.timestamp(), reminder))
         self.console_append(reminder.text)
         return True
-
-
-def _without_addresses(text: str) -> str:
-    """Hide memory addresses, the one part of a default repr that differs from run to run."""
-    head, *rest = text.split(_ADDRESS)
-    return head + "".join(f"{_ADDRESS}...{part.lstrip('0123456789abcdef')}" for part in rest)

@@ -11,6 +11,7 @@ from statek_sim.runtime.warmup_code import WarmupBlock
 
 if TYPE_CHECKING:
     from statek_sim.runtime.agents import Agent
+    from statek_sim.runtime.post_processing import PostProcessor
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class JobDef:
     job_params: Mapping[str, object] = field(default_factory=dict)
     chat_style: ChatStyle | None = None
     locale: str | None = None
+    post_processing: tuple[PostProcessor, ...] = ()
     errors: list[JobDefError] = field(default_factory=list)
 
     def set_error(self, error: BaseException) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statek_sim.runtime.calls import PYTHON_CLI, CallSpec
 from statek_sim.runtime.chat_style import ChatStyle
 from statek_sim.runtime.markup import strip_markup
+from statek_sim.runtime.stored.containers import Dict
 from statek_sim.values import JSON, Message
 
 
@@ -94,8 +95,8 @@ def _jsonable(value: object) -> object:
     """Return a list or dict for other collections; sets come in the order of their items' repr."""
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)
-    if isinstance(value, Mapping):
-        return dict(value)
+    if isinstance(value, Mapping | Dict):
+        return {key: value[key] for key in value}
     if isinstance(value, Iterable):
         return list(value)
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")

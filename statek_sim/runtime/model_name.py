@@ -16,7 +16,7 @@ _KEEPS_FAMILY: Final = frozenset({"OPENROUTER"})
 """Providers whose model ids are `family/model`."""
 
 
-class BadModelName(BadSetting, ValueError):  # named like the other Bad* errors
+class BadModelName(BadSetting, ValueError):
     """A model selection string that STATEK refuses. Also a `ValueError`, as in STATEK."""
 
 
@@ -36,11 +36,14 @@ def parse_model_name(text: str) -> ModelName:
     """Return the parts of `model`, `family/model` or `provider/family/model`, any with `/key=value&...`.
 
     An empty part counts as missing; slashes after the third part belong to the model. `BadModelName` for an
-    empty text and for parameters that are no URL query.
+    empty text and for parameters that are no URL query, in STATEK's words; a note says more.
     """
     path, params = _split_params(text.strip())
     if not path and not params:
-        raise BadModelName(f"model {text!r}: expected 'model', 'family/model' or 'provider/family/model'")
+        raise _told(
+            BadModelName("model name must not be empty"),
+            f"MODEL {text!r}: expected 'model', 'family/model' or 'provider/family/model'",
+        )
     parts = [part.strip() or None for part in path.split("/", 2)]
     missing: list[str | None] = [None] * (3 - len(parts))
     provider, family, model = missing + parts
@@ -72,9 +75,9 @@ def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
     Labels may share an entry (`LM:a,H:b`); each level must be named exactly once. Any ":" makes the text a
     difficulty mapping, so `llama3.1:8b` alone is `BadModelName`, in STATEK's words; a note says which text it was.
     """
+    # STATEK reads the whole text as one name first, when it looks for a definition that it has already.
+    parse_model_name(text)
     stripped = text.strip()
-    if not stripped:
-        raise _refused(text, "MODEL metadata must not be empty")
     if ":" not in stripped:
         return MappingProxyType(dict.fromkeys(TaskDifficulty, stripped))
     models: dict[TaskDifficulty, str] = {}
@@ -96,7 +99,10 @@ def _split_params(text: str) -> tuple[str, dict[str, str]]:
     try:
         return path, dict(parse_qsl(last, keep_blank_values=True, strict_parsing=True))
     except ValueError:
-        raise BadModelName(f"model {text!r}: expected parameters as 'key=value&...', got {last!r}") from None
+        raise _told(
+            BadModelName("model parameters must use URL query syntax"),
+            f"MODEL {text!r}: expected parameters as 'key=value&...', got {last!r}",
+        ) from None
 
 
 def _entry(text: str, entry: str) -> Iterator[tuple[TaskDifficulty, str]]:
@@ -117,9 +123,13 @@ def _entry(text: str, entry: str) -> Iterator[tuple[TaskDifficulty, str]]:
 
 
 def _refused(text: str, reason: str) -> BadModelName:
-    error = BadModelName(reason)
-    error.add_note(
+    return _told(
+        BadModelName(reason),
         f"MODEL {text!r}: a ':' means difficulty labels; expected one model without ':', or 'L:', 'M:' and 'H:', each "
-        "with a model, as in 'LM:small,H:large'"
+        "with a model, as in 'LM:small,H:large'",
     )
+
+
+def _told(error: BadModelName, note: str) -> BadModelName:
+    error.add_note(note)
     return error

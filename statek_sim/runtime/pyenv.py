@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
+from typing import Any, Final
 
 from statek_sim.runtime.futures import FutureResult
+from statek_sim.runtime.stored.containers import put
+from statek_sim.runtime.stored.hashing import in_store_order
 
 
 class ErrorKind(StrEnum):
@@ -23,6 +27,9 @@ class ConsoleError:
     message: str
 
 
+PERMANENT: Final = "_PERM_CTX"
+"""The local variable of a job in which `perm_ctx_set` keeps names."""
+
 Pushed = str | list["Pushed"]
 """What was pushed at one console position: a message, or `[what was there, next message]`."""
 
@@ -32,7 +39,7 @@ class PyEnv:
     """What the agent's code can see and what running it left behind.
 
     `exceptions` is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's newest
-    item), `push_log` by the console's length when the message came.
+    item), `push_log` by the console's length when the message came. `stores` tells whether dbzero's rules apply.
     """
 
     global_state: dict[str, object] = field(default_factory=dict)
@@ -42,6 +49,12 @@ class PyEnv:
     push_log: dict[int, Pushed] = field(default_factory=dict)
     exit_status: object = None
     future_result: FutureResult | None = None
+    stores: bool = False
+
+    @property
+    def perm_ctx(self) -> Any:
+        """What `perm_ctx_set` keeps with the job, None while that is nothing."""
+        return (self.local_state or {}).get(PERMANENT)
 
     def push(self, position: int, message: str) -> None:
         """Add a pushed message; a further one at the same position is paired with what is there.
@@ -53,5 +66,10 @@ class PyEnv:
         self.push_log[position] = message if existing is None else [existing, message]
 
     def update_locals(self, **values: object) -> None:
-        """Bind names in the workspace."""
-        self.local_state.update(values)
+        """Bind names in the workspace; under dbzero's rules a value that they refuse raises its error."""
+        if not self.stores:
+            self.local_state.update(values)
+            return
+        for name, value in values.items():
+            put(value, partial(self.local_state.__setitem__, name))
+        self.local_state = {name: self.local_state[name] for name in in_store_order(self.local_state)}

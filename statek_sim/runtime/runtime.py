@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Final
 
 from statek_sim import trace as events
+from statek_sim.call_hooks import CallHooks
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, RunawayJob
@@ -33,9 +34,11 @@ from statek_sim.runtime.job import Job
 from statek_sim.runtime.job_def import JobDef
 from statek_sim.runtime.job_defs import JobDefs
 from statek_sim.runtime.model_name import models_by_difficulty
+from statek_sim.runtime.post_processing import PostProcessor, normalised, post_processors
 from statek_sim.runtime.scheduler import MOST_IDLE_POLLS, Order, Scheduler
-from statek_sim.runtime.services import Services
+from statek_sim.runtime.services import NOTHING_BROUGHT, Brought, Services
 from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
 from statek_sim.runtime.waiting import WaitingRoom
 from statek_sim.runtime.warmup_code import WarmupSource, parse_warmup
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -43,9 +46,6 @@ from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import DOCS, Profile, profile_named
 from statek_sim.trace import Trace
-
-ToolCallNumber = tuple[str, int, str | None]
-"""A tool's name, which call of it, and the job whose calls are counted (None: all)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,15 @@ class RunOutcome:
         return tuple(job.id for job in self._room.jobs())
 
 
+@dataclass(slots=True)
+class _Loop:
+    """An agent loop: `definition` is what this worker process looks at."""
+
+    agent: Agent
+    warmup_code: WarmupSource
+    definition: JobDef
+
+
 class Runtime:
     """A STATEK process without dbzero, network or wall clock.
 
@@ -70,7 +79,8 @@ class Runtime:
     request. All randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that
     the application gave to STATEK's `add_provider`: they speak OpenAI's format. `idle_polls`: how often, every 0.3 s,
     futures that can only be asked are asked while nothing else happens.
-    `client_options` is what STATEK's settings say about requests beside the conversation.
+    `client_options` is what STATEK's settings say about requests beside the conversation. `brought`: what an
+    application brings that runs behind the import alias.
     """
 
     def __init__(
@@ -90,6 +100,7 @@ class Runtime:
         idle_polls: int = MOST_IDLE_POLLS,
         custom_providers: Collection[str] = (),
         client_options: ClientOptions = PLAIN,
+        brought: Brought = NOTHING_BROUGHT,
     ) -> None:
         if not callable(getattr(llm, "complete", None)):
             raise BadInput(f"llm={llm!r} has no method 'complete'; wrap a plain callable in FunctionLLM")
@@ -102,10 +113,13 @@ class Runtime:
         self.default_difficulty = str(self.settings.statek_default_difficulty)
         self._ids = IdSource()
         self._jobs: dict[str, Job] = {}
-        self._loop_definitions: list[JobDef] = []
-        self._tool_hooks: dict[ToolCallNumber, Callable[[], object]] = {}
-        self._tool_counts: dict[tuple[str, str | None], int] = {}
-        self._definitions = JobDefs()
+        self._loops: list[_Loop] = []
+        self._after_tools: CallHooks[Callable[[], object]] = CallHooks()
+        self._tool_kills: CallHooks[str] = CallHooks()
+        self.on_tool_returned: list[Callable[[str, str], object]] = []
+        """Called with job and tool when a call has done its work and not returned; WorkerKilled kills the worker."""
+        self._brought = brought
+        self._definitions = JobDefs(brought.job_def)
         self._services = Services(
             provider=llm,
             harness=(harness or harness_of(self.settings)).under(ExtensionRule(self.profile.limit_extension)),
@@ -118,6 +132,7 @@ class Runtime:
             default_provider=self.settings.default_llm_api_provider,
             custom_providers=custom_providers,
             client_options=client_options,
+            brought=brought,
         )
         self._max_steps = max_steps
         self._scheduler = Scheduler(
@@ -143,27 +158,35 @@ class Runtime:
         locale: str | None = None,
         message: object = None,
         name: str | None = None,
+        post_processing: PostProcessor | Iterable[PostProcessor] | None = None,
+        prompt_params: Mapping[str, object] | None = None,
         **job_params: object,
     ) -> Job:
         """Create a READY job: shared locals, the parent's locale and a copy of its error handlers.
 
         `message` is the first user message. `name` becomes the job's id (it must be new). Warmup that cannot be
         read raises its SyntaxError or ValueError here, before any job exists (behaviour 7.1).
+        `post_processing` replaces what the agent's POST_PROCESSORS metadata say. `prompt_params` are further parameters
+        of the prompt, for names that are taken here.
         """
         _check_arguments(agent, name, job_params)
+        if name in self._jobs:
+            raise BadInput(f"job {name!r} exists already; names of jobs are unique within a runtime")
+        locale = _inherited(locale, parent_job)
+        params = {**job_params, **(prompt_params or {})}
+        definition = self.define(agent, warmup_code, chat_style, locale, params, post_processing)
         job_id = self._free_id() if name is None else name
-        if job_id in self._jobs:
-            raise BadInput(f"job {job_id!r} exists already; names of jobs are unique within a runtime")
-        definition = self._define(agent, warmup_code, chat_style, _inherited(locale, parent_job), job_params)
         self._services.register(agent)
         meter = self._services.meter(str(agent.metadata["MODEL"]))
-        job = Job(self, job_id, definition, HistoryProjection(meter), parent_job)
-        job.py_env.local_state.update(shared_vars or {})
+        job = self._brought.job(self, job_id, definition, HistoryProjection(meter), parent_job)
+        job.py_env.update_locals(**(shared_vars or {}))
         self._jobs[job_id] = job
         parent_id = None if parent_job is None else parent_job.id
         self.trace.add(
             events.JobCreated(self.clock.now(), job_id, agent.role, str(agent.metadata["MODEL"]), parent_id)
         )
+        if not job.py_env.stores:
+            job.remark(foresee({}, job.py_env.local_state), FORESEEN_RELEASE)
         if parent_job is not None:
             job.add_error_handlers_from(parent_job)
         if message is not None:
@@ -177,27 +200,35 @@ class Runtime:
             pass
         return job_id
 
-    def _define(
+    def define(
         self,
         agent: Agent,
         warmup_code: WarmupSource,
         chat_style: ChatStyle | str | None,
         locale: str | None,
         job_params: Mapping[str, object],
+        post_processing: PostProcessor | Iterable[PostProcessor] | None = None,
+        *,
+        shared: bool = True,
     ) -> JobDef:
-        # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
-        models_by_difficulty(agent.metadata["MODEL"])
+        """Return the definition of such jobs: the one that there is, or a new one that no job has."""
         # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
         own, agents = (
             parse_warmup(source, bind_assignments=self.profile.as_tool_binds_assignment)
             for source in (warmup_code, agent.warmup)
         )
+        # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
+        models_by_difficulty(agent.metadata["MODEL"])
         # STATEK reads the names in it, to copy the caller's variables: in one text as it was written, separators and
         # lines for tool calls included. The agent's warmup fails when it runs.
         for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code for block in own]:
             ast.parse(text)
         parsed = (*own, *agents)
-        return self._definitions.get(agent, parsed, _chat_style(agent, chat_style), locale, job_params)
+        style = _chat_style(agent, chat_style)
+        explicit = post_processing is not None
+        processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
+        make = self._definitions.get if shared else self._definitions.make
+        return make(agent, parsed, style, locale, job_params, processors)
 
     @property
     def jobs(self) -> list[Job]:
@@ -239,9 +270,9 @@ class Runtime:
 
         The loop dies, and the worker with it, once the job definition has errors: STATEK's circuit breaker.
         """
-        definition = self._define(agent, warmup_code, None, None, {})
-        definition.clear_errors()
-        self._loop_definitions.append(definition)
+        loop = _Loop(agent, warmup_code, self.define(agent, warmup_code, None, None, {}))
+        loop.definition.clear_errors()
+        self._loops.append(loop)
         self._services.register(agent)
 
         started: dict[float, int] = {}
@@ -250,12 +281,12 @@ class Runtime:
 
         def start_jobs(capacity: int) -> None:
             nonlocal seen
-            if definition.has_errors():
+            if loop.definition.has_errors():
                 raise RuntimeError(
                     f"Job definition for agent '{agent.role}' has errors — aborting agentic loop"
                 )
             created = islice(self._jobs.values(), seen, None)
-            starting.extend(job for job in created if job.job_def.agent is agent)
+            starting.extend(job for job in created if job.agent is agent)
             seen = len(self._jobs)
             # A job that has started never waits to start again.
             starting[:] = [job for job in starting if job.status in (JobStatus.READY, JobStatus.WARMING_UP)]
@@ -282,22 +313,25 @@ class Runtime:
 
         Calls are counted over all jobs, or over the one named `job`.
         """
-
-        def kill() -> None:
-            raise WorkerKilled(f"killed in call {call} of {name}")
-
-        self._tool_hooks[name, call, job] = kill
+        self._tool_kills.add(f"killed in call {call} of {name}", tool=name, call=call, job=job)
 
     def after_tool(
         self, name: str, call: int, action: Callable[[], object], *, job: str | None = None
     ) -> None:
-        """Do `action` as soon as the `call`-th call of tool `name` has ended; counted like `crash_worker_in_tool`."""
-        self._tool_hooks[name, call, job] = lambda: self.at(self.clock.now(), action)
+        """Do `action` as soon as the `call`-th call of tool `name` has ended; counted like `crash_worker_in_tool`.
+
+        Several actions after one call are done in the order in which they were asked for.
+        """
+        self._after_tools.add(action, tool=name, call=call, job=job)
 
     def restart_worker(self) -> None:
-        """Start a new worker process on the same state; only a loop that begins anew clears its definition's errors."""
-        for definition in self._loop_definitions:
-            definition.clear_errors()
+        """Start a new worker process on the same state; only a loop that begins anew clears its definition's errors.
+
+        A loop whose definition STATEK does not find again makes a new one, and the old one keeps its errors.
+        """
+        for loop in self._loops:
+            loop.definition = self.define(loop.agent, loop.warmup_code, None, None, {})
+            loop.definition.clear_errors()
         self._scheduler.restart(self.jobs)
 
     # -- what jobs need (runtime.host.Host) --------------------------------------------------------------------
@@ -307,13 +341,14 @@ class Runtime:
         self._scheduler.offer(job)
 
     def tool_returned(self, job: Job, name: str) -> None:
-        """Do what was asked to follow this tool call."""
-        if not self._tool_hooks:
-            return
-        for counted in (None, job.id):
-            count = self._tool_counts[name, counted] = self._tool_counts.get((name, counted), 0) + 1
-            if action := self._tool_hooks.get((name, count, counted)):
-                action()
+        """Let happen what was asked to follow this tool call: the worker's death comes last, and within the call."""
+        kills = self._tool_kills.returned(name, job.id)
+        for action in self._after_tools.returned(name, job.id):
+            self.at(self.clock.now(), action)
+        for told in self.on_tool_returned:
+            told(job.id, name)
+        if kills:
+            raise WorkerKilled(kills[0])
 
     def timestamp(self) -> datetime:
         """Return the wall time for log items."""
@@ -363,6 +398,7 @@ _CREATE_JOB_ARGUMENTS: Final = (
     "locale",
     "message",
     "name",
+    "post_processing",
 )
 
 
@@ -386,12 +422,17 @@ def _default_style(style: object) -> ChatStyle | None:
 
 
 def _chat_style(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
-    """Return a definition's style: the job's, a dialog agent's metadata, else MD_DIALOG for dialogs."""
-    if chosen is not None:
-        return parse_chat_style(str(chosen))
-    if "CHAT_STYLE" in agent.metadata:
-        return parse_chat_style(agent.metadata["CHAT_STYLE"])
-    return ChatStyle.MD_DIALOG if isinstance(agent, DialogAgent) else None
+    """Return a definition's style: the job's, the agent's; a dialog's metadata has one too, else it is MD_DIALOG."""
+    given = chosen if chosen is not None else agent.chat_style
+    if given is not None:
+        return parse_chat_style(str(given))
+    if not isinstance(agent, DialogAgent):
+        return None
+    said = agent.metadata.get("CHAT_STYLE", ChatStyle.MD_DIALOG.name)
+    if said not in ChatStyle.__members__:
+        # A member of STATEK's stored enumeration, in the store's words; a setting may be in any letter case.
+        raise RuntimeError(f"Enum value not found: {said}\n")
+    return ChatStyle[said]
 
 
 def _inherited(locale: str | None, parent: Job | None) -> str | None:

@@ -29,7 +29,7 @@ ORDERS: Final[tuple[Order, ...]] = get_args(Order)
 """fifo: as they became runnable; newest: latest created first, as dbzero was seen to do; shuffled: by the seed."""
 
 PASS_SECONDS: Final = 0.3
-"""Virtual seconds between two passes of the loop over jobs that can only be asked again (the loop's sleep)."""
+"""Virtual seconds between two passes of an idle loop over futures that can only be asked (the loop's sleep)."""
 
 MOST_IDLE_POLLS: Final = 12_000
 """How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
@@ -80,6 +80,7 @@ class Scheduler:
         self._agenda: list[Due] = []
         self._ready: list[tuple[int, float, int, Job]] = []
         self._queued: set[str] = set()
+        self._offered: dict[str, Job] = {}
         self._in_flight: dict[str, tuple[Job, Step]] = {}
         self._created: dict[str, int] = {}
         self._round = 0
@@ -98,12 +99,26 @@ class Scheduler:
         self.offer(job)
 
     def offer(self, job: Job) -> None:
-        """Queue `job` for the next round if it can run and is not running already."""
-        if not self.alive or job.id in self._queued or job.id in self._in_flight or not self._can_run(job):
+        """Note that `job` may have become able to run; what is happening now is let end first."""
+        if self.alive and job.id not in self._in_flight:
+            self._offered[job.id] = job
+
+    def _take_in(self, *, last: Job | None = None, as_offered: bool = False) -> None:
+        """Queue what can run for the next round: by age, as STATEK's loop finds jobs, whichever became able first.
+
+        Jobs that wait come before others, oldest wait first, and `last`, whose own step has just ended, after them.
+        """
+        if not self._offered:
             return
-        self._seq += 1
-        self._queued.add(job.id)
-        heapq.heappush(self._ready, (self._round + 1, self._tie(job), self._seq, job))
+        offered, self._offered = list(self._offered.values()), {}
+        if not as_offered:
+            rank = self._services.waiting.rank
+            offered.sort(key=lambda job: (job is last, rank(job), self._created.get(job.id, 0)))
+        for job in offered:
+            if job.id not in self._queued and job.id not in self._in_flight and self._can_run(job):
+                self._seq += 1
+                self._queued.add(job.id)
+                heapq.heappush(self._ready, (self._round + 1, self._tie(job), self._seq, job))
 
     def _can_run(self, job: Job) -> bool:
         waits_in_warmup = job.status is JobStatus.WARMING_UP and job.awaited_result is not None
@@ -129,6 +144,7 @@ class Scheduler:
     def run(self, until: float) -> bool:
         """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
         self._idle_polls = 0
+        self._take_in()
         while True:
             if self._step_ready() or self._begin_pass():
                 continue
@@ -140,6 +156,7 @@ class Scheduler:
             due = heapq.heappop(self._agenda)
             self._advance_clock(max(due.at, self._services.clock.now()))
             due.action()
+            self._take_in()
 
     def _poll_again(self) -> bool:
         """Let a little time pass for futures that can only be asked; return whether there are any worth asking.
@@ -163,6 +180,7 @@ class Scheduler:
         self._queued.discard(job.id)
         if self._can_run(job):
             self._begin_step(job)
+        self._take_in(last=job)
         return True
 
     def _asks_about(self, job: Job) -> bool:
@@ -189,6 +207,7 @@ class Scheduler:
         except Exception as error:  # noqa: BLE001  # a condition or a queue size: the user's code
             self.die(f"the worker loop died of {type(error).__name__}: {error}")
             return False
+        self._take_in(as_offered=True)
         if not self._ready or len(self._in_flight) >= self._max_concurrency:
             return False
         self._round = self._ready[0][0]
@@ -200,7 +219,12 @@ class Scheduler:
         if job.steps > self._max_steps:
             raise RunawayJob(
                 f"job {job.id!r} wants step {job.steps}; one run allows {self._max_steps} per job. "
-                "Give it a limit, the run an end in time (until), or raise max_steps"
+                + (
+                    "It waits in warmup, where this version of STATEK enters the block again without a pause: let it "
+                    "wait in a reply, or for a shorter time"
+                    if job.awaited_result is not None and job.status is JobStatus.WARMING_UP
+                    else "Give it a limit, the run an end in time (until), or raise max_steps"
+                )
             )
         self._services.trace.add(events.StepStarted(self._services.clock.now(), job.id, job.steps))
         self._in_flight[job.id] = (job, worker_step(self._services, job))
@@ -233,6 +257,7 @@ class Scheduler:
         """Continue a paused step, unless its worker died meanwhile."""
         if self._in_flight.get(job.id, (None, None))[1] is step:
             self._continue(job)
+            self._take_in(last=job)
 
     def _note_escape(self, job: Job, escape: Escaped) -> None:
         """Count steps in a row that nothing will come of, and end the run when there are too many."""
@@ -256,7 +281,8 @@ class Scheduler:
             if self._process == process:
                 self.offer(job)
 
-        self._push(self._services.clock.now() + PASS_SECONDS, _STEP, again)
+        pause = self._services.profile.warmup_wait_pass_seconds
+        self._push(self._services.clock.now() + pause, _STEP, again)
 
     # -- the worker process ------------------------------------------------------------------------------------
 
@@ -282,10 +308,13 @@ class Scheduler:
         """Lose what only the process knew."""
         self._process += 1
         lost, self._in_flight = self._in_flight, {}
-        for _, step in lost.values():
+        for job, step in lost.values():
             step.close()
+            # The time that its tools had still to sleep died with the process.
+            job.slept = 0.0
         self._ready.clear()
         self._queued.clear()
+        self._offered.clear()
         self._escapes.clear()
 
 

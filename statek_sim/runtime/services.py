@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.clock import Clock
@@ -18,7 +18,7 @@ from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents import Agent
-from statek_sim.runtime.builtin_tools import system_tools
+from statek_sim.runtime.builtin_tools import own_spec, system_tools
 from statek_sim.runtime.futures import FutureError
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.job_def import JobDef
@@ -53,6 +53,26 @@ class Envelope:
     meter: MessageMeter
 
 
+def _no_tools() -> tuple[Callable[..., Any], ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """What an application brings to its runtime.
+
+    `registered` returns the tools that it has made: STATEK gives its system tools to every agent, and hidden ones to
+    none. `job` and `job_def` are the classes of what it is handed.
+    """
+
+    registered: Callable[[], Sequence[Callable[..., Any]]] = _no_tools
+    job: type[Job] = Job
+    job_def: type[JobDef] = JobDef
+
+
+NOTHING_BROUGHT: Final = Brought()
+
+
 class Services:
     """The collaborators of a job step. One instance per runtime."""
 
@@ -70,8 +90,10 @@ class Services:
         default_provider: str = "OPENROUTER",
         custom_providers: Collection[str] = (),
         client_options: ClientOptions = PLAIN,
+        brought: Brought = NOTHING_BROUGHT,
     ) -> None:
         self.provider = provider
+        self._registered = brought.registered
         self.client_options = client_options
         self._default_provider = default_provider
         self._custom_providers = frozenset(name.upper() for name in custom_providers)
@@ -85,8 +107,8 @@ class Services:
         self._tokenizers = tokenizers
         self._meters: dict[str, MessageMeter] = {}
         self._agents: list[Agent] = []
-        self._toolboxes: dict[Agent, Toolbox] = {}
-        self._envelopes: dict[tuple[JobDef, str, object], Envelope] = {}
+        self._toolboxes: dict[Agent, tuple[object, Toolbox]] = {}
+        self._envelopes: dict[object, Envelope] = {}
 
     # -- agents ------------------------------------------------------------------------------------------------
 
@@ -99,18 +121,30 @@ class Services:
 
     def toolbox(self, job: Job) -> Toolbox:
         """Return what the job's code can reach."""
-        toolbox = self._toolboxes.get(job.agent)
-        if toolbox is None:
-            toolbox = self._toolboxes[job.agent] = self._make_toolbox(job.agent)
-        return toolbox
+        agent = job.agent
+        state = self._tools_of(agent)
+        known = self._toolboxes.get(agent)
+        if known is None or known[0] != state:
+            known = self._toolboxes[agent] = (state, self._make_toolbox(agent))
+        return known[1]
+
+    def _tools_of(self, agent: Agent) -> tuple[tuple[Callable[..., Any], ...], int]:
+        """Return what changes when the agent is given a tool, or the application makes one."""
+        return agent.all_tools, len(self._registered())
+
+    def _system_tools(self) -> list[Callable[..., Any]]:
+        """Return STATEK's system tools, then the application's own: every agent has them."""
+        own = [function for function in self._registered() if getattr(function, "tool_system", False)]
+        return [*system_tools(self.profile.system_tools), *own]
 
     def _make_toolbox(self, agent: Agent) -> Toolbox:
         tools = [function for known in self._agents for function in known.all_tools]
+        tools += self._registered()
         hidden = frozenset(f.__name__ for f in tools if getattr(f, "tool_hidden", False))
         return Toolbox(
             context=agent.context,
             tools=agent.all_tools,
-            system_tools=system_tools(self.profile.system_tools),
+            system_tools=self._system_tools(),
             policy=replace(self._policy, blocked_tools=hidden),
             budget=self._budget,
             clock=self.clock,
@@ -128,7 +162,8 @@ class Services:
 
     def envelope(self, job: Job) -> Envelope:
         """Return the fixed part of the job's requests; errors in the agent's metadata end the job."""
-        key = (job.job_def, job.difficulty if ":" in job.job_def.metadata["MODEL"] else "", job.chat_style)
+        level = job.difficulty if ":" in job.job_def.metadata["MODEL"] else ""
+        key = (job.job_def, level, job.chat_style, self._tools_of(job.agent))
         envelope = self._envelopes.get(key)
         if envelope is None:
             envelope = self._envelopes[key] = self._make_envelope(job)
@@ -175,9 +210,10 @@ class Services:
             agent.all_tools if self.profile.internal_tools_offered else agent.tools
         )
         scope = job.job_def.metadata.get("LLM_TOOLS_SCOPE")
-        offered = select_tools(scope, own, system_tools(self.profile.system_tools), job.chat_style)
+        offered = select_tools(scope, own, self._system_tools(), job.chat_style)
         return tuple(
             getattr(function, "wire_spec", None)
+            or own_spec(function, self.profile.system_tools)
             or tool_spec(function, union_hints=self.profile.union_hints_in_schema)
             for function in offered
         )

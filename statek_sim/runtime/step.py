@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
+from statek_sim import progress
 from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.asking import ask_model
 from statek_sim.runtime.calls import CodeBlock
@@ -35,6 +36,7 @@ Step = Generator[float, None, None]
 
 def job_step(services: Services, job: Job) -> Step:
     """Advance `job` by one step. Raises LLM_HarnessError and whatever kills the job; the worker handles both."""
+    progress.at(job.id, job.num_turns)
     services.harness.check_before_step(job)
     if job.status is JobStatus.DONE or not may_run(services, job):
         return

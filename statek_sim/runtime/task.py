@@ -8,6 +8,7 @@ from typing import Any
 from statek_sim.runtime.agents import Agent, DialogAgent
 from statek_sim.runtime.context import get_current_job
 from statek_sim.runtime.current import current_runtime
+from statek_sim.runtime.dialog import chat_responses
 from statek_sim.runtime.futures import FutureError, FutureResult, temporal
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.status import JobStatus
@@ -76,28 +77,28 @@ class TaskFutureResult(FutureResult):
         self.job = job
 
 
-def _is_done(future: TaskFutureResult) -> bool:
+def is_done(future: TaskFutureResult) -> bool:
     return future.job.status is JobStatus.DONE
 
 
-def _exit_and_job(future: TaskFutureResult) -> tuple[object, Job]:
+def exit_and_job(future: TaskFutureResult) -> tuple[object, Job]:
     """Return `(exit_status, job)`; success and failure look alike (behaviour 9)."""
-    if not _is_done(future):
+    if not is_done(future):
         raise FutureError(future)
     return future.job.py_env.exit_status, future.job
 
 
-def _said(future: TaskFutureResult) -> object:
+def said_by(future: TaskFutureResult) -> object:
     """Return what the job said, or why it failed."""
     job = future.job
-    if not _is_done(future):
+    if not is_done(future):
         raise FutureError(future)
     if job.error is None:
-        return "\n".join(job.spoken())
+        return "\n".join(chat_responses(job))
     return job.error.error_message if job.py_env.exit_status is None else job.py_env.exit_status
 
 
-@temporal(complement=_exit_and_job, condition=_is_done)
+@temporal(complement=exit_and_job, condition=is_done)
 @tool
 def delegate_task(
     agent: Agent,
@@ -115,7 +116,7 @@ def delegate_task(
     return TaskFutureResult(create_new_job(agent, shared_vars, parent_job, warmup_code, locale, **kwargs))
 
 
-@temporal(complement=_said, condition=_is_done)
+@temporal(complement=said_by, condition=is_done)
 @tool
 def delegate_mute_task(
     agent: Agent,
@@ -130,7 +131,7 @@ def delegate_mute_task(
     return TaskFutureResult(create_new_job(agent, shared_vars, parent_job, warmup_code, locale, **kwargs))
 
 
-@temporal(complement=_said, condition=_is_done)
+@temporal(complement=said_by, condition=is_done)
 @tool
 def delegate_mute_dialog(
     agent: DialogAgent,

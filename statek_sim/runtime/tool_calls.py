@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.async_tools import run_virtual
-from statek_sim.runtime.calls import PYTHON_CLI, CallSpec, CodeBlock
+from statek_sim.runtime.calls import PYTHON_CLI, CallSpec, CodeBlock, stored_call
 from statek_sim.runtime.chat_log import ExecutionItem, ToolError
 from statek_sim.runtime.containment import Contained, WorkerKilled
 from statek_sim.runtime.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.futures import FutureError, FutureResult
 from statek_sim.runtime.markup import is_empty_code
-from statek_sim.runtime.shown import shown
 from statek_sim.runtime.tool_trace import record_call, record_failure
-from statek_sim.runtime.workspace import Output, run_block
+from statek_sim.runtime.workspace import Output, run_block, set_exit
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.ordered_set import without_addresses
 
@@ -51,7 +49,7 @@ def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> s
     function = toolbox.find(job, call.name)
     if function is None:
         return _refused(job, call, f"NameError: tool '{call.name}' not found")
-    execution = Execution(job, lines.append, lambda status: _set_exit(job, status), {})
+    execution = Execution(job, lines.append, lambda status: set_exit(job, status), {})
     execution.namespace = toolbox.namespace(job, execution)
     token = set_execution(execution)
     job.tool_via = "call"
@@ -84,16 +82,11 @@ def _refused(job: Job, call: CallSpec, error: str) -> str:
     return error
 
 
-def _set_exit(job: Job, status: object) -> None:
-    job.py_env.exit_status = status
-    if status is not None:
-        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(status)))
-
-
 def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments. In the documents' assignment form a bare name is the variable it names (003)."""
     if call.bind is None:
-        return list(call.args), dict(call.kwargs)
+        stored = stored_call(call) if execution.job.py_env.stores else call
+        return list(stored.args), dict(stored.kwargs)
     names = execution.namespace
 
     def value(argument: object) -> object:

@@ -43,7 +43,7 @@ def read_tool_docstring(function: Callable[..., object]) -> ToolDocstring:
         return ToolDocstring("", {})
     lines = text.split("\n")
     described = dict(_described_parameters(_args_section(lines)))
-    if not _own_parameters(function) <= described.keys():
+    if not own_parameters(function) <= described.keys():
         return ToolDocstring(lines[0].strip(), {})
     return ToolDocstring(
         tool_variant(_first_paragraph(lines)),
@@ -71,13 +71,13 @@ def _first_paragraph(lines: Sequence[str]) -> str:
     paragraph: list[str] = []
     for line in lines:
         content = line.strip()
-        if not content or _header(content) is not None:
+        if not content or header_of(content) is not None:
             break
         paragraph.append(content)
     return " ".join(paragraph)
 
 
-def _header(content: str) -> str | None:
+def header_of(content: str) -> str | None:
     """Return the section that a stripped line opens, or None."""
     name = content.rstrip(":")
     return name if name != content and name in _HEADERS else None
@@ -88,7 +88,7 @@ def _args_section(lines: Sequence[str]) -> list[str]:
     section: list[str] = []
     inside = False
     for line in lines:
-        header = _header(line.strip())
+        header = header_of(line.strip())
         if header is None:
             if inside:
                 section.append(line)
@@ -117,7 +117,7 @@ def _described_parameters(section: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, " ".join(texts)
 
 
-def _own_parameters(function: Callable[..., object]) -> set[str]:
+def own_parameters(function: Callable[..., object]) -> set[str]:
     """Return the parameters that a complete `Args:` section must describe."""
     ignored = {"self", "cls"}
     if getattr(function, "__is_subtask__", False):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from statek_sim.clock import Clock
 from statek_sim.runtime.context import Execution
 from statek_sim.runtime.future_calls import resolve, smart_call
+from statek_sim.runtime.kept_names import perm_ctx_set, statek_ctx_get
 from statek_sim.runtime.tools import injected
 from statek_sim.runtime.workspace import print_function
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Toolbox:
-    """Built once per agent. `names` are the agent's context, its tools and the system tools."""
+    """Built once per agent, of its tools and the system tools. `context` is read for every block: agents add to it."""
 
     def __init__(
         self,
@@ -35,24 +36,31 @@ class Toolbox:
         clock: Clock,
     ) -> None:
         self.budget = budget
+        self._context = context
         self._policy = policy
         self.tools: dict[str, Callable[..., Any]] = {}
         for function in (*tools, *system_tools):
             self.tools.setdefault(function.__name__, injected(function))
         self._base: dict[str, object] = {
-            **context,
             **self.tools,
+            "statek_ctx_get": statek_ctx_get,
+            "perm_ctx_set": perm_ctx_set,
             **_helpers(budget),
             "__builtins__": sandbox_builtins(policy, _ModulesOnDemand(clock, budget), budget),
         }
 
     def namespace(self, job: Job, execution: Execution) -> dict[str, object]:
         """Return a fresh namespace for one block: shared names, then the job's own, which win."""
-        namespace = {**job.py_env.global_state, **self._base}
+        namespace = {**job.py_env.global_state, **self._context, **self._base}
         namespace["print"] = print_function(execution, self.budget)
         namespace["exit"] = exit_function(execution)
         namespace.update(job.py_env.local_state)
         return namespace
+
+    @property
+    def restricted(self) -> bool:
+        """Whether agent code is restricted at all."""
+        return self._policy.restricted
 
     def policy(self, *, hidden_allowed: bool) -> SandboxPolicy:
         """Return the policy for a block; a hidden warmup block may call hidden tools."""
@@ -60,7 +68,8 @@ class Toolbox:
 
     def find(self, job: Job, name: str) -> Callable[..., Any] | None:
         """Return what a requested tool call named `name` would run, or None."""
-        found = self.tools.get(name) or self._base.get(name) or job.py_env.local_state.get(name)
+        shared = self.tools.get(name) or self._base.get(name) or self._context.get(name)
+        found = shared or job.py_env.local_state.get(name)
         return found if callable(found) else None
 
     def is_blocked(self, name: str) -> bool:

@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from statek_sim.errors import BadTool
 from statek_sim.runtime.async_tools import run_virtual
-from statek_sim.runtime.context import current_execution, get_current_job
+from statek_sim.runtime.context import FULL, access, current_execution, get_current_job, traced_job
 from statek_sim.runtime.error_handlers import handler_problem
 from statek_sim.runtime.futures import FutureResult
 from statek_sim.runtime.per_function import once_per_function
@@ -104,30 +104,55 @@ def _run_tool(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     handler: Callable[..., object] | None,
+    finish: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """Call a tool for the current job, with its trace events and its handler."""
-    job = get_current_job()
-    if job is not None:
-        # As the caller wrote them: names are looked up only afterwards.
-        record_call(job, function.__name__, args, kwargs)
+    """Call a tool for the current job, with its trace events and its handler.
+
+    `finish` makes of what it returned what its caller gets. Tools may read everything of stored objects.
+    """
+    with access(FULL):
+        return _run_trusted(function, args, kwargs, handler, finish)
+
+
+def _run_trusted(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    handler: Callable[..., object] | None,
+    finish: Callable[[Any], Any] | None,
+) -> Any:
+    job = traced_job()
     if job is None:
         args, kwargs = resolve_names(function, args, kwargs)
-        return _finish(function(*args, **kwargs))[0]
+        result = _finish(function(*args, **kwargs))[0]
+        _bind_handler(handler, result)
+        return result if finish is None else finish(result)
+    # As the caller wrote them: names are looked up only afterwards.
+    record_call(job, function.__name__, args, kwargs)
     try:
         # A name may be that of a future that is not ready, and a model's own call cannot wait for it.
         args, kwargs = resolve_names(function, args, kwargs)
         result, slept = _finish(function(*args, **kwargs))
+        given = result if finish is None else finish(result)
     except Exception as error:
         record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
         raise
     job.spend(slept)
-    record_result(job, function.__name__, result)
-    if handler is not None:
-        if isinstance(result, FutureResult):
-            result.bind_error_handler(handler, job)
-        else:
-            job.add_error_handler(handler, result)
-    return result
+    # Of a subtask its job is shown: its handler has no text before it is completed.
+    record_result(job, function.__name__, result if finish is None else given.job)
+    _bind_handler(handler, result)
+    return given
+
+
+def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
+    """Register a tool's handler on the current job, if there is one; for a future, when its value is first fetched."""
+    job = get_current_job()
+    if handler is None or job is None:
+        return
+    if isinstance(result, FutureResult):
+        result.bind_error_handler(handler, job)
+    else:
+        job.add_error_handler(handler, result)
 
 
 def _finish(result: Any) -> tuple[Any, float]:
@@ -140,16 +165,22 @@ def resolve_names(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Replace a str that names a local variable where the parameter wants something else than a str.
 
-    ISO text becomes a date or time first (behaviour 6.6). Parameters without a plain type hint are left alone.
+    ISO text becomes a date or time first (behaviour 6.6). Where the parameter is a stored enumeration, the str is the
+    name of a member, and one that it lacks is the enumeration's error. Other parameters without a plain type hint are
+    left alone.
     """
-    signature, wanted = _object_parameters(function)
-    if not wanted:
+    signature, wanted, enumerations = _object_parameters(function)
+    if not wanted and not enumerations:
         return args, kwargs
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError:
         # The call itself will raise the error that the agent should see.
         return args, kwargs
+    for name, members in enumerations.items():
+        value = bound.arguments.get(name, signature.parameters[name].default)
+        if isinstance(value, str):
+            bound.arguments[name] = members[value]
     for name, kinds in wanted.items():
         value = bound.arguments.get(name)
         if isinstance(value, str):
@@ -158,18 +189,23 @@ def resolve_names(
 
 
 @once_per_function
-def _object_parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, tuple[type, ...]]]:
-    """Return the signature, and the types of the parameters that want something else than a str."""
+def _object_parameters(
+    function: Callable[..., Any],
+) -> tuple[inspect.Signature, dict[str, tuple[type, ...]], dict[str, Any]]:
+    """Return the signature, the types of the parameters that want something else than a str, and the enumerations."""
     signature = inspect.signature(function)
     hints = function.__annotations__
     wanted: dict[str, tuple[type, ...]] = {}
+    enumerations: dict[str, Any] = {}
     for name, parameter in signature.parameters.items():
         if name.startswith("_") or parameter.kind in _VARIADIC:
             continue
+        if getattr(type(hints.get(name)), "names_its_members", False):
+            enumerations[name] = hints[name]
         kinds = _plain_types(hints.get(name))
         if any(not issubclass(str, kind) for kind in kinds):
             wanted[name] = kinds
-    return signature, wanted
+    return signature, wanted, enumerations
 
 
 def _resolve(value: str, kinds: tuple[type, ...]) -> object:
@@ -207,13 +243,14 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` as agent code sees it: with the workspace's names passed as `_local_context`."""
     if isinstance(function, FunctionType) and function in _INJECTED:
         return function
-    if not accepts_local_context(function):
-        return function
+    wanted = accepts_local_context(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if "_local_context" in kwargs:
             raise RuntimeError("_local_context is already set")
+        if not wanted:
+            return function(*args, **kwargs)
         execution = current_execution()
         kwargs["_local_context"] = {} if execution is None else dict(execution.namespace)
         return function(*args, **kwargs)
@@ -238,7 +275,7 @@ def subtask_wrapper(
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         task_id = kwargs.pop("id", None)
-        return finish(_run_tool(function, args, kwargs, None), task_id)
+        return _run_tool(function, args, kwargs, None, lambda result: finish(result, task_id))
 
     shown: Any = wrapper
     shown.__annotations__ = {**function.__annotations__, "id": str, "return": return_type}

@@ -93,7 +93,7 @@ def _by_category(
         pool = [*(tool for tool in own if getattr(tool, "tool_system", False)), *registered]
     else:
         pool = [tool for tool in own if not getattr(tool, "tool_system", False)]
-    return [tool for tool in pool if _fits(tool, chat_style)]
+    return [tool for tool in pool if fits(tool, chat_style)]
 
 
 def _check_removals(
@@ -116,13 +116,13 @@ def _resolve(
             break
     else:
         raise ValueError(f"LLM_TOOLS_SCOPE references unknown tool: {name!r}")
-    if chat_style is not None and not _fits(tool, chat_style):
+    if chat_style is not None and not fits(tool, chat_style):
         style = f"<EnumValue ChatStyle.{chat_style.name}>"
         raise ValueError(f"LLM_TOOLS_SCOPE tool {name!r} is not compatible with chat_style {style}")
     return tool
 
 
-def _fits(tool: object, chat_style: ChatStyle | None) -> bool:
+def fits(tool: object, chat_style: ChatStyle | None) -> bool:
     """Tell whether a tool is meant for the style."""
     target: object = getattr(tool, "tool_target", None)
     if chat_style is None or target is None:

@@ -19,6 +19,8 @@ class WaitingRoom:
         self._jobs: dict[str, Job] = {}
         self._polled: dict[str, Job] = {}
         self._stirred: dict[str, Job] = {}
+        self._since: dict[str, int] = {}
+        self._waits = 0
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -30,6 +32,8 @@ class WaitingRoom:
         """Start waiting for `job.awaited_result`."""
         self.remove(job)
         self._jobs[job.id] = job
+        self._waits += 1
+        self._since[job.id] = self._waits
         if job.awaited_result is None:
             return
         signals = job.awaited_result.signals()
@@ -52,6 +56,10 @@ class WaitingRoom:
     def _stir(self, job_id: str) -> None:
         self._stirred[job_id] = self._jobs[job_id]
 
+    def rank(self, job: Job) -> float:
+        """Return a job's place among those that wait, oldest first; behind all of them if it does not wait."""
+        return self._since[job.id] if job.id in self._jobs else float("inf")
+
     @property
     def polls(self) -> bool:
         """Whether some job waits for a future that can only be asked."""
@@ -62,12 +70,12 @@ class WaitingRoom:
         self._stirred = dict(self._jobs)
 
     def candidates(self) -> list[Job]:
-        """Return the jobs whose condition may have changed since the last call, oldest wait first per kind."""
+        """Return the jobs whose condition may have changed since the last call, oldest wait first."""
         if not self._stirred and not self._polled:
             return []
         found = list({**self._polled, **self._stirred}.values())
         self._stirred.clear()
-        return found
+        return sorted(found, key=self.rank)
 
     def jobs(self) -> list[Job]:
         """Return every waiting job, oldest wait first."""

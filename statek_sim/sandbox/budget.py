@@ -33,7 +33,7 @@ _UNWINDING: Final = 4
 """Iterations per call that is left because the calls became too deep."""
 
 
-class BudgetExceeded(BaseException):  # a verdict on model code, not a mistake of this package
+class BudgetExceeded(BaseException):
     """Model-written code was stopped; the message says which limit it crossed and what is the likely cause.
 
     A `BaseException`, so that `except Exception` in the code does not hide it, and sticky: once raised, every later

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -31,7 +31,24 @@ MAX_PARTS: Final = 50_000
 _MAX_NESTING: Final = 150
 _PAY_EVERY: Final = 1024
 _SIMPLE: Final = (bool, int, float, Decimal, str, datetime)
-_COLLECTIONS: Final = (list, tuple, set, frozenset, dict)
+
+
+class StoredCollection:
+    """A collection of a durable store: no `list`, `tuple`, `dict` or `set`, but shown as one of them."""
+
+    __slots__ = ()
+    shown_as: type = list
+
+    def __len__(self) -> int:
+        """Return how many items it has."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Value]:
+        """Yield its items, of a mapping its keys."""
+        raise NotImplementedError
+
+
+_COLLECTIONS: Final = (list, tuple, set, frozenset, dict, StoredCollection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +76,13 @@ def llm_repr(
     max_len: int = DEFAULT_MAX_LEN,
     repeated: bool = False,
     is_nested: bool = False,
+    others: Mapping[str, Value] | None = None,
 ) -> str:
     """Return `value` as an agent sees it.
 
     `hide`, `expand` and `show_only` name members of an object; `max_len` is the number of items shown of each
-    collection; `repeated` leaves out members that are objects themselves; `is_nested` puts quotes around text.
+    collection; `repeated` leaves out members that are objects themselves; `is_nested` puts quotes around text;
+    `others` are handed on to an object's own `__llm_repr__`, and mean nothing here.
     Raises `RecursionError` for a value nested more than 150 levels deep, as one that contains itself is, and
     `BudgetExceeded` for one of more than 50,000 parts.
     """
@@ -72,10 +91,38 @@ def llm_repr(
     printer = _Printer(budget, max_len)
     if isinstance(value, _COLLECTIONS):
         return printer.collection(value, repeated=repeated)
-    members = _Members(
-        tuple(hide or ()), tuple(expand or ()), None if show_only is None else tuple(show_only)
-    )
-    return printer.outermost(value, members, repeated=repeated, is_nested=is_nested)
+    members = _wanted(hide, expand, show_only)
+    return printer.outermost(value, members, repeated=repeated, is_nested=is_nested, others=others or {})
+
+
+def llm_members(
+    value: Value,
+    *,
+    hide: Iterable[str] | None = None,
+    expand: Iterable[str] | None = None,
+    show_only: Iterable[str] | None = None,
+    max_len: int = DEFAULT_MAX_LEN,
+    repeated: bool = False,
+    is_nested: bool = True,
+) -> str:
+    """Return `value` by its members, whatever its own methods would say; the options are `llm_repr`'s."""
+    if isinstance(value, _SIMPLE):
+        return _simple(value, quoted=is_nested)
+    printer = _Printer(None, max_len)
+    if isinstance(value, _COLLECTIONS):
+        return printer.collection(value, repeated=repeated)
+    return printer.by_members(value, _wanted(hide, expand, show_only), repeated=repeated)
+
+
+def llm_value(value: Value, *, quoted: bool = True) -> str:
+    """Return `value` as the member of an object: collections by their size, objects as `<Object>`."""
+    return value if isinstance(value, str) and not quoted else _short(value)
+
+
+def _wanted(
+    hide: Iterable[str] | None, expand: Iterable[str] | None, show_only: Iterable[str] | None
+) -> _Members:
+    return _Members(tuple(hide or ()), tuple(expand or ()), None if show_only is None else tuple(show_only))
 
 
 def format_print_arg(value: Value, budget: ExecutionBudget | None = None) -> str:
@@ -94,14 +141,21 @@ class _Printer:
         self._depth = 0
         self._parts = 0
 
-    def outermost(self, value: Value, members: _Members, *, repeated: bool, is_nested: bool) -> str:
+    def outermost(
+        self,
+        value: Value,
+        members: _Members,
+        *,
+        repeated: bool,
+        is_nested: bool,
+        others: Mapping[str, Value],
+    ) -> str:
         """Print the value itself: one that is being shown by its own `__llm_repr__` is shown by its members."""
         if hasattr(value, "__llm_repr__"):
             if _is_showing_itself(type(value)):
-                return self._by_members(value, members, repeated=repeated)
-            return _own_repr(
-                value.__llm_repr__, self._options(members, repeated=repeated, is_nested=is_nested)
-            )
+                return self.by_members(value, members, repeated=repeated)
+            options = self._options(members, repeated=repeated, is_nested=is_nested)
+            return _own_repr(value.__llm_repr__, {**options, **others})
         return self._by_str(value, members, repeated=repeated)
 
     def collection(self, value: Value, *, repeated: bool) -> str:
@@ -110,16 +164,17 @@ class _Printer:
         if self._depth > _MAX_NESTING:
             raise RecursionError("maximum recursion depth exceeded while printing a value")
         try:
-            if isinstance(value, dict):
+            shape = value.shown_as if isinstance(value, StoredCollection) else type(value)
+            if issubclass(shape, dict):
                 parts = self._entries(value, repeated=repeated)
                 brackets = "{}"
-            elif isinstance(value, set | frozenset):
+            elif issubclass(shape, set | frozenset):
                 ordered = sorted(value, key=lambda item: without_addresses(repr(item)))
                 parts = self._items(ordered, repeated=repeated)
                 brackets = "{}"
             else:
                 parts = self._items(value, repeated=repeated)
-                brackets = "[]" if isinstance(value, list) else "()"
+                brackets = "[]" if issubclass(shape, list) else "()"
         finally:
             self._depth -= 1
         more = f" ({len(value)} items total)" if len(value) > self._max_len else ""
@@ -157,9 +212,10 @@ class _Printer:
     def _by_str(self, value: Value, members: _Members, *, repeated: bool) -> str:
         if _has_own_str(type(value)):
             return without_addresses(str(value))
-        return self._by_members(value, members, repeated=repeated)
+        return self.by_members(value, members, repeated=repeated)
 
-    def _by_members(self, value: Value, members: _Members, *, repeated: bool) -> str:
+    def by_members(self, value: Value, members: _Members, *, repeated: bool) -> str:
+        """Print an object as its class and its members."""
         found = _members_of(value, members)
         if found is None:
             return _short(value)

@@ -22,14 +22,18 @@ from typing import Any, Final
 
 _NUMBERS: Final = frozenset({int, float, bool, complex, Decimal, Fraction})
 _UNSEEDED: Final = frozenset({range, datetime.timedelta})
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+# As Python shows it, before `>` or a code object's file; or anywhere with as many digits as addresses have.
+_ADDRESS: Final = re.compile(r' at 0x(?:[0-9a-fA-F]+(?=>|, file ")|[0-9a-fA-F]{9,16}\b)')
 
 # What a set holds is up to model-written code.
 Item = Any
 
 
 def without_addresses(text: str) -> str:
-    """Return `text` with memory addresses such as ` at 0x7f12` replaced by ` at 0x...`."""
+    """Return `text` with memory addresses such as ` at 0x7f12` replaced by ` at 0x...`.
+
+    What people write stays as it is: `at 0xylophone`, `at 0x12`, and what was replaced before.
+    """
     return _ADDRESS.sub(" at 0x...", text) if " at 0x" in text else text
 
 

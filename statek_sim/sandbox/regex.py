@@ -44,27 +44,27 @@ class PaidPattern:
 
     def match(self, string: Value, *bounds: int) -> Value:
         """As `re.Pattern.match`."""
-        self._pay(string, anchored=True)
+        self._pay(string, bounds, anchored=True)
         return self._pattern.match(string, *bounds)
 
     def fullmatch(self, string: Value, *bounds: int) -> Value:
         """As `re.Pattern.fullmatch`."""
-        self._pay(string, anchored=True)
+        self._pay(string, bounds, anchored=True, whole=True)
         return self._pattern.fullmatch(string, *bounds)
 
     def search(self, string: Value, *bounds: int) -> Value:
         """As `re.Pattern.search`."""
-        self._pay(string)
+        self._pay(string, bounds)
         return self._pattern.search(string, *bounds)
 
     def findall(self, string: Value, *bounds: int) -> list[Value]:
         """As `re.Pattern.findall`."""
-        self._pay(string, every=True)
+        self._pay(string, bounds, every=True)
         return self._pattern.findall(string, *bounds)
 
     def finditer(self, string: Value, *bounds: int) -> Iterator[Value]:
         """As `re.Pattern.finditer`."""
-        self._pay(string, every=True)
+        self._pay(string, bounds, every=True)
         return self._pattern.finditer(string, *bounds)
 
     def split(self, string: Value, maxsplit: int = 0) -> list[Value]:
@@ -82,8 +82,20 @@ class PaidPattern:
         self._pay(string, every=True)
         return self._pattern.subn(self._paid_replacement(repl, string), string, count)
 
-    def _pay(self, string: Value, *, anchored: bool = False, every: bool = False) -> None:
-        pay_for_search(self._budget, self._pattern, string, anchored=anchored, every=every)
+    def _pay(
+        self,
+        string: Value,
+        bounds: tuple[Value, ...] = (),
+        *,
+        anchored: bool = False,
+        every: bool = False,
+        whole: bool = False,
+    ) -> None:
+        if bounds and isinstance(string, str | bytes) and all(isinstance(each, int) for each in bounds):
+            # Where the search begins and ends; what is before the beginning only anchors could see.
+            start, end = max(bounds[0], 0), max(bounds[1], 0) if len(bounds) > 1 else None
+            string = string[start:end]
+        pay_for_search(self._budget, self._pattern, string, anchored=anchored, every=every, whole=whole)
 
     def _paid_replacement(self, repl: Value, string: Value) -> Value:
         """Charge the text that replacing makes."""

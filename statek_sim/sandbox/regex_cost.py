@@ -27,6 +27,7 @@ _SURE_STEPS: Final = 1_000_000
 _SURE_STEPS_SHIFT: Final = 13
 _SURE_LENGTH: Final = 12
 _STEPS_PER_ITERATION: Final = 2
+_MANY: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +39,25 @@ class _Shape:
 
 
 def pay_for_search(
-    budget: ExecutionBudget, pattern: re.Pattern[Any], text: Any, *, anchored: bool, every: bool
+    budget: ExecutionBudget,
+    pattern: re.Pattern[Any],
+    text: Any,
+    *,
+    anchored: bool,
+    every: bool,
+    whole: bool = False,
 ) -> None:
     """Pay for one search of `text`, or stop the code if it would take too many steps.
 
-    `anchored` means at the start only, `every` means all matches and not only the first.
+    `anchored` means at the start only, `every` means all matches and not only the first, `whole` that a match has to
+    end where the text ends.
     """
     if not isinstance(text, str | bytes):
         return
     size = len(text)
     budget.scan(size >> 3)
     shape = _shape_of(pattern.pattern, pattern.flags)
-    if shape is None or (size <= _SURE_LENGTH and shape.repeats <= 4):
+    if shape is None or (size <= _SURE_LENGTH and shape.repeats <= 4 and not shape.explodes):
         return
     if not shape.explodes:
         worst = size ** (shape.repeats + (not anchored))
@@ -58,7 +66,7 @@ def pay_for_search(
             return
     limit = MAX_STEPS + STEPS_PER_CHARACTER * size
     readable = text if isinstance(text, str) else text.decode("latin-1")
-    program = program_of(pattern.pattern, pattern.flags)
+    program = program_of(pattern.pattern, pattern.flags, whole=whole)
     steps = steps_to_search(program, readable, limit, anchored=anchored, every=every)
     if steps > limit:
         budget.stop(
@@ -77,7 +85,7 @@ def _shape_of(pattern: str | bytes, flags: int) -> _Shape | None:
 
 def _sequence_shape(nodes: Iterable[Node]) -> _Shape:
     shapes = [_node_shape(op, argument) for op, argument in nodes]
-    return _Shape(sum(shape.repeats for shape in shapes), any(shape.explodes for shape in shapes))
+    return _Shape(min(sum(shape.repeats for shape in shapes), _MANY), any(shape.explodes for shape in shapes))
 
 
 def _node_shape(op: Node, argument: Node) -> _Shape:
@@ -85,7 +93,8 @@ def _node_shape(op: Node, argument: Node) -> _Shape:
         low, high, body = argument
         inner = _sequence_shape(body)
         if high in (low, 1):
-            return _Shape(inner.repeats * int(high) + (high != low), inner.explodes)
+            # Past some, how many there are makes no difference, and a power of them would take a lifetime to compute.
+            return _Shape(min(inner.repeats * int(high) + (high != low), _MANY), inner.explodes)
         return _Shape(1, inner.explodes or inner.repeats > 0 or _has_branch(body))
     shapes = [_sequence_shape(part) for part in _parts(op, argument)]
     branches = 1 if op is ops.BRANCH else 0

@@ -50,10 +50,15 @@ class Program:
 
 
 @lru_cache(maxsize=256)
-def program_of(pattern: str | bytes, flags: int) -> Program:
-    """Return the program that plays `pattern`. Long counted repeats are played as repeats without end."""
+def program_of(pattern: str | bytes, flags: int, *, whole: bool = False) -> Program:
+    """Return the program that plays `pattern`. Long counted repeats are played as repeats without end.
+
+    With `whole` it matches at the end of the text only, as `fullmatch` does.
+    """
     program = Program()
     _compile(program, parsed(pattern, flags), flags)
+    if whole:
+        program.add("at", ops.AT_END_STRING, False)
     program.add("match")
     return program
 

@@ -12,10 +12,11 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.harness.settings import StatekSettings
+from statek_sim.scenario.engines import agent_findings, engine_findings
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
 from statek_sim.scenario.references import JobReference, WorldReference, references_in
-from statek_sim.scenario.schema import JobText, Limits, ScenarioText
+from statek_sim.scenario.schema import DEFAULT_VARIANTS, JobText, Limits, ScenarioText
 from statek_sim.tool_names import BUILT_IN_TOOLS
 
 _MADE_JOB: Final = re.compile(r"job-[0-9]+")
@@ -77,7 +78,7 @@ def _agents(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     if not scenario.agents:
         yield Finding((), "no agents; expected at least one under agents")
     for role, agent in scenario.agents.items():
-        for position, tool in enumerate(agent.tools):
+        for position, tool in enumerate(agent.tools if scenario.engine == "statek" else ()):
             # `module:attribute` is looked for when the scenario runs: importing runs code.
             if ":" not in tool and tool not in BUILT_IN_TOOLS:
                 at: Keypath = ("agents", role, "tools", position)
@@ -231,8 +232,11 @@ def _goes_bad(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 def _expect(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     yield from _expectations(("expect",), scenario.expect, scenario)
     for profile, expect in scenario.expect_in.items():
-        if profile not in scenario.profiles:
-            message = f"expect_in: profile {profile!r} is not among profiles ({', '.join(scenario.profiles)})"
+        profiles = scenario.profiles
+        if scenario.engine == "agent" and not scenario.said("profiles"):
+            profiles = DEFAULT_VARIANTS
+        if profile not in profiles:
+            message = f"expect_in: profile {profile!r} is not among profiles ({', '.join(profiles)})"
             yield Finding(("expect_in", profile), message)
         yield from _expectations(("expect_in", profile), expect, scenario)
 
@@ -272,6 +276,8 @@ def _repeated(at: Keypath, names: Iterable[str]) -> Iterator[Finding]:
 
 
 _CHECKS: Final[tuple[Check, ...]] = (
+    engine_findings,
+    agent_findings,
     _preset,
     _settings,
     _agents,

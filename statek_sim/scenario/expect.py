@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 
+from statek_sim.scenario.agent import RefusedExpect
 from statek_sim.scenario.part import Count, Items, Name, Part, refused, shape
 
 ItemStatus = Literal["READY", "CLAIMED", "DONE", "ERROR"]
@@ -21,6 +22,15 @@ StopReason = Literal[
     "crash",
     "warmup",
     "contained",
+    "max_iterations",
+    "max_nudges",
+    "tool_errors",
+    "budget_tokens",
+    "budget_cost",
+    "budget_seconds",
+    "budget_steps",
+    "stuck",
+    "blocked",
 ]
 
 
@@ -142,6 +152,23 @@ class JobExpect(Part):
     delivered: Items[Delivery] = Field(default=(), description="Messages delivered to the user, in order.")
     subtasks: dict[str, SubtaskStatus] = Field(default_factory=dict, description="State of subtasks by id.")
     usage: UsageExpect = Field(default_factory=UsageExpect, description="This job's usage.")
+    answer: str | None = Field(default=None, description="Engine agent: the final answer; null: none.")
+    offered: Items[str] = Field(default=(), description="Engine agent: the tools offered last.")
+    refused: Items[RefusedExpect] = Field(
+        default=(), description="Engine agent: calls that were not executed, in order."
+    )
+    nudges: Items[str] = Field(
+        default=(), description="Engine agent: the failures that were nudged, in order."
+    )
+    steps_done: Items[str] = Field(default=(), description="Engine agent: tools of the steps done, in order.")
+    steps_open: Items[str] = Field(
+        default=(), description="Engine agent: tools of required steps still open."
+    )
+    cached_share: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None,
+        description="Engine agent: part of the prompt tokens that a prefix cache would hit, to 3 decimals; null: "
+        "nothing was asked.",
+    )
 
 
 class ItemExpect(Part):

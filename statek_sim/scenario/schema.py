@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, JsonValue, SkipValidation, model_validat
 
 from statek_sim.clock import FOREVER
 from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT
+from statek_sim.scenario.agent import HarnessText, LayersText, OfferText, StepsText, ToolText, Variant
 from statek_sim.scenario.event import Event
 from statek_sim.scenario.expect import Expect, ItemStatus
 from statek_sim.scenario.part import Count, Id, Items, Name, Part, Positive, Seconds, ToolName
@@ -21,15 +22,24 @@ from statek_sim.scenario.reply import Reply
 
 FORMAT: Final = "statek-sim/scenario@1"
 
-Profile = Literal["docs", "1.2.5", "1.2", "1.4"]
+Engine = Literal["statek", "agent"]
+Profile = Literal["docs", "1.2.5", "1.2", "1.4", "hardened", "document", "forge"]
+"""STATEK's behaviour profiles, then the variants of engine two."""
+
 PROFILES: Final[tuple[Profile, ...]] = get_args(Profile)
+VARIANTS: Final[tuple[Variant, ...]] = get_args(Variant)
+STATEK_PROFILES: Final[tuple[Profile, ...]] = tuple(name for name in PROFILES if name not in VARIANTS)
 DEFAULT_PROFILES: Final[tuple[Profile, ...]] = ("docs", "1.2", "1.4")
 """What a scenario holds for when it names no profiles. 1.2.5 is for those who name it: what its defects do to a
 scenario is seldom what the scenario is about."""
 
+DEFAULT_VARIANTS: Final[tuple[Profile, ...]] = ("hardened",)
+"""What a scenario of engine two holds for when it names no profiles."""
+
 ChatStyle = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
 Scalar = str | int | float | bool | None
 Limit = Annotated[int, Field(ge=0, le=MAX_LIMIT)]
+ServedName = Annotated[str, Field(min_length=1)]
 Extension = Annotated[float, Field(ge=0, le=MAX_EXTENSION)]
 
 
@@ -54,9 +64,11 @@ class Limits(Part):
 class Budget(Part):
     """Overrides of the bounds on one execution of model-written code."""
 
-    loop_iterations: Positive = Field(default=1, description="Loop iterations.")
-    allocation: Positive = Field(default=1, description="Size of what one execution may build, in elements.")
-    call_depth: Positive = Field(default=1, description="Depth of nested calls.")
+    loop_iterations: Positive = Field(default=1_000_000, description="Passes of loops.")
+    allocation: Positive = Field(
+        default=64_000_000, description="Bytes that one execution may build, as they are reckoned."
+    )
+    call_depth: Positive = Field(default=250, description="Depth of nested calls.")
 
 
 class QueueItem(Part):
@@ -136,6 +148,16 @@ class AgentText(Part):
     answer_tool: bool = Field(default=True, description="A dialog agent has the `answer` tool.")
     reminder: ReminderText | None = Field(default=None, description="A reminder.")
     metadata: dict[str, Scalar] = Field(default_factory=dict, description="Further prompt metadata, by KEY.")
+    layers: LayersText = Field(
+        default_factory=LayersText, description="Engine agent: layers of the system block after `prompt`."
+    )
+    offer: OfferText = Field(
+        default_factory=OfferText, description="Engine agent: which tools are offered; default: all."
+    )
+    workflow: StepsText = Field(
+        default_factory=StepsText, description="Engine agent: steps that the final answer waits for."
+    )
+    harness: HarnessText = Field(default_factory=HarnessText, description="Engine agent: its settings.")
 
 
 class JobText(Part):
@@ -164,12 +186,16 @@ class JobText(Part):
 class Shared(Part):
     """What `defaults` and a scenario both can say."""
 
+    engine: Engine = Field(
+        default="statek", description="Who runs it: STATEK's jobs, or the agent that calls tools."
+    )
     source: str = Field(default="", description="Document and section the scenario comes from.")
     tags: Items[str] = Field(default=(), description="Free words to select by.")
     profiles: Items[Profile] = Field(
         default=DEFAULT_PROFILES,
         min_length=1,
-        description="Behaviour profiles it holds for; 1.2.5 only where it is named.",
+        description="Behaviour profiles it holds for; 1.2.5 only where it is named. Engine agent: variants of the "
+        "harness, hardened by default.",
     )
     preset: str = Field(
         default="default", description="default, local, interactive, batch, or path of a .env file."
@@ -189,6 +215,12 @@ class Shared(Part):
     )
     budget: Budget = Field(default_factory=Budget, description="Bounds on model-written code.")
     world: World = Field(default_factory=World, description="The work queue and the external events.")
+    tools: dict[ServedName, ToolText] = Field(
+        default_factory=dict, description="Engine agent: the registry's tools, by name."
+    )
+    task_types: dict[str, Items[str]] = Field(
+        default_factory=dict, description="Engine agent: names of tools by type of task."
+    )
     agents: dict[Name, AgentText] = Field(default_factory=dict, description="Agents by role.")
     jobs: dict[Name, JobText] = Field(
         default_factory=dict,
@@ -246,8 +278,18 @@ class Scenario(ScenarioText):
     ) -> Self:
         """Return the scenario that `text`, already validated, describes."""
         place = {"suite": suite, "path": path, "line": line, "file_digest": file_digest}
+        if text.engine == "agent" and not text.said("profiles"):
+            text = text.model_copy(update={"profiles": DEFAULT_VARIANTS})
         values = {**text.__dict__, "jobs": dict(jobs), **place}
         return cls.model_construct(_fields_set={*text.model_fields_set, *place}, **values)
+
+    def under(self, profile: Profile) -> Profile | None:
+        """Return the profile it is run under by who runs everything under `profile`; None: it does not hold for that.
+
+        `docs` is the default of those commands, so a scenario of engine two is run under its own default, `hardened`.
+        """
+        own: Profile = "hardened" if self.engine == "agent" and profile == "docs" else profile
+        return own if own in self.profiles else None
 
     def compared_under(self, profile: Profile) -> bool:
         """Return whether two runtimes can be compared by this scenario, whatever it expects.

@@ -59,7 +59,7 @@ class Pacing:
 
 
 class Renderer:
-    """Renders replies for one script: in chat style `styles`, at `pacing`."""
+    """Renders replies for one script: in the manner of `spoken`, at `pacing`."""
 
     def __init__(self, spoken: Manner, pacing: Pacing) -> None:
         self._spoken = spoken

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from statek_sim.runtime import agents as runtime
+from statek_sim.runtime.current import current_runtime
 from statek_sim.runtime.job import Job
-from statek_sim.runtime.warmup_code import WarmupSource
+from statek_sim.runtime.warmup_code import WarmupSource, parse_warmup
+from statek_sim.stand_in.code_reading import codes_of, get_referenced_locals
 from statek_sim.stand_in.memo import memo
 from statek_sim.stand_in.prompts import SystemPrompt, make_system_prompt
 
@@ -35,6 +37,11 @@ class WarmupDef:
 
     warmup_code: Any = None
     metadata: Any = None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the metadata of its blocks, taken together, say so."""
+        return self.metadata is not None and self.metadata.get("hidden") is True
 
 
 @memo
@@ -85,7 +92,8 @@ class Agent(runtime.Agent):
         """Names that agent code sees besides the tools."""
         if self._X__context is None:
             self.init_context()
-        return self._X__context or {}
+        context = self._X__context
+        return {} if context is None else context
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -99,6 +107,16 @@ class Agent(runtime.Agent):
 
     def _named(self, names: Sequence[str] | None) -> list[Tool]:
         return [self.context[name] for name in names or () if name in self.context]
+
+    def system_prompt(  # type: ignore[override]  # STATEK's own signature
+        self,
+        task_difficulty: Any = None,
+        job_params: Mapping[str, Any] | None = None,
+        available_tools: Any = None,
+        **kwargs: Any,
+    ) -> str:
+        """Return the prompt with `{name}` placeholders filled, if there is anything to fill them with."""
+        return super().system_prompt({**(job_params or {}), **kwargs})
 
     # -- what applications call --------------------------------------------------------------------------------
 
@@ -134,6 +152,13 @@ class Agent(runtime.Agent):
         self._description = new_description
         return True
 
+    def get_examples(self) -> list[str]:
+        """Return the names of its examples: a test has no folder of them."""
+        return []
+
+    def _find_tool(self, name: str) -> Tool | None:
+        return next((tool for tool in self._tools if tool.__name__ == name), None)
+
     def append_tool(self, tool_or_name: Tool | str) -> None:
         """Add a tool, or the name of one in the context."""
         name = tool_or_name if isinstance(tool_or_name, str) else tool_or_name.__name__
@@ -157,11 +182,39 @@ class SupervisedAgent(Agent):
     warmup_def: WarmupDef | None = None
     _X__ref_locals: list[str] | None = None
 
+    @property
+    def referenced_locals(self) -> list[str]:
+        """The names that the agent's warmup code reads and does not make."""
+        return get_referenced_locals("\n".join(codes_of(self.warmup or ())))
+
+    def create_job_def(
+        self,
+        tools: Any = None,
+        warmup_code: WarmupSource = None,
+        shared_vars: Mapping[str, Any] | None = None,
+        locale: Any = None,
+        post_processing: Any = None,
+        **job_params: Any,
+    ) -> Any:
+        """Make a definition that no job has; the names of `shared_vars` are a parameter of its prompt."""
+        if shared_vars:
+            job_params["shared_vars"] = list(shared_vars)
+        style = job_params.pop("chat_style", None) if isinstance(self, runtime.DialogAgent) else None
+        return current_runtime().define(
+            self, warmup_code, style, locale, job_params, post_processing, shared=False
+        )
+
     def update_warmup_def(self, unparsed_warmup_def: str | None) -> bool:
         """Replace the warmup code; return whether it is another one."""
         if unparsed_warmup_def == self.warmup:
             return False
-        self.warmup_def = None if unparsed_warmup_def is None else WarmupDef(unparsed_warmup_def)
+        blocks = parse_warmup(unparsed_warmup_def, bind_assignments=False)
+        if not blocks:
+            had = self.warmup_def is not None
+            self.warmup_def = None
+            return had
+        metadata = {key: value for block in blocks for key, value in block.metadata.items()}
+        self.warmup_def = WarmupDef(unparsed_warmup_def, metadata or None)
         return True
 
 

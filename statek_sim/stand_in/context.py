@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
-from statek_sim.runtime.context import job_context
-from statek_sim.runtime.job import Job
-from statek_sim.stand_in.not_covered import NotCovered
+from statek_sim.runtime.context import bound_context
 
 
 @contextmanager
-def statek_context(job: Job | None = None, agent: Any = None) -> Iterator[dict[str, Any]]:
-    """Make `job` the current one inside the block; an agent that is not the job's own is not covered."""
-    if agent is not None and (job is None or agent is not job.agent):
-        raise NotCovered("statek.testing.statek_context with another agent than the job's")
-    with ExitStack() as stack:
-        if job is not None:
-            stack.enter_context(job_context(job))
-        yield {} if job is None else {"job": job, "agent": job.agent}
+def statek_context(job: Any = None, agent: Any = None) -> Iterator[dict[str, Any]]:
+    """Make `job` and `agent` the current ones inside the block; the agent is the job's unless another is given."""
+    context: dict[str, Any] = {} if job is None else {"job": job}
+    own = getattr(getattr(job, "job_def", None), "agent", None)
+    if agent is not None or own is not None:
+        context["agent"] = own if agent is None else agent
+    with bound_context(context):
+        yield context

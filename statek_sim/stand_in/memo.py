@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
+from types import FunctionType
 from typing import Any, Final, TypeVar, overload
 
+from statek_sim.runtime.context import FULL, IN_METHOD, access, current_access
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.job_def import JobDef
+from statek_sim.runtime.subtasks import SubTaskHandler
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store, open_store
 from statek_sim.stand_in.stored_values import STORED_MARK, kept
@@ -74,9 +80,40 @@ def _set(self: Any, name: str, value: Any) -> None:
 
 
 def _get(self: Any, name: str) -> Any:
-    if not name.startswith("__"):
-        _check_open(self)
-    return object.__getattribute__(self, name)
+    if name.startswith("__"):
+        return object.__getattribute__(self, name)
+    _check_open(self)
+    level = current_access()
+    if level == FULL or name in object.__getattribute__(self, "__dict__"):
+        return object.__getattribute__(self, name)
+    return _got_by_agents(self, name, level)
+
+
+def _got_by_agents(self: Any, name: str, level: int) -> Any:
+    """Return what agent code may have of an object beside its members: methods, and public properties with a value.
+
+    Private methods are for its methods. Static and class methods, attributes of the class, and a property that is None
+    are refused (dbzero 0.7, restricted).
+    """
+    found = inspect.getattr_static(type(self), name, None)
+    public = not name.startswith("_")
+    if isinstance(found, FunctionType) and (public or level == IN_METHOD):
+        return _in_method(object.__getattribute__(self, name))
+    if isinstance(found, property) and public:
+        with access(IN_METHOD):
+            value = object.__getattribute__(self, name)
+        if value is not None:
+            return value
+    raise AttributeError(f"Restricted memo attribute access denied: {name}")
+
+
+def _in_method(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with access(IN_METHOD):
+            return method(*args, **kwargs)
+
+    return call
 
 
 def _check_open(self: Any) -> None:
@@ -88,7 +125,7 @@ def _check_open(self: Any) -> None:
 def is_memo(value: Any) -> bool:
     """Return whether a value, or the objects of a class, are stored."""
     kind = value if isinstance(value, type) else type(value)
-    return STORED_MARK in vars(kind)
+    return STORED_MARK in vars(kind) or issubclass(kind, (Job, JobDef, SubTaskHandler))
 
 
 def number_of(stored: Any) -> int:
@@ -96,6 +133,8 @@ def number_of(stored: Any) -> int:
     if not is_memo(stored) or isinstance(stored, type):
         raise TypeError(f"{stored!r} is no stored object")
     number = current_store().number_of(stored)
+    if number is None and STORED_MARK not in vars(type(stored)):
+        raise NotCovered(f"tags and queries of {type(stored).__name__}")
     if number is None:
         raise RuntimeError("Object is no longer accessible")
     return number
@@ -123,6 +162,9 @@ setattr(EnumValue, STORED_MARK, True)
 class StoredEnum:
     """A stored enumeration: its values are attributes, and `values()` lists them."""
 
+    names_its_members = True
+    """A tool's parameter of this kind takes a member's name for the member."""
+
     def __init__(self, name: str, values: Sequence[str]) -> None:
         self._name = name
         self._values = {value: EnumValue(name, value) for value in values}
@@ -133,8 +175,16 @@ class StoredEnum:
         except KeyError:
             raise AttributeError(f"'dbzero.Enum' object has no attribute {name!r}") from None
 
-    def __getitem__(self, name: str) -> EnumValue:
+    def __getitem__(self, name: str | int) -> EnumValue:
+        if isinstance(name, int):
+            return self.values()[name]
+        if name not in self._values:
+            # dbzero's own words, its line break included.
+            raise RuntimeError(f"Enum value not found: {name}\n")
         return self._values[name]
+
+    def __iter__(self) -> Iterator[EnumValue]:
+        raise TypeError("'dbzero.Enum' object is not iterable")
 
     def __len__(self) -> int:
         return len(self._values)
@@ -142,6 +192,16 @@ class StoredEnum:
     def values(self) -> tuple[EnumValue, ...]:
         """Return the values in their order."""
         return tuple(self._values.values())
+
+
+def is_enum(value: Any) -> bool:
+    """Return whether a value is a stored enumeration."""
+    return isinstance(value, StoredEnum)
+
+
+def is_enum_value(value: Any) -> bool:
+    """Return whether a value is a member of a stored enumeration."""
+    return isinstance(value, EnumValue)
 
 
 def enum(name: Any = None, values: Sequence[str] | None = None) -> Any:

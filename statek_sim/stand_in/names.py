@@ -9,8 +9,23 @@ _RUNTIME: Final = "statek_sim.runtime"
 _HERE: Final = "statek_sim.stand_in"
 
 _HOMES: Final[Mapping[str, str]] = {
-    "tool": f"{_RUNTIME}.tools:tool",
-    "subtask": f"{_RUNTIME}.subtasks:subtask",
+    **{
+        name: f"{_HERE}.tools:{name}"
+        for name in ("create_tool", "find_tools", "select_tools", "subtask", "tool")
+    },
+    **{name: f"{_RUNTIME}.documentation:{name}" for name in ("brief", "docs_style", "docstr")},
+    "statek_context": f"{_HERE}.context:statek_context",
+    **{
+        name: f"{_RUNTIME}.kept_names:{name}"
+        for name in (
+            "find_locals",
+            "perm_ctx_get",
+            "perm_ctx_set",
+            "perm_ctx_set_unique",
+            "statek_ctx_get",
+            "statek_ctx_set",
+        )
+    },
     "error_handler": f"{_RUNTIME}.error_handlers:error_handler",
     "is_valid_error_handler": f"{_RUNTIME}.error_handlers:is_valid_error_handler",
     "ErrorHandler": f"{_RUNTIME}.error_handlers:ErrorHandler",
@@ -20,30 +35,63 @@ _HOMES: Final[Mapping[str, str]] = {
     "get_pending_notifications": f"{_RUNTIME}.builtin_tools:get_pending_notifications",
     "send_notification_to": f"{_RUNTIME}.builtin_tools:send_notification_to",
     "panic": f"{_RUNTIME}.builtin_tools:panic",
-    "create_new_job": f"{_HERE}.worker:create_new_job",
     "create_sub_task": f"{_RUNTIME}.subtasks:create_sub_task",
     "complete_sub_task": f"{_RUNTIME}.subtasks:complete_sub_task",
     "SubTaskHandler": f"{_RUNTIME}.subtasks:SubTaskHandler",
     "SubTaskState": f"{_RUNTIME}.subtasks:SubTaskState",
     "TaskError": f"{_RUNTIME}.subtasks:TaskError",
-    "delegate_task": f"{_RUNTIME}.task:delegate_task",
-    "delegate_mute_task": f"{_RUNTIME}.task:delegate_mute_task",
-    "delegate_mute_dialog": f"{_RUNTIME}.task:delegate_mute_dialog",
-    "start_dialog": f"{_RUNTIME}.task:start_dialog",
-    "submit_new_job": f"{_RUNTIME}.task:submit_new_job",
-    "submit_new_jobs_batch": f"{_RUNTIME}.task:submit_new_jobs_batch",
+    **{
+        name: f"{_HERE}.task:{name}"
+        for name in (
+            "create_new_job",
+            "delegate_mute_dialog",
+            "delegate_mute_task",
+            "delegate_task",
+            "start_dialog",
+            "submit_new_job",
+            "submit_new_jobs_batch",
+        )
+    },
+    **{name: f"{_HERE}.code_reading:{name}" for name in ("copy_locals", "get_referenced_locals")},
     "temporal": f"{_RUNTIME}.futures:temporal",
     "get_any_future": f"{_RUNTIME}.futures:get_any_future",
     "get_all_future": f"{_RUNTIME}.futures:get_all_future",
     "FutureResult": f"{_HERE}.futures:FutureResult",
     "FutureError": f"{_RUNTIME}.futures:FutureError",
+    **{
+        name: f"{_RUNTIME}.post_processing:{name}"
+        for name in ("CallParams", "LLM_StepData", "parse_post_processors")
+    },
+    **{name: f"{_HERE}.post_processing:{name}" for name in ("FinalCheck", "PostProcessor")},
+    **{
+        name: f"{_HERE}.pricing:{name}" for name in ("ModelPricing", "get_model_pricing", "set_model_pricing")
+    },
+    **{name: f"{_HERE}.researcher:{name}" for name in ("MessageDispatcher", "Researcher")},
+    **{name: f"{_RUNTIME}.dialog:{name}" for name in ("DialogItem",)},
+    "TaskDifficulty": f"{_HERE}.jobs:TaskDifficulty",
+    **{
+        name: f"{_RUNTIME}.chat_log:{name}"
+        for name in (
+            "LLM_LogItem",
+            "NotificationLogItem",
+            "PostProcessedItem",
+            "ReminderLogItem",
+            "SubTaskLogItem",
+            "ToolError",
+            "UserLogItem",
+            "WarmupLogItem",
+        )
+    },
+    "CodeBlock": f"{_RUNTIME}.calls:CodeBlock",
     "LLM_Harness": "statek_sim.harness.harness:LLM_Harness",
     "LLM_HarnessError": "statek_sim.errors:LLM_HarnessError",
     "get_llm_harness": "statek_sim.harness.current:get_llm_harness",
     "StatekSettings": "statek_sim.harness.settings:StatekSettings",
     "get_statek_settings": f"{_HERE}.worker:get_statek_settings",
-    "statek_print": f"{_HERE}.worker:statek_print",
-    "format_default_llm_repr": f"{_RUNTIME}.shown:shown",
+    **{
+        name: f"{_HERE}.shown:{name}"
+        for name in ("format_default_llm_repr", "format_llm_repr", "format_value_repr", "statek_print")
+    },
     "get_current_job": f"{_RUNTIME}.context:get_current_job",
     "get_current_agent": f"{_RUNTIME}.context:get_current_agent",
     "get_current_agent_name": f"{_RUNTIME}.context:get_current_agent_name",
@@ -63,7 +111,6 @@ _HOMES: Final[Mapping[str, str]] = {
     "WarmupDef": f"{_HERE}.agents:WarmupDef",
     "SystemPrompt": f"{_HERE}.prompts:SystemPrompt",
     "make_system_prompt": f"{_HERE}.prompts:make_system_prompt",
-    "statek_context": f"{_HERE}.context:statek_context",
     "Job": f"{_RUNTIME}.job:Job",
     "JobDef": f"{_RUNTIME}.job_def:JobDef",
     "JobDefError": f"{_RUNTIME}.job_def:JobDefError",
@@ -74,39 +121,56 @@ _HOMES: Final[Mapping[str, str]] = {
 
 _NAMES: Final[Mapping[str, str]] = {
     "statek": (
-        "LLM_Harness LLM_HarnessError StatekSettings SubTaskHandler SubTaskState TaskError complete_sub_task "
-        "create_new_job create_sub_task error_handler find_sub_task_handler format_default_llm_repr get_all get_any "
+        "FinalCheck LLM_Harness LLM_HarnessError LLM_StepData PostProcessor StatekSettings SubTaskHandler "
+        "SubTaskState TaskError complete_sub_task create_new_job create_sub_task docs_style docstr "
+        "error_handler find_sub_task_handler find_tools format_default_llm_repr get_all get_any "
         "get_current_agent get_current_agent_name get_current_job get_llm_harness get_pending_notifications "
         "get_statek_settings init is_valid_error_handler open_prefix send_notification_to start_statek "
         "start_statek_async statek_print subtask tool"
     ),
-    "statek.agents": "Agent DialogAgent RecurringReminder Reminder SupervisedAgent WarmupDef",
+    "statek.agents": (
+        "Agent DialogAgent MessageDispatcher RecurringReminder Reminder Researcher SupervisedAgent WarmupDef"
+    ),
     "statek.agents.agent": "Agent SupervisedAgent WarmupDef",
     "statek.agents.dialog_agent": "DialogAgent RecurringReminder Reminder",
+    "statek.agents.message_dispatcher": "MessageDispatcher",
+    "statek.agents.researcher": "Researcher",
     "statek.chat_style": "ChatStyle",
     "statek.dbzero_restricted": "open_prefix",
     "statek.exceptions": "FutureError LLM_HarnessError",
     "statek.executors": "",
-    "statek.executors.job": "ErrorHandler Job JobDef JobDefError JobStatus",
+    "statek.executors.chat_log_item": (
+        "LLM_LogItem NotificationLogItem PostProcessedItem ReminderLogItem SubTaskLogItem ToolError UserLogItem "
+        "WarmupLogItem"
+    ),
+    "statek.executors.job": "DialogItem ErrorHandler Job JobDef JobDefError JobStatus",
+    "statek.executors.post_processor": "FinalCheck PostProcessor parse_post_processors",
     "statek.executors.utils": "AgentLoopDef run_agentic_fleet run_agentic_loop",
     "statek.future": "FutureResult get_all_future get_any_future temporal",
+    "statek.llm_api": "CallParams LLM_StepData",
     "statek.llm_harness": "LLM_Harness get_llm_harness",
+    "statek.model_pricing": "ModelPricing get_model_pricing set_model_pricing",
     "statek.prompt_config": "SystemPrompt make_system_prompt",
     "statek.pyenv": "PyEnv",
     "statek.runner": "start_statek start_statek_async",
     "statek.settings": "StatekSettings get_statek_settings",
     "statek.statek_client_api": "StatekClientAPI",
     "statek.system": (
-        "error_handler find_sub_task_handler get_all get_any get_pending_notifications is_valid_error_handler panic "
+        "brief create_tool docs_style docstr error_handler find_sub_task_handler find_tools get_all get_any "
+        "get_current_agent_name get_current_job get_pending_notifications is_valid_error_handler panic select_tools "
         "subtask tool"
     ),
     "statek.task": (
-        "SubTaskHandler SubTaskState TaskError complete_sub_task create_new_job create_sub_task delegate_mute_dialog "
-        "delegate_mute_task delegate_task send_notification_to start_dialog submit_new_job submit_new_jobs_batch"
+        "SubTaskHandler SubTaskState TaskError complete_sub_task copy_locals create_new_job create_sub_task "
+        "delegate_mute_dialog delegate_mute_task delegate_task get_current_job get_referenced_locals "
+        "send_notification_to start_dialog submit_new_job submit_new_jobs_batch"
     ),
+    "statek.task_difficulty": "TaskDifficulty",
     "statek.testing": "statek_context",
     "statek.utils": (
-        "format_default_llm_repr get_current_agent get_current_agent_name get_current_job statek_print"
+        "CodeBlock find_locals format_default_llm_repr format_llm_repr format_value_repr get_current_agent "
+        "get_current_agent_name get_current_job perm_ctx_get perm_ctx_set perm_ctx_set_unique statek_ctx_get "
+        "statek_ctx_set statek_print"
     ),
 }
 """STATEK's modules with the names that each of them has there: one that STATEK has elsewhere is not to be found."""
@@ -115,7 +179,7 @@ _QUERIES: Final = f"{_HERE}.queries"
 _DBZERO: Final[Mapping[str, str]] = {
     **{name: f"{_QUERIES}:{name}" for name in ("as_tag", "exists", "fetch", "find", "no", "tags", "uuid")},
     "filter": f"{_QUERIES}:filter_",
-    **{name: f"{_HERE}.memo:{name}" for name in ("enum", "is_memo", "memo")},
+    **{name: f"{_HERE}.memo:{name}" for name in ("enum", "is_enum", "is_enum_value", "is_memo", "memo")},
     **dict.fromkeys(("close", "commit", "init", "open"), f"{_HERE}.store:nothing"),
 }
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.runtime import task
 from statek_sim.runtime.current import current_runtime
 from statek_sim.runtime.job import Job
-from statek_sim.runtime.shown import shown
-from statek_sim.runtime.task import submit_new_job, submit_new_jobs_batch
 from statek_sim.runtime.warmup_code import WarmupSource
 from statek_sim.stand_in.agents import Agent
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store
+from statek_sim.stand_in.task import submit_new_job, submit_new_jobs_batch
 
 
 def init(settings: StatekSettings | None = None, restricted: bool = True) -> None:
@@ -35,29 +33,6 @@ def get_statek_settings() -> StatekSettings:
 def open_prefix(prefix_name: str, open_mode: str = "rw", **_options: Any) -> None:
     """Do nothing: the test's store has every prefix."""
     current_store()
-
-
-def statek_print(
-    *objects: Any, sep: str = " ", end: str = "\n", file: Any = None, flush: bool = False
-) -> None:
-    """Print values the way agents see them."""
-    print(sep.join(shown(value) for value in objects), end=end, file=file, flush=flush)
-
-
-def create_new_job(
-    agent: Agent,
-    shared_vars: Mapping[str, Any] | None = None,
-    parent_job: Job | None = None,
-    warmup_code: WarmupSource = None,
-    locale: str | None = None,
-    post_processing: Any = None,
-    caller_frame: Any = None,
-    **job_params: Any,
-) -> Job:
-    """Create a job; locals come from `shared_vars` only."""
-    if post_processing is not None or caller_frame is not None:
-        raise NotCovered("statek.create_new_job with post_processing or caller_frame")
-    return task.create_new_job(agent, shared_vars, parent_job, warmup_code, locale, **job_params)
 
 
 async def start_statek_async(
@@ -157,7 +132,6 @@ class StatekClientAPI:
 __all__ = [
     "AgentLoopDef",
     "StatekClientAPI",
-    "create_new_job",
     "get_statek_settings",
     "init",
     "open_prefix",
@@ -165,5 +139,4 @@ __all__ = [
     "run_agentic_loop",
     "start_statek",
     "start_statek_async",
-    "statek_print",
 ]

@@ -16,6 +16,7 @@ from statek_sim.trace import Event
 
 CORRESPONDING: Final = (
     ("loop iterations", "NeverEnds"),
+    ("a regular expression needed more than", "NeverEnds"),
     ("bytes of data", "OutOfMemory"),
     ("would run the same reply again", "Repeats"),
 )

@@ -93,6 +93,8 @@ def _job(at: Keypath, expect: said.JobExpect, job: JobRecord | None) -> Iterator
                 yield from _list(here, expect.delivered, job.delivered)
             case "tool_calls":
                 yield from _list(here, expect.tool_calls, job.tool_calls)
+            case "refused":
+                yield from _list(here, expect.refused, job.refused)
             case "subtasks":
                 yield from _members(here, expect.subtasks.items(), job.subtasks)
             case "usage":

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from statek_sim.backends.exchanges import Exchanges
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.scenario.merge import expectations_for
-from statek_sim.scenario.schema import PROFILES, Profile, Scenario
+from statek_sim.scenario.schema import PROFILES, VARIANTS, Profile, Scenario
 from statek_sim.semantics import profile_named
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import ScenarioResult
@@ -137,7 +137,7 @@ def run_one(
 
 def profile_known(name: str) -> Profile:
     """Return `name` as scenario files know it; raises BadInput when no profile is called that."""
-    known = profile_named(name).name
+    known = name if name in VARIANTS else profile_named(name).name
     return next(profile for profile in PROFILES if profile == known)
 
 

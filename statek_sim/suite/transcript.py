@@ -112,6 +112,18 @@ def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
             yield from _note(event)
 
 
+_Harness = (
+    events.ToolsOffered
+    | events.ReplyRead
+    | events.CallRefused
+    | events.Nudged
+    | events.StepMoved
+    | events.Compacted
+    | events.HarnessSpoke
+    | events.Committed
+)
+"""What only engine two has."""
+
 _Noted = (
     events.JobCreated
     | events.StatusChanged
@@ -129,6 +141,8 @@ _Noted = (
     | events.SubtaskCompleted
     | events.DifficultyRaised
     | events.WorldChanged
+    | events.StoreRemark
+    | _Harness
 )
 
 
@@ -169,6 +183,36 @@ def _note(event: _Noted) -> Iterator[tuple[str, str]]:
             yield "job", f"difficulty is now {event.difficulty}, at {event.tokens} tokens"
         case events.WorldChanged():
             yield "world", f"{event.subject}: {event.change}"
+        case events.StoreRemark():
+            yield "store", event.told
+        case _:
+            yield from _harness(event)
+
+
+def _harness(event: _Harness) -> Iterator[tuple[str, str]]:
+    """Yield what the harness around a tool-calling agent did."""
+    match event:
+        case events.ToolsOffered():
+            sent = "" if event.sent else " (not sent to the model)"
+            yield "tools", f"{', '.join(event.names) or 'none'}{sent}"
+        case events.ReplyRead():
+            found = f"refused: {event.refused}" if event.refused is not None else ", ".join(event.calls)
+            yield "rescue", f"[{' > '.join(event.stages)}] {found or 'no calls'}"
+        case events.CallRefused():
+            yield "refused", f"{event.name}({event.arguments}): {event.reason}"
+        case events.Nudged():
+            yield "nudge", f"{event.failure}, {event.number} of {event.limit}"
+        case events.StepMoved():
+            left = f"; open: {', '.join(event.open)}" if event.open else "; none open"
+            yield "step", f"{event.step} {event.change}{left}"
+        case events.Compacted():
+            before = f"{event.messages_before} messages, {event.tokens_before} tokens"
+            after = f"{event.messages_after} messages, {event.tokens_after} tokens"
+            yield "compacted", f"{event.strategy}: {before} -> {after}"
+        case events.HarnessSpoke():
+            yield event.part, f"{event.action}: {event.detail}"
+        case events.Committed():
+            yield "commit", f"{event.point}, iteration {event.iteration}, {event.messages} messages"
         case _:
             assert_never(event)
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
+from statek_sim.runtime.stored.kinds import stored
+
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -52,11 +54,6 @@ class ClassDecorator(Protocol):
         """Return the class that takes its place."""
 
 
-def as_it_is(kind: type[T]) -> type[T]:
-    """Return the class itself: this runtime keeps plain objects."""
-    return kind
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolApi:
     """The decorators and functions of one runtime. `agents` maps roles to its agents, for delegation.
@@ -78,4 +75,4 @@ class ToolApi:
     all_future: Callable[..., Any]
     get_llm_harness: Callable[[], Any]
     agents: Mapping[str, Any]
-    stored: ClassDecorator = as_it_is
+    stored: ClassDecorator = stored

@@ -18,6 +18,7 @@ if TYPE_CHECKING or "statek" not in sys.modules:
         get_any_future,
         temporal,
     )
+    from statek_sim.runtime.stored.kinds import stored
     from statek_sim.runtime.subtasks import complete_sub_task, create_sub_task, subtask
     from statek_sim.runtime.task import (
         create_new_job,
@@ -26,10 +27,6 @@ if TYPE_CHECKING or "statek" not in sys.modules:
         delegate_task,
     )
     from statek_sim.runtime.tools import tool
-
-    def stored(kind: type[T]) -> type[T]:
-        """Return the class as it is: this runtime keeps plain objects."""
-        return kind
 else:
     import dbzero
     from statek import (

@@ -12,14 +12,6 @@ from typing import Final
 OLD, NEW = "1.2.7", "1.4.2"
 BOTH: Final = (OLD, NEW)
 
-LOST = (
-    "dbzero cannot store this kind of value: STATEK then keeps neither it nor the names bound after it, without a "
-    "word, and takes a wait or a warmup in the same block for failed; we keep every value"
-)
-COPIED = (
-    "dbzero stores containers as copies, so a list with two names is two lists after the block; we keep one"
-)
-ORDERED = "dbzero's dicts come back in the order of its own hashes; ours keep the order of insertion"
 QUALIFIED = "Python names a dbzero class with its module in errors of operators; ours is a plain class"
 DENIED = "STATEK's restricted store denies its own job attributes while agent code waits for a mute agent"
 UNCOUNTED = (
@@ -39,32 +31,9 @@ class Difference:
 
 
 SHOWN: Final = ("main.console", "requests")
-KEPT: Final = ("main.locals", *SHOWN)
 COUNTED: Final = ("main.exceptions", "main.streak")
-ENDED: Final = ("main.status", "main.stop", "main.exit", "main.turns", "main.usage", "unused_replies")
 
 DIFFERENCES: Final[tuple[Difference, ...]] = (
-    Difference("locals_of_containers", KEPT, ORDERED),
-    Difference("one_list_two_names", KEPT, COPIED),
-    Difference("list_in_a_dict", KEPT, COPIED),
-    Difference("generator_is_lost", (*KEPT, *COUNTED), LOST),
-    Difference("match_is_lost", (*KEPT, *COUNTED), LOST),
-    Difference("kinds_that_are_lost", (*KEPT, *COUNTED), LOST),
-    Difference("lost_value_and_wait", (*KEPT, *ENDED), LOST),
-    Difference(
-        "lost_value_in_warmup",
-        (
-            *KEPT,
-            "main.stop",
-            "main.exit",
-            "main.turns",
-            "main.usage",
-            "unused_replies",
-            "main.definition_errors",
-        ),
-        LOST,
-    ),
-    Difference("huge_number", KEPT, "dbzero stores integers in 64 bits: one that is larger comes back as -1"),
     Difference(
         "locals_for_tools",
         SHOWN,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from statek_sim import LLM_Harness, Runtime, StatekSettings
@@ -152,7 +153,8 @@ class _Case:
 
 
 def _runtime(provider: _Case, limits: Limits, settings: Any, profile: str) -> Runtime:
-    behaviour = profile_named(profile)
+    # The recordings were made by a driver that looks at jobs every 0.3 s, those that wait in warmup included.
+    behaviour = replace(profile_named(profile), warmup_wait_pass_seconds=PASS_SECONDS)
     harness = LLM_Harness(
         limits.turns,
         limits.exceptions,

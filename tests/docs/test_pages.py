@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 from pathlib import Path
@@ -54,6 +55,19 @@ def test_the_page_on_usage_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "usage.md", tmp_path, {"COLUMNS": "120"}) == 6
 
 
+def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "rescue.md", tmp_path, {}) == 2
+
+
+def test_the_page_on_rescue_parsing_has_code_that_runs() -> None:
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$", (DOCS / "rescue.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block, {})  # the page's own code, and its assertions
+
+
 def test_the_page_on_the_report_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "report.md", tmp_path, {}) == 8
 
@@ -95,3 +109,13 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
     assert not matches("a\nb\n", "a\n...c")
     assert not matches("1", "2")
     assert not matches("x", "?")
+
+
+def test_the_first_page_is_true_and_leads_to_every_page(tmp_path: Path) -> None:
+    assert follow(DOCS / "index.md", tmp_path, {}) == 5
+    said = (DOCS / "index.md").read_text("utf-8")
+    assert [page.name for page in sorted(DOCS.glob("*.md")) if f"({page.name})" not in said] == ["index.md"]
+
+
+def test_the_page_on_the_watchdog_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "watchdog.md", tmp_path, {"COLUMNS": "160"}) == 1

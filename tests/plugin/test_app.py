@@ -136,8 +136,8 @@ def test_after_the_run_the_real_import_is_back(pytester: pytest.Pytester) -> Non
     ("line", "message"),
     [
         (
-            "from statek import FinalCheck",
-            "statek.FinalCheck: the reference runtime does not cover it; run these tests on the real package: "
+            "from statek import add_provider",
+            "statek.add_provider: the reference runtime does not cover it; run these tests on the real package: "
             "pip install 'statek[[]dbzero]' and pytest --statek-backend=installed",
         ),
         ("import statek.locale", "statek.locale: the reference runtime does not cover it; run *"),
@@ -255,7 +255,7 @@ def test_the_corners_pass_on_the_reference_runtime(
 def test_the_guide_shows_a_test_of_the_example_and_messages_as_they_are(pytester: pytest.Pytester) -> None:
     shown = GUIDE.partition("```python\n")[2].partition("```")[0]
     assert shown in (ROOT / "examples/support_desk/tests/test_claims.py").read_text(encoding="utf-8")
-    pytester.makepyfile("from statek import FinalCheck")
+    pytester.makepyfile("from statek import add_provider")
     printed = pytester.runpytest(REFERENCE).stdout.str()
     (message,) = [line for line in GUIDE.splitlines() if line.startswith("ImportError: ")]
     assert (

@@ -8,7 +8,7 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import jsonschema
 
 from statek_sim.reporting.model import build_report
 from statek_sim.reporting.page.data import PageData, page_data, page_schema

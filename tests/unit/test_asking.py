@@ -7,9 +7,10 @@ import pytest
 from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, code, fault, raw, text, timeout, tool_call
 from statek_sim.providers.wire.openai import read_reply
 from statek_sim.providers.wire.reply import ParsedReply
-from statek_sim.runtime.asking import is_final, stored_response
+from statek_sim.runtime.asking import stored_response
 from statek_sim.runtime.calls import CodeBlock
 from statek_sim.runtime.chat_style import ChatStyle
+from statek_sim.runtime.post_processing import is_final
 from statek_sim.trace import LLMReplied, LLMRequested, RequestFailed
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime, run_one
 
@@ -57,7 +58,7 @@ def test_a_reply_with_calls_is_kept_as_a_block() -> None:
 def test_only_text_in_a_dialog_style_is_final(
     style: ChatStyle | None, content: str | None, calls: bool, final: bool
 ) -> None:
-    assert is_final(style, reply(content, calls=calls)) is final
+    assert is_final(style, content or "", calls=calls) is final
 
 
 def test_a_reply_takes_its_latency_of_virtual_time() -> None:

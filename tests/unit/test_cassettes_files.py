@@ -213,7 +213,7 @@ def test_scan_is_silent_when_all_is_well(tmp_path: Path, capsys: pytest.CaptureF
         ("d.yaml", "s: |\n  one\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIE\n", 3, "a private key"),
         ("e.yaml", "u: https://me:secret99@h.test/\n", 1, "a password in an address"),
         ("f.yaml", "u: /p?sig=0123456789abcdef&x=1\n", 1, "the parameter 'sig'"),
-        ("g.toml", 'x = 1\ntoken = "Bearer 0123456789abcdef0123"\n', 2, "an authorization"),
+        ("g.toml", 'x = 1\ntoken = "Bearer 0123456789abcdef0123"\n', 2, "a value named 'token'"),
         (
             "h.yaml",
             's: \'{"arguments": "{\\"api_key\\": \\"topsecret\\"}"}\'\n',

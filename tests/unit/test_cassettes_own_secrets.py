@@ -124,7 +124,7 @@ def test_an_index_that_was_made_with_other_secrets_is_none(tmp_path: Path) -> No
         ("note: acme-0123abcd\n", "a secret of your own (acme-[0-9a-f]{8})"),
         ("# acme-0123abcd\nnote: 1\n", "a secret of your own (acme-[0-9a-f]{8})"),
         ("headers:\n  x-acme-pin:\n  - plum tree\n", "a value named 'x-acme-pin'"),
-        ("body: '{\"customer_number\": 4711}'\n", "a credential in nested JSON"),
+        ("body: '{\"customer_number\": 4711}'\n", "a value named 'customer_number'"),
         ("customer-number: 4711\n", "a value named 'customer-number'"),
         ("uri: https://api.test/?customer_number=4711\n", "the parameter 'customer_number'"),
     ],

@@ -6,7 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import jsonschema
 import pytest
 from junitparser import JUnitXml
 

@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import jsonschema
 import pytest
 
 from statek_sim.cli import main

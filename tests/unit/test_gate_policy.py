@@ -6,7 +6,7 @@ import tomllib
 from decimal import Decimal
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import jsonschema
 import pytest
 
 from statek_sim.errors import BadPolicy

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, code
+from statek_sim.runtime.dialog import chat_responses
 from statek_sim.runtime.pyenv import ConsoleError, ErrorKind
 from statek_sim.runtime.status import JobStatus
 from statek_sim.trace import ConsoleLine, DifficultyRaised, Reactivated
@@ -45,6 +46,8 @@ def test_up_to_1_2_6_errors_are_bare_texts_by_the_position_of_the_newest_item_an
         ("<X object at 0x7f00aa>", "<X object at 0x...>"),
         ("<X at 0xdead>, <Y at 0xbeef>", "<X at 0x...>, <Y at 0x...>"),
         ("look at 0 and 0x12", "look at 0 and 0x12"),
+        ("play at 0xylophone, at 0x12, at 0x...", "play at 0xylophone, at 0x12, at 0x..."),
+        ("<weakref at 0x7f5a12345678; to 'X'>", "<weakref at 0x...; to 'X'>"),
     ],
 )
 def test_memory_addresses_do_not_reach_the_console(text: str, shown: str) -> None:
@@ -99,7 +102,7 @@ def test_what_a_dialog_agent_said_is_told_in_order() -> None:
     agent = DialogAgent(lambda body, media=None: None)
     job = runtime.create_job(agent, message="hi")
     runtime.run()
-    assert list(job.spoken()) == []
+    assert list(chat_responses(job)) == []
     assert job.dialog_length() == 1
 
 

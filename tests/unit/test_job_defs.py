@@ -20,7 +20,7 @@ def runtime() -> Runtime:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"warmup_code": "x = 1"}, {"locale": "pl"}, {"chat_style": "CONSOLE"}, {"topic": "bees"}],
+    [{}, {"warmup_code": "x = 1"}, {"chat_style": "CONSOLE"}, {"topic": "bees"}],
 )
 def test_jobs_that_ask_for_the_same_work_share_its_definition(
     runtime: Runtime, options: dict[str, Any]
@@ -35,6 +35,23 @@ def test_jobs_that_ask_for_the_same_work_share_its_definition(
 )
 def test_jobs_that_differ_in_one_thing_do_not(runtime: Runtime, options: dict[str, Any]) -> None:
     assert runtime.create_job(AGENT).job_def is not runtime.create_job(AGENT, **options).job_def
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("L:gpt-4o,MH:gpt-5", {}),
+        ("LMH:gpt-4o", {}),
+        ("gpt-4o", {"locale": "pl"}),
+        ("gpt-4o", {"warmup_code": "echo() #STATEK: as tool"}),
+    ],
+)
+def test_some_work_is_not_found_again_and_every_job_has_its_own_definition(
+    runtime: Runtime, model: str, options: dict[str, Any]
+) -> None:
+    agent = Agent("worker", model=model)
+    one, other = (runtime.create_job(agent, **options) for _ in range(2))
+    assert one.job_def is not other.job_def
 
 
 def test_agents_that_look_alike_are_two(runtime: Runtime) -> None:

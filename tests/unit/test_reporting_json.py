@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]  # it ships no types
+import jsonschema
 import pytest
 
 from statek_sim.reporting.json import report_json, report_schema, write_json
@@ -81,6 +81,7 @@ def test_a_scenario_tells_its_jobs_and_its_usage() -> None:
     assert scenarios[2] == {
         "id": "english",
         "suite": "usage",
+        "engine": "statek",
         "profile": "docs",
         "outcome": "passed",
         "digest": report.rows[2].digest,

@@ -94,7 +94,9 @@ def send(body: str, media: str | None = None) -> None:
     [
         (Agent("a"), None, None),
         (Agent("a"), "markdown", "MARKDOWN"),
-        (Agent("a", metadata={"CHAT_STYLE": "console"}), None, "CONSOLE"),
+        (Agent("a", metadata={"CHAT_STYLE": "CONSOLE"}), None, None),
+        (Agent("a", chat_style="console"), None, "CONSOLE"),
+        (Agent("a", chat_style="console"), "MARKDOWN", "MARKDOWN"),
         (DialogAgent(send), None, "MD_DIALOG"),
         (DialogAgent(send, metadata={"CHAT_STYLE": "DIRECT"}), None, "DIRECT"),
         (DialogAgent(send, metadata={"CHAT_STYLE": "DIRECT"}), "CONSOLE", "CONSOLE"),
@@ -225,6 +227,21 @@ def test_calls_may_be_counted_in_one_job_only() -> None:
     runtime.after_tool("ping", 2, lambda: seen.append("second of b"), job="b")
     runtime.run()
     assert seen == ["first of b"]
+
+
+def test_everything_that_follows_one_call_happens_in_order_and_the_crash_within_the_call() -> None:
+    @tool
+    def ping(**kwargs: object) -> None:
+        """Do nothing."""
+
+    runtime = idle_runtime(script=[code("ping()\nexit(1)")])
+    runtime.create_job(Agent("worker", tools=[ping]), name="a")
+    seen: list[str] = []
+    runtime.after_tool("ping", 1, lambda: seen.append("first"), job="a")
+    runtime.crash_worker_in_tool("ping")
+    runtime.after_tool("ping", 1, lambda: seen.append("second"))
+    assert not runtime.run().worker_alive
+    assert seen == ["first", "second"]
 
 
 def test_the_outcome_names_the_jobs_that_wait() -> None:

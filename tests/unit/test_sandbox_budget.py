@@ -86,6 +86,13 @@ RUNAWAY = [
     ("import re\nre.match('(a+)+$', 'a' * 40 + 'b')", REGEX),
     ("import re\nre.compile('(a|aa)+$').search('a' * 60 + 'b')", REGEX),
     ("import re\nre.match('(?:a?){30}a{30}', 'a' * 30)", REGEX),
+    (
+        "import re\nre.fullmatch(r'(\\w+\\s?)+', 'the quick brown fox jumps over the lazy dog and runs!')",
+        REGEX,
+    ),
+    ("import re\nre.compile('(a+)+$').match('b' + 'a' * 40 + 'b', 1)", REGEX),
+    ("import re\nre.match('(?:aa?){4294967294}', 'a' * 40)", REGEX),
+    ("import re\nre.match('((((a+)+)+)+)+$', 'a' * 11 + 'b')", REGEX),
     (DOUBLED + "print(x)", PRINTED),
 ]
 

@@ -53,6 +53,13 @@ def test_ordinary_patterns_pass(pattern: str, text: str) -> None:
     assert budget.iterations < 100_000
 
 
+def test_a_match_of_the_whole_text_is_ordinary_where_it_succeeds() -> None:
+    for pattern, text in ((r"(\w+\s?)+", "the quick brown fox " * 20), (r"\d{4}-\d\d-\d\d", "2024-01-02")):
+        budget = ExecutionBudget()
+        pay_for_search(budget, re.compile(pattern), text, anchored=True, every=False, whole=True)
+        assert budget.iterations < 100_000
+
+
 def test_steps_grow_with_the_work() -> None:
     assert steps("a+b", "a" * 10) < steps("a+b", "a" * 20) < steps("a+b", "a" * 40)
     assert steps("a", "xxa") == steps("a", "xxa", every=False) < steps("a", "xxaxxa", every=True)

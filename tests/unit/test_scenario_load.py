@@ -101,7 +101,8 @@ def test_folders_are_searched_in_a_fixed_order_and_every_file_is_loaded_once(tmp
         ("missing_title", "2: scenario 'bad': missing key 'title'"),
         (
             "unquoted_profile",
-            "5: scenario 'bad': profiles[1]: expected 'docs', '1.2.5', '1.2' or '1.4', got 1.2; "
+            "5: scenario 'bad': profiles[1]: expected 'docs', '1.2.5', '1.2', '1.4', "
+            "'hardened', 'document' or 'forge', got 1.2; "
             'write "1.2" in quotes',
         ),
         (
@@ -335,7 +336,11 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
             "jobs: {a: {at: 1}}\n    events: [{at: 1, start: a}]",
             "jobs.a: has `at` and a start event; one must go",
         ),
-        ("tools: []", "unknown key 'tools'"),
+        ("tools: []", "tools: expected a mapping, got an empty list"),
+        (
+            "tools: {look: {result: seen}}",
+            "tools: 'tools' is for engine agent, and this scenario runs on statek",
+        ),
         ("agents: {worker: {tools: [a b]}}", None),
         (
             "agents: {worker: {tools: [echo, get_any, fetch_status, own.tools:a, ecko]}}",

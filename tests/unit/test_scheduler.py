@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -183,6 +184,19 @@ def test_a_worker_that_dies_in_a_tool_has_done_its_work_and_does_it_again() -> N
     runtime.run()
     assert done == ["charged", "charged"]
     assert job.py_env.exit_status == "receipt"
+
+
+def test_what_a_tool_had_still_to_sleep_is_lost_with_the_worker() -> None:
+    @tool
+    async def wait(**kwargs: object) -> None:
+        """Take twenty seconds."""
+        await asyncio.sleep(20)
+
+    runtime = Runtime(ScriptedLLM([code("wait()\nexit(1)")]))
+    runtime.create_job(Agent("worker", tools=[wait]))
+    runtime.at(10, runtime.crash_worker)
+    runtime.at(60, runtime.restart_worker)
+    assert runtime.run().at == 80
 
 
 def test_names_bound_before_the_worker_died_are_lost() -> None:

@@ -122,9 +122,7 @@ def test_what_goes_into_a_collection_is_checked_too() -> None:
 
 @pytest.mark.parametrize("name", ["sort", "insert", "reverse"])
 def test_stored_lists_lack_what_dbzeros_lack(name: str) -> None:
-    with pytest.raises(
-        AttributeError, match=f"^'List' object has no attribute '{name}': dbzero's lists lack it$"
-    ):
+    with pytest.raises(AttributeError, match=f"^'List' object has no attribute '{name}'$"):
         getattr(Root().things, name)
 
 

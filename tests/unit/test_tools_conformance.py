@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.backends.releases import releases
-from tools.conformance import beyond, fewer, merged
+from tools.conformance import beyond, fewer, merged, seeded
 from tools.environments import CannotMake, Environment, ensure, environments
 from tools.interpreters import this_python
 
@@ -55,6 +55,23 @@ def test_another_python_gets_a_tenth_of_the_random_examples(
 )
 def test_final_releases_above_the_newest_listed_one_are_told(available: list[str], said: str) -> None:
     assert beyond("1.4.2", available) == said
+
+
+def test_random_examples_differ_from_run_to_run_unless_in_ci_or_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert seeded(["--random", "10"], ci=True) == ["--random", "10", "--random-seed", "0"]
+    assert seeded(["--random", "10", "--random-seed", "7"], ci=False) == [
+        "--random",
+        "10",
+        "--random-seed",
+        "7",
+    ]
+    assert seeded(["--json", "x"], ci=False) == ["--json", "x"]
+    capsys.readouterr()
+    *_, seed = seeded(["--random", "10"], ci=False)
+    said = f"random examples of seed {seed}; the same ones again: --random-seed {seed}\n"
+    assert capsys.readouterr().out == said
 
 
 def test_ci_has_an_environment_per_release_that_it_runs_in_full_all_on_this_python() -> None:

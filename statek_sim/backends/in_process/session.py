@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import sys
 import time
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -117,6 +118,7 @@ class InstalledApplication:
             self._known,
             max_concurrency=max_concurrency,
             dormant=profile.waiting_job_is_dormant,
+            pass_seconds=profile.warmup_wait_pass_seconds,
             order="fifo",
             seed=seed,
         )
@@ -197,7 +199,7 @@ class InstalledApplication:
         """Create a job as the application would."""
         if name is not None and name in self._known():
             raise BadInput(f"job {name!r} exists already; names of jobs are unique within a test")
-        job = create_new_job(agent, **options)
+        job = create_new_job(agent, caller_frame=_callers_frame(), **options)
         self._meet(job, self._ids.next("job") if name is None else name)
         if message is not None:
             job.push_user_message(message)
@@ -264,6 +266,14 @@ class InstalledApplication:
             waiting=tuple(waiting_names(self._known())),
             worker=self._worker.died,
         )
+
+
+def _callers_frame() -> types.FrameType | None:
+    """Return the frame of the test that asks for a job: STATEK copies variables that warmup code reads from there."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("statek_sim."):
+        frame = frame.f_back
+    return frame
 
 
 def _refuse_endless_loop() -> None:

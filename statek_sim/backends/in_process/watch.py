@@ -40,24 +40,25 @@ class Watch:
             system._bind_error_handler_result,
             utils.inject_context,
         )
-        notify = Job.notify_handlers
+        notify, call = Job.notify_handlers, utils.exec_tool
         system._prepare_decorated_call = self._preparing(prepare)
         system._bind_error_handler_result = self._returning(bind)
         utils.inject_context = self._failing(inject)
         Job.notify_handlers = self._notifying()
+        utils.exec_tool = self._refusing(call)
         try:
             yield
         finally:
             system._prepare_decorated_call, system._bind_error_handler_result = prepare, bind
             utils.inject_context = inject
-            Job.notify_handlers = notify
+            Job.notify_handlers, utils.exec_tool = notify, call
 
     def _preparing(self, prepare: Callable[..., Any]) -> Callable[..., Any]:
         """Every call of a `@tool` or `@subtask` starts here, with the arguments as the caller wrote them."""
 
         @wraps(prepare)
         def prepared(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            job = statek.get_current_job()
+            job = _current()
             if job is not None:
                 self._begin(self._name_of(job), function, args, kwargs)
             return prepare(function, args, kwargs)
@@ -76,7 +77,7 @@ class Watch:
 
         @wraps(bind)
         def bound(result: Any, handler: Any) -> Any:
-            if statek.get_current_job() is not None and self._open:
+            if _current() is not None and self._open:
                 self._end(result=FUTURE if isinstance(result, FutureResult) else shown(result))
             return bind(result, handler)
 
@@ -112,6 +113,25 @@ class Watch:
             return watched
 
         return injected
+
+    def _refusing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A call that a model asks for and STATEK refuses never reaches a tool."""
+
+        @wraps(call)
+        async def called(call_spec: Any, job: Any, *args: Any, **options: Any) -> Any:
+            result, error = await call(call_spec, job, *args, **options)
+            name = call_spec.func_name
+            if error in (
+                f"NameError: tool {name!r} not found",
+                f"NameError: tool {name!r} is not exposed to this job",
+            ):
+                told = [_argument(value) for value in call_spec.args or ()]
+                told += [f"{key}={_argument(value)}" for key, value in dict(call_spec.kwargs or {}).items()]
+                use = ToolUse(name=name, arguments=", ".join(told), result=None, error=error)
+                self.tools.setdefault(self._name_of(job), []).append(use)
+            return result, error
+
+        return called
 
     def _forget(self) -> None:
         """Drop a call that never was: STATEK first passes a subtask's `id` by position, which fits no function."""
@@ -150,6 +170,12 @@ class Watch:
                 failed=failed,
             )
         )
+
+
+def _current() -> Any:
+    """Return the current job, None also where a test has put something else in its place."""
+    job = statek.get_current_job()
+    return job if isinstance(job, Job) else None
 
 
 def _binds(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

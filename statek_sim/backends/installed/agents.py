@@ -28,7 +28,7 @@ def make_agent(role: str, text: AgentText) -> Any:
     """Return an agent as a scenario describes it; its store must be open."""
     metadata = {"MODEL": text.model}
     metadata.update({key: str(value) for key, value in text.metadata.items()})
-    if text.chat_style is not None:
+    if text.chat_style is not None and text.dialog:
         metadata["CHAT_STYLE"] = text.chat_style
     if text.tools_scope is not None:
         metadata["LLM_TOOLS_SCOPE"] = text.tools_scope

@@ -51,9 +51,8 @@ def _of_the_run(stage: Stage) -> dict[str, Any]:
     return {
         "now": stage.time.now,
         "events": stage.witness.taken(),
-        "done": sorted(stage.done),
+        "driver": stage.driver.memory(),
         "delivered": stage.delivered,
-        "tool_counts": [[*key, count] for key, count in stage.tool_counts.items()],
         "calls": dict(transport.calls),
         "turns": dict(transport.turns),
         "last": dict(transport.last),
@@ -64,9 +63,8 @@ def _of_the_run(stage: Stage) -> dict[str, Any]:
 def _take_run(stage: Stage, told: Any) -> None:
     stage.time.now = told["now"]
     stage.witness.remember(told["events"])
-    stage.done.update(told["done"])
+    stage.driver.remember(told["driver"])
     stage.delivered.update(told["delivered"])
-    stage.tool_counts.update({(tool, job): count for tool, job, count in told["tool_counts"]})
     stage.transport.calls.update(told["calls"])
     stage.transport.turns.update(told["turns"])
     stage.transport.last.update(told["last"])
@@ -102,7 +100,7 @@ def _of_the_store(stage: Stage) -> Message:
     """Return where the objects are that the application holds in its hands."""
     kept = {
         "agents": stored_world.AGENTS,
-        "handles": stage.handles,
+        "handles": stage.driver.subtasks,
         "items_stored": stored.STORED_ITEMS,
         "owner": {"owner": stored_world.WORLD.owner},
     }
@@ -120,6 +118,6 @@ def _take_store(stage: Stage, told: Any) -> None:
         stage.names[uuid], stage.jobs[name] = name, dbzero.fetch(uuid)
     for role, uuid in told["agents"].items():
         stored_world.AGENTS[role] = dbzero.fetch(uuid)
-    stage.handles.update({name: dbzero.fetch(uuid) for name, uuid in told["handles"].items()})
+    stage.driver.subtasks.update({name: dbzero.fetch(uuid) for name, uuid in told["handles"].items()})
     stored.STORED_ITEMS.update({name: dbzero.fetch(uuid) for name, uuid in told["items_stored"].items()})
     stored_world.WORLD.owner = dbzero.fetch(told["owner"]["owner"])

@@ -20,9 +20,6 @@ from statek.executors.utils import job_worker, unsuspend_jobs
 from statek_sim.backends.installed.virtual_time import STEP, VirtualTime, let_others_run
 from statek_sim.values import JSON
 
-PASS_SECONDS: Final = 0.3
-"""Seconds between two looks at a job that waits in warmup, before 1.3.2 (as in the reference runtime)."""
-
 MOST_STEPS: Final = 20_000
 """Steps of one job; more mean that it never comes to rest (as in the reference runtime)."""
 
@@ -42,7 +39,10 @@ class Interrupted(BaseException):
 
 
 class WorkerLoop:
-    """Runs the jobs that `known()` names, in order of creation, until nothing is left to do."""
+    """Runs the jobs that `known()` names, in order of creation, until nothing is left to do.
+
+    `dormant` and `pass_seconds` are the profile's: how a job is treated that waits in warmup.
+    """
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class WorkerLoop:
         *,
         max_concurrency: int,
         dormant: bool,
+        pass_seconds: float,
         order: str,
         seed: int,
     ) -> None:
@@ -58,6 +59,7 @@ class WorkerLoop:
         self._known = known
         self._most = max_concurrency
         self._dormant = dormant
+        self._pass_seconds = pass_seconds
         self._order = order
         self._random = random.Random(seed)
         self._queue: list[str] = []
@@ -210,7 +212,7 @@ class WorkerLoop:
             self._busy.discard(name)
             self.offer()
 
-        self._time.at(self._time.now + PASS_SECONDS, again, priority=STEP)
+        self._time.at(self._time.now + self._pass_seconds, again, priority=STEP)
 
     # -- the worker process ----------------------------------------------------------------------------------------
 

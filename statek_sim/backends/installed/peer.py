@@ -26,6 +26,7 @@ from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.semantics import Profile as Behaviour
 from statek_sim.semantics import profile_named
 from statek_sim.trace import Event, event_of
 
@@ -141,7 +142,7 @@ class Peer:
     def run(
         self,
         scenario: Scenario,
-        profile: str,
+        profile: str | Behaviour,
         *,
         preset: str | None = None,
         seed: int | None = None,
@@ -247,10 +248,14 @@ class _Deadline:
 
 
 def _order(
-    scenario: Scenario, profile: str, preset: str | None, seed: int | None, environment: Mapping[str, str]
+    scenario: Scenario,
+    profile: str | Behaviour,
+    preset: str | None,
+    seed: int | None,
+    environment: Mapping[str, str],
 ) -> Message:
     settings = settings_of(scenario, preset=preset)
-    behaviour = profile_named(profile)
+    behaviour = profile_named(profile) if isinstance(profile, str) else profile
     harness = harness_for(scenario.limits, settings, behaviour)
     placed = {"suite", "path", "line", "file_digest", "expect", "expect_in", "jobs"}
     jobs: Message = {
@@ -267,6 +272,7 @@ def _order(
         "environment": {**nowhere(settings.default_llm_api_provider + json.dumps(told)), **environment},
         "module_paths": list(module_paths()),
         "dormant": behaviour.waiting_job_is_dormant,
+        "pass_seconds": behaviour.warmup_wait_pass_seconds,
         "settings": settings.model_dump(mode="json", exclude_unset=True),
         "limits": {
             name: getattr(harness, name)

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 warnings.simplefilter("ignore")
 
@@ -23,6 +23,7 @@ from statek.settings import StatekSettings  # noqa: E402
 from statek.task import create_new_job, create_sub_task  # noqa: E402
 
 from statek_sim import trace as events  # noqa: E402
+from statek_sim.backends.driver import Driver, Refused  # noqa: E402
 from statek_sim.backends.installed import stored_objects, stored_world, wall_clock  # noqa: E402
 from statek_sim.backends.installed.agents import make_agent, outbox  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
@@ -35,11 +36,12 @@ from statek_sim.backends.installed.virtual_time import VirtualTime  # noqa: E402
 from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.backends.installed.witness import Witness  # noqa: E402
+from statek_sim.errors import BadInput  # noqa: E402
 from statek_sim.ids import IdSource  # noqa: E402
-from statek_sim.scenario.event import Event  # noqa: E402
-from statek_sim.scenario.references import JobReference, as_reference  # noqa: E402
+from statek_sim.scenario.references import WorldReference  # noqa: E402
 from statek_sim.scenario.schema import JobText, Scenario, ScenarioText  # noqa: E402
 from statek_sim.values import JSON  # noqa: E402
+from statek_sim.world.events import ExternalEvents  # noqa: E402
 
 _CACHE_BYTES: Final = 64 * 2**20
 
@@ -54,34 +56,23 @@ def perform(line: Line, order: Message, folder: str, handover: Message | None) -
     dbzero.open("scenario", "rw", autocommit=False)
     # In front, as the other side has them: one name means one module, whatever runs it.
     sys.path[:0] = map(str, order["module_paths"])  # type: ignore[arg-type]  # the other side sends a list
-    stage = Stage(line, scenario, folder, dormant=bool(order["dormant"]))
+    stage = Stage(line, scenario, folder, order)
     stage.configure(order)
     return stage.play(handover)
-
-
-class Refused(Exception):
-    """STATEK refused what the scenario's application did."""
-
-    def __init__(self, reason: Exception) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
 
 
 class Stage:
     """The objects of one run."""
 
-    def __init__(self, line: Line, scenario: Scenario, folder: str, *, dormant: bool) -> None:
+    def __init__(self, line: Line, scenario: Scenario, folder: str, order: Message) -> None:
         self.scenario = scenario
         self._line = line
         self._folder = folder
         self.time = VirtualTime()
         self.jobs: dict[str, Any] = {}
         self.names: dict[str, str] = {}
-        self.handles: dict[str, Any] = {}
         self.delivered: dict[str, list[JSON]] = {}
-        self.done: set[str] = set()
-        self.tool_counts: dict[tuple[str, str | None], int] = {}
-        self._following: dict[str, Event] = {}
+        self.driver = Driver(scenario, self)
         self._loops: list[Callable[[int], None]] = []
         self._fresh = False
         self._ids = IdSource()
@@ -94,7 +85,8 @@ class Stage:
             self.time,
             self.known,
             max_concurrency=scenario.max_concurrency,
-            dormant=dormant,
+            dormant=bool(order["dormant"]),
+            pass_seconds=float(order["pass_seconds"]),  # type: ignore[arg-type]  # the other side sends a number
             order=scenario.order,
             seed=scenario.seed,
         )
@@ -121,7 +113,9 @@ class Stage:
         self.transport.install()
         asyncio.sleep = self._sleep  # type: ignore[assignment]  # nothing sleeps for real
         self.witness.install()
-        ToolWitness(self.witness, self._tool_returned).install()
+        ToolWitness(
+            self.witness, lambda job, tool: self.driver.tool_returned(self.name_of(job), tool)
+        ).install()
         stored_world.HANDLED.tell = lambda job, *facts: self.witness.tell(events.HandlerRan, job, *facts)
         outbox.deliver = self._deliver
         wall_clock.install(lambda: self.time.now)
@@ -148,6 +142,7 @@ class Stage:
         self.jobs[name] = job
         text = self.scenario.agents[job.agent.role]
         if text.chat_style is not None and not text.dialog and not self._one_style:
+            # As `update_prompt_config` does for an application whose prompt files say CHAT_STYLE.
             job.job_def.set_chat_style(ChatStyle[text.chat_style])
         parent = None if job.parent_job is None else self.name_of(job.parent_job)
         self.witness.tell(events.JobCreated, name, job.agent.role, text.model, parent)
@@ -172,33 +167,6 @@ class Stage:
     def _world_changed(self, subject: str, what: str) -> None:
         self.witness.tell(events.WorldChanged, self.name_of(statek.get_current_job()), subject, what)
 
-    def _tool_returned(self, job: Any, tool: str) -> None:
-        """Do what was asked to follow this tool call."""
-        if not self._following:
-            return
-        for counted in (None, self.name_of(job)):
-            count = self.tool_counts[tool, counted] = self.tool_counts.get((tool, counted), 0) + 1
-            for key, event in self._following.items():
-                asked = event.after
-                if asked is not None and (asked.tool, asked.call, asked.job) == (tool, count, counted):
-                    self._follow(key, event, f"killed in call {count} of {tool}")
-
-    def _follow(self, key: str, event: Event, reason: str) -> None:
-        if event.action == "crash":
-            self.done.add(key)
-            self._crash(reason)
-        self.time.at(self.time.now, lambda: self._act(key, event))
-
-    def _crash(self, reason: str) -> None:
-        self.loop.die(reason)
-        hand_over(self, self._folder, restart=False)
-
-    def _restart(self) -> None:
-        """Let a new worker process begin to work: this one, if it has done nothing since it opened the store."""
-        if not self._fresh:
-            hand_over(self, self._folder, restart=True)
-        self._begin_anew()
-
     def _begin_anew(self) -> None:
         self._fresh = False
         self.witness.tell(events.WorldChanged, "", "worker", "restarted")
@@ -220,104 +188,73 @@ class Stage:
         style = job.job_def.chat_style
         return self.name_of(job), job.agent.role, None if style is None else str(style).rpartition(".")[2]
 
-    def _schedule(self) -> None:
-        """Plan what has not happened yet."""
-        started = {event.start for event in self.scenario.events if event.action == "start"}
-        for name, text in self.scenario.jobs.items():
-            key = f"start {name}"
-            if name in started or key in self.done:
-                continue
-            if text.at:
-                self.time.at(text.at, lambda key=key, name=name, text=text: self._begin(key, name, text))  # type: ignore[misc]
-            else:
-                self._begin(key, name, text)
-        for number, event in enumerate(self.scenario.events):
-            key = f"event {number}"
-            if key in self.done:
-                continue
-            if event.after is not None:
-                self._following[key] = event
-            else:
-                self.time.at(event.at, lambda key=key, event=event: self._act(key, event))  # type: ignore[misc]
+    # -- the stage that the driver plays on ---------------------------------------------------------------------
 
-    def _begin(self, key: str, name: str, text: JobText) -> None:
-        self.done.add(key)
-        self._start(name, text)
+    @property
+    def now(self) -> float:
+        """The virtual second."""
+        return self.time.now
 
-    def _start(self, name: str, text: JobText) -> None:
+    @property
+    def events(self) -> ExternalEvents:
+        """The external events of the world."""
+        return stored_objects.LIVE.events
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Do `action` at virtual second `when`, and offer the jobs that it made able to run."""
+
+        def act() -> None:
+            action()
+            self.loop.offer()
+
+        self.time.at(when, act)
+
+    def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
+        """Create a job as an application does."""
         agent = stored_world.AGENTS[text.agent or next(iter(stored_world.AGENTS))]
         parent = self.jobs[text.parent] if text.parent is not None else None
-        shared = {key: self._value(value) for key, value in text.locals.items()}
-        try:
-            job = _new_job(agent, shared, parent, text.warmup)
-        except (SyntaxError, ValueError) as reason:
-            raise Refused(reason) from reason
+        job = _new_job(agent, shared, parent, text.warmup)
         self._meet(job, name)
-        if text.message is not None:
-            job.push_user_message(text.message)
-        if text.subtask is not None:
-            self.handles[text.subtask] = create_sub_task(job, id=text.subtask)
+        return job
 
-    def _value(self, value: JSON) -> Any:
-        reference = as_reference(value)
-        if isinstance(reference, JobReference):
-            return self.jobs[reference.name]
-        if reference is not None:
-            world = stored_world.WORLD
-            match reference.kind:
-                case "owner":
-                    return world.owner
-                case "item":
-                    return world.queue.items[reference.name]
-                case "future":
-                    return world.events[reference.name]
-                case "queue":
-                    return stored_objects.WorkQueue()
-        if isinstance(value, list):
-            return [self._value(item) for item in value]
-        return {key: self._value(item) for key, item in value.items()} if isinstance(value, dict) else value
+    def job(self, name: str) -> Any:
+        """Return a job by its name."""
+        return self.jobs[name]
 
-    def _act(self, key: str, event: Event) -> None:
-        self.done.add(key)
-        self._following.pop(key, None)
-        try:
-            self._do(event)
-        except (AttributeError, RuntimeError, ValueError) as reason:
-            raise Refused(reason) from reason
+    def thing(self, reference: WorldReference) -> object:
+        """Return what a reference to the world stands for."""
+        world = stored_world.WORLD
+        match reference.kind:
+            case "owner":
+                return world.owner
+            case "item":
+                return world.queue.items[reference.name]
+            case "future":
+                return world.events[reference.name]
+            case "queue":
+                return stored_objects.WorkQueue()
+            case _:
+                assert_never(reference.kind)
 
-    def _do(self, event: Event) -> None:
-        match event.action:
-            case "resolve":
-                stored_objects.LIVE.events.resolve(event.resolve, event.value)
-            case "fail":
-                stored_objects.LIVE.events.break_(event.fail, event.error)
-            case "push":
-                self.jobs[event.push].push_user_message(event.message)
-            case "notify":
-                self.jobs[event.notify].send_notification(event.message)
-            case "complete":
-                self._complete(event)
-            case "start":
-                self._start(event.start, self.scenario.jobs[event.start])
-            case "crash":
-                self._crash("killed")
-            case "restart":
-                self._restart()
-        self.loop.offer()
+    def make_subtask(self, job: Any, subtask_id: str) -> Any:
+        """Make a job a subtask of its parent."""
+        return create_sub_task(job, id=subtask_id)
 
-    def _complete(self, event: Event) -> None:
-        handle = self.handles.get(event.complete) or self._find_handle(event.complete)
-        handle.complete(
-            result=event.result if event.said("result") else None,
-            error=event.error if event.said("error") else None,
-        )
+    def find_subtask(self, subtask_id: str) -> Any:
+        """Return the subtask of this id that a tool made."""
+        handles = (job.py_env.local_state.get("sub_task_handler") for job in self.known().values())
+        return next((handle for handle in handles if handle is not None and handle.id == subtask_id), None)
 
-    def _find_handle(self, subtask_id: str) -> Any:
-        for job in self.known().values():
-            handle = job.py_env.local_state.get("sub_task_handler")
-            if handle is not None and handle.id == subtask_id:
-                return handle
-        raise Interrupted("BadInput", f"there is no subtask {subtask_id!r} when the event happens")
+    def kill(self, reason: str, *, in_call: bool) -> None:
+        """Kill the worker: this process, from wherever it is."""
+        self.loop.die(reason)
+        hand_over(self, self._folder, restart=False)
+
+    def restart(self) -> None:
+        """Let a new worker process begin to work: this one, if it has done nothing since it opened the store."""
+        if not self._fresh:
+            hand_over(self, self._folder, restart=True)
+        self._begin_anew()
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -329,8 +266,10 @@ class Stage:
     async def _drive(self, handover: Message | None) -> None:
         try:
             await self._set(handover)
-            self._schedule()
+            self.driver.begin()
             self.settled = await self.loop.run(self.scenario.until)
+        except BadInput as refused:
+            self.error = {"type": "BadInput", "message": str(refused)}
         except Interrupted as end:
             self.error = {"type": end.kind, "message": end.message}
         except Refused as refusal:

@@ -53,6 +53,6 @@ class VirtualTime:
 
 
 async def let_others_run() -> None:
-    """Let every task go on until it waits for something."""
-    for _ in range(4):
+    """Let every task go on until it waits for something; each async tool on its way takes some turns of the loop."""
+    for _ in range(12):
         await _yield(0)

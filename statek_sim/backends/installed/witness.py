@@ -1,7 +1,7 @@
 """What STATEK does, as the trace events of the reference runtime.
 
 Functions of the package are replaced by ones that call them and tell what happened; none of them changes an argument,
-a result or an exception. Which kinds of events cannot be seen from outside is said in `conformance.trace`.
+a result or an exception. Which kinds of events cannot be seen from outside is said in `conformance.traces`.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ class Witness:
         def appended(job: Any, output: str, *args: Any, **kwargs: Any) -> None:
             index = len(job.py_env.console or ())
             append(job, output, *args, **kwargs)
-            self.tell(events.ConsoleLine, job, index, output, _kind(*args, *kwargs.values()))
+            # As the store keeps it: up to the first NUL.
+            kept = output.partition("\0")[0]
+            self.tell(events.ConsoleLine, job, index, kept, _kind(*args, *kwargs.values()))
 
         @wraps(remind)
         def reminded(job: Any, reminder: Any) -> bool:
@@ -175,7 +177,8 @@ class Witness:
         def left(job: Any, status: Any = None) -> None:
             leave(job, status)
             if status is not None:
-                self.tell(events.ExitCalled, job, shown(status))
+                # As the store keeps it.
+                self.tell(events.ExitCalled, job, shown(job.py_env.exit_status))
 
         @wraps(all_steps)
         async def stepped(code: Any, job: Any, *args: Any, **kwargs: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from statek_sim.conformance.examples.draw import Draw, maybe, seldom
 from statek_sim.conformance.examples.replies import STYLES, Style, Written, reply
-from statek_sim.conformance.examples.subjects import ALONE, FUTURES, ITEMS, SUBJECTS, Subject
+from statek_sim.conformance.examples.subjects import ALONE, FUTURES, ITEMS, SLOW, SUBJECTS, Subject
 from statek_sim.conformance.examples.warmups import warmup
 from statek_sim.values import JSON
 
@@ -28,6 +28,12 @@ _OUTCOMES: Final[tuple[Written, ...]] = (
     {},
     {"result": [1, {"k": None}]},
 )
+_MODELS: Final = (
+    *("L:small,M:middle,H:large", "gpt-4o-mini", "LMH:one", "h:large, ml:small", "openai/gpt-4o", " gpt-4o "),
+    *("L:a,M:b", "X:a,LMH:b", "L:a,L:b,MH:c", "", "llama3.1:8b", "L:,MH:b"),
+)
+"""Model names; those of the second line cannot be read, and mean that there is no job."""
+
 _UNTIL: Final = 90.0
 """Virtual seconds. Up to 1.3.1 a job that waits in warmup runs its block again in every pass of the loop."""
 _TURNS: Final = (6, 0, 1, 2, 3, 4, 10)
@@ -38,6 +44,7 @@ _VALUES: Final[tuple[JSON, ...]] = (40, "yes", None, [1, 2], ["x", {"k": 1}], {"
 def scenario(draw: Draw) -> Written:
     """Return one example, without id and title."""
     crashes = seldom(draw)
+    dies = draw.of((False, False, False, True))
     subject = draw.of(ALONE if crashes else SUBJECTS)
     main, reader = draw.of(STYLES), draw.of(STYLES)
     delegates = "delegate" in subject.tools
@@ -54,7 +61,10 @@ def scenario(draw: Draw) -> Written:
         made["script"]["reader"] = [*draw.some(reply(subject, reader, crashes=crashes), most=3), reader.last]
         if maybe(draw):
             made["jobs"][CHILD] = {**_job(draw, subject, "reader"), "parent": MAIN, "subtask": _TASK}
-    made["events"] = draw.some(lambda draw: _event(draw, () if crashes else tuple(made["jobs"])), most=4)
+    hearing = () if crashes else tuple(made["jobs"])
+    made["events"] = [] if subject is SLOW else draw.some(lambda draw: _event(draw, subject, hearing), most=4)
+    if dies and subject is not SLOW:
+        made["events"] += draw.part(lambda draw: _death(draw, subject))
     made.update(draw.part(_scheduling))
     return {key: value for key, value in made.items() if value not in ({}, [])}
 
@@ -79,7 +89,7 @@ def _agent(draw: Draw, subject: Subject, style: Style, prompt: str) -> Written:
     if seldom(draw):
         agent["warmup"] = draw.part(warmup(subject))
     if seldom(draw):
-        agent["model"] = draw.of(("L:small,M:middle,H:large", "gpt-4o-mini"))
+        agent["model"] = draw.of(_MODELS)
     if seldom(draw):
         agent["temperature"] = draw.of((0.0, 0.5, 1.0))
     if seldom(draw) and style.agent.get("dialog"):
@@ -102,20 +112,38 @@ def _job(draw: Draw, subject: Subject, agent: str) -> Written:
     return job
 
 
-def _event(draw: Draw, jobs: Sequence[str]) -> Written:
+def _when(draw: Draw, subject: Subject) -> Written:
+    """Return when an event happens: at a moment, or after a call of a tool."""
+    if draw.of((False, False, True)):
+        return {"after": {"tool": draw.of(("note", *subject.tools)), "call": draw.of((1, 1, 2))}}
+    return {"at": draw.of(_TIMES)}
+
+
+def _death(draw: Draw, subject: Subject) -> list[Written]:
+    """Return a death of the worker, something that follows the same call sometimes, and mostly a new worker."""
+    when = _when(draw, subject)
+    made: list[Written] = [{**when, "crash": "worker"}]
+    if maybe(draw):
+        made.append({**when, "resolve": draw.of(FUTURES), "value": "late"})
+    if draw.of((True, True, True, False)):
+        made.append({**draw.of(({"at": 60}, {"at": 10}, when, {"at": 40})), "restart": "worker"})
+    return made
+
+
+def _event(draw: Draw, subject: Subject, jobs: Sequence[str]) -> Written:
     """Return one external event; only `jobs` hear of any."""
-    at = draw.of(_TIMES)
+    at = _when(draw, subject)
     match draw.of(("resolve", "push", "resolve", "push", "notify", "complete", "fail")):
         case "push" if jobs:
-            return {"at": at, "push": draw.of(jobs), "message": draw.of(("And now?", "", "Ż 😀"))}
+            return {**at, "push": draw.of(jobs), "message": draw.of(("And now?", "", "Ż 😀"))}
         case "notify" if jobs:
-            return {"at": at, "notify": draw.of(jobs), "message": draw.of(("The office closes.", "", "Ż\nż"))}
+            return {**at, "notify": draw.of(jobs), "message": draw.of(("The office closes.", "", "Ż\nż"))}
         case "complete" if CHILD in jobs:
-            return {"at": at, "complete": _TASK, **draw.of(_OUTCOMES)}
+            return {**at, "complete": _TASK, **draw.of(_OUTCOMES)}
         case "fail":
-            return {"at": at, "fail": draw.of(FUTURES), "error": "gateway down"}
+            return {**at, "fail": draw.of(FUTURES), "error": "gateway down"}
         case _:
-            return {"at": at, "resolve": draw.of(FUTURES), "value": draw.of(_VALUES)}
+            return {**at, "resolve": draw.of(FUTURES), "value": draw.of(_VALUES)}
 
 
 def _scheduling(draw: Draw) -> Written:

@@ -29,6 +29,10 @@ def _print(draw: Draw) -> str:
             "print({0}, {1}, sep=' | ')",
             "print()",
             "print({0}, end='\\n\\n')",
+            "print({0}, {1}, sep=None)",
+            "print({0}, end=None)",
+            "print({0}, file=None, flush=True)",
+            "print(*[{0}, {1}], sep='')",
         )
     )
     return form.format(draw.part(shown_expression), draw.part(expression))
@@ -51,6 +55,38 @@ def _change(draw: Draw) -> str:
             "a = b = c = 1",
         )
     )
+
+
+_SCOPES: Final = (
+    "def add(n):\n    global {0}\n    {0} = n\n    return {0}\nprint(add(5), {0})\nprint({0})",
+    "{0} = 0\ndef add(n):\n    global {0}\n    {0} += n\nadd(5)\nadd(1)\nprint({0})",
+    "def make():\n    global {0}, {1}\n    {0} = {1} = 'made'\nfor i in (1, 2):\n    make()\n    print({0})",
+    "global {0}\n{0} = 3\nprint({0})",
+    "def f():\n    global {0}\n    del {0}\nf()\nprint({0})",
+    "{0} = 1\ntry:\n    raise ValueError('x')\nfinally:\n    del {0}",
+    "try:\n    {0} = 9\n    del {1}\n    1 // 0\nexcept LookupError:\n    pass",
+    "for {0} in (1, 2):\n    del {0}\n    fail('left')",
+    "print([{0} := i for i in (1, 2)], {0})",
+    "{0} = [({1} := i) + 1 for i in (1, 2)]\nprint({1})",
+    "{0} = 1\n{0} = True\nprint({0})",
+    "{0} = 1.0\nprint({0})",
+    "{0} = 2 == 2.0",
+    "exit = 5\nprint(exit)",
+    "exit = note\nexit('bound')",
+    "try:\n    1 // 0\nexcept ZeroDivisionError as {0}:\n    pass",
+    "try:\n    raise KeyError('k')\nexcept KeyError as {0}:\n    pass\nprint({0})",
+    "def {0}():\n    return 1\n{1} = {0}()\nprint({1})",
+    "{0} = lambda n: n + 1\nprint({0}(1))",
+    "with open('x') as {0}:\n    pass",
+    "match 1:\n    case {0}:\n        print('matched', {0})",
+    "del {0}, {1}",
+    "{0} = {0} if {1} else {1}",
+)
+"""What binds, deletes and hides names."""
+
+
+def _scope(draw: Draw) -> str:
+    return draw.of(_SCOPES).format(draw.of(NAMES), draw.of(NAMES))
 
 
 _RAISES: Final = (
@@ -167,6 +203,7 @@ PLAIN: Final[tuple[Statement, ...]] = (
     _idle,
     _exit,
     _refused,
+    _scope,
 )
 
 

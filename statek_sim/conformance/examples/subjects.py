@@ -84,6 +84,29 @@ _DELEGATION: Final = _forms(
     "print(get_pending_notifications())",
 )
 
+_CORNERS: Final = _forms(
+    "start_subtask(role='reader', id='scan')\nstart_subtask(role='reader', id='scan')",
+    "a, b = start_subtask(role='reader', id='one'), start_subtask(role='reader')\nprint(a.id, b.state)",
+    "finish_subtask(result='x')\nexit('reported')",
+    "start_subtask(role='reader', id='later')\nfinish_subtask(result='x')",
+    "finish_subtask(result='x')\nfinish_subtask(error='twice')",
+    "find_sub_task_handler(id='scan').complete(result='by hand')",
+    "task = start_subtask(role='reader', id='scan')\nprint(task.state, task.job.status)\nprint(task)",
+    "start_subtask(role='nobody', id='scan')",
+    "start_subtask()",
+)
+
+_SLOW: Final = _forms(
+    "{name} = slow_echo('{other}', 2)",
+    "print(slow_echo('{other}'), slow_echo('again', 0.5))",
+    "slow_echo('{name}', seconds=0)",
+    "try:\n    slow_echo('{name}', 'soon')\nexcept Exception as error:\n    print('caught', error)",
+    "for i in (1, 2):\n    print(slow_echo(str(i), i))",
+    "note(slow_echo('{name}', 3))\nraise ValueError('after')",
+    "slow_echo()",
+    "exit(slow_echo('{name}', 5))",
+)
+
 _SYSTEM: Final = _forms(
     "panic()",
     "panic()\npanic()",
@@ -158,11 +181,16 @@ _CLAIM_TOOLS: Final = (
 _WAIT_TOOLS: Final = ("wait_for_pair", "wait_for_any", "wait_for_all", "is_waiting", "get_any", "get_all")
 _TASK_TOOLS: Final = ("start_subtask", "finish_subtask", "delegate")
 
+SLOW_TOOL: Final = "slow_echo"
+
 CODE: Final = _subject("code", (), ())
 WAITING: Final = _subject("waiting", _WAIT_TOOLS, _WAITS)
 CLAIMS: Final = _subject("claims", _CLAIM_TOOLS, _CLAIMS)
-DELEGATION: Final = _subject("delegation", _TASK_TOOLS, (*_WAITS[:4], *_CLAIMS[:1]), starting=_DELEGATION)
+DELEGATION: Final = _subject(
+    "delegation", _TASK_TOOLS, (*_WAITS[:4], *_CLAIMS[:1]), starting=(*_DELEGATION, *_CORNERS)
+)
 TOOLS: Final = _subject("tools", ("read_records", "harness_limit"), _SYSTEM)
+SLOW: Final = _subject("slow", (SLOW_TOOL,), _SLOW)
 EVERYTHING: Final = _subject(
     "everything",
     (*_CLAIM_TOOLS, *_WAIT_TOOLS, *_TASK_TOOLS),
@@ -173,4 +201,4 @@ EVERYTHING: Final = _subject(
 ALONE: Final = (CODE, WAITING, CLAIMS, TOOLS)
 """Subjects with one job only, which nobody starts again."""
 
-SUBJECTS: Final = (CODE, WAITING, CLAIMS, DELEGATION, TOOLS, EVERYTHING)
+SUBJECTS: Final = (CODE, WAITING, CLAIMS, DELEGATION, TOOLS, EVERYTHING, DELEGATION, SLOW)

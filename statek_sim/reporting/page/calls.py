@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from statek_sim.backends import setup
 from statek_sim.backends.record import RunRecord
-from statek_sim.backends.setup import harness_for, settings_of
+from statek_sim.backends.setup import settings_of
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import limits_in_force
 from statek_sim.metering.usage import TurnUsage, approx_tokens
@@ -30,13 +31,14 @@ def harness_of(result: ScenarioResult) -> LLM_Harness:
     """Return the harness that the scenario ran under."""
     preset = None if result.preset is None else located_preset(result.preset)
     settings = settings_of(result.scenario, preset=preset)
-    return harness_for(result.scenario.limits, settings, profile_named(result.profile))
+    return setup.harness_of(result.scenario, result.profile, settings, preset=preset)
 
 
 def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
     """Return the curve of every job that was answered."""
     readers: dict[str, _Reader] = {}
-    grants = profile_named(result.profile).difficulty_extends_tokens
+    # A run of engine two has no difficulty, whatever variant it is under.
+    grants = result.scenario.engine == "agent" or profile_named(result.profile).difficulty_extends_tokens
     unheard = _unheard(result.record)
     for event in result.record.events:
         reader = readers.setdefault(event.job, _Reader(harness, grants=grants))

@@ -61,6 +61,17 @@ def _told(event: Event) -> _Told | None:
             return _told_of_calls(event)
 
 
+_Harness = (
+    events.ToolsOffered
+    | events.ReplyRead
+    | events.CallRefused
+    | events.Nudged
+    | events.StepMoved
+    | events.Compacted
+    | events.HarnessSpoke
+    | events.Committed
+)
+
 _Rest = (
     events.LLMRequested
     | events.LLMReplied
@@ -75,6 +86,8 @@ _Rest = (
     | events.SubtaskCompleted
     | events.DifficultyRaised
     | events.WorldChanged
+    | events.StoreRemark
+    | _Harness
 )
 
 
@@ -106,7 +119,9 @@ def _told_of_jobs(
     | events.Notified
     | events.SubtaskCompleted
     | events.DifficultyRaised
-    | events.WorldChanged,
+    | events.WorldChanged
+    | events.StoreRemark
+    | _Harness,
 ) -> _Told:
     match event:
         case events.JobStopped():
@@ -124,6 +139,33 @@ def _told_of_jobs(
             return _Told("difficulty", event.difficulty, f"at {event.tokens:,} tokens")
         case events.WorldChanged():
             return _Told(_world_kind(event), f"{event.subject}: {event.change}")
+        case events.StoreRemark():
+            return _Told("store", event.told, event.told)
+        case _:
+            return _told_of_harness(event)
+
+
+def _told_of_harness(event: _Harness) -> _Told:
+    match event:
+        case events.ToolsOffered():
+            return _Told("offered", f"{len(event.names)} tools", ", ".join(event.names))
+        case events.ReplyRead():
+            found = event.refused if event.refused is not None else ", ".join(event.calls)
+            return _Told("rescue", " > ".join(event.stages) or "read", found)
+        case events.CallRefused():
+            return _Told("refused", event.name, event.reason)
+        case events.Nudged():
+            return _Told("nudge", f"{event.failure}, {event.number} of {event.limit}", event.text)
+        case events.StepMoved():
+            return _Told("step", f"{event.step} {event.change}", ", ".join(event.open) or None)
+        case events.Compacted():
+            return _Told(
+                "compacted", event.strategy, f"{event.tokens_before:,} -> {event.tokens_after:,} tokens"
+            )
+        case events.HarnessSpoke():
+            return _Told("harness", f"{event.part}: {event.action}", event.detail)
+        case events.Committed():
+            return _Told("commit", event.point, f"iteration {event.iteration}")
         case _:
             assert_never(event)
 

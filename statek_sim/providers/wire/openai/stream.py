@@ -20,7 +20,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
     """Yield a role, the text piece by piece, each call's name and then its arguments, the reason; then the usage.
 
     With `usage` (the client's `stream_options.include_usage`) a last chunk without choices carries it, and all
-    others carry `null`; a reply with `NO_USAGE` has neither.
+    others carry `null`; a reply without usage has neither.
     """
     reported = usage and (reply.usage is None or reply.usage.present)
     head = (

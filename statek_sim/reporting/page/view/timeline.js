@@ -29,6 +29,12 @@ const KINDS = [
     colour: "var(--reported)",
     shape: "triangle-up",
   },
+  {
+    name: "harness",
+    kinds: ["offered", "rescue", "refused", "nudge", "step", "compacted", "harness", "commit"],
+    colour: "var(--more)",
+    shape: "star",
+  },
   { name: "exception or failure", kinds: ["exception", "failure"], colour: "var(--limit)", shape: "cross" },
   { name: "stop or end", kinds: ["stop", "exit"], colour: "var(--ink)", shape: OCTAGON },
 ];

@@ -1,0 +1,87 @@
+"""Our side of `bench.agent`: a model that calls one tool with another argument each time, and answers at last.
+
+`python -m bench.agent_ours WHAT TURNS` prints one number: seconds of the process's own time from the first request on,
+or for `fifths` how many times as long the last fifth of the requests took as the first.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from time import process_time
+from typing import Final
+
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.spec import Choice
+from statek_sim.agent.tools.tool import Tool, tool_from
+from statek_sim.providers.function import FunctionLLM
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Reply, text, tool_call
+
+MANY: Final = 1_000
+
+
+def price_of(item: str, number: int) -> str:
+    """Return the price of an item.
+
+    Args:
+        item: Name of the item.
+        number: How many.
+    """
+    return f"{item}: {3 * number}"
+
+
+def _run(turns: int, registered: int = 0) -> list[float]:
+    """Run one agent for so many requests; return the seconds of each fifth of them."""
+    marks: list[float] = []
+    fifth = max(1, turns // 5)
+
+    def answer(request: ChatRequest) -> Reply:
+        if (request.turn - 1) % fifth == 0:
+            marks.append(process_time())
+        return (
+            tool_call("price_of", item="apple", number=request.turn) if request.turn < turns else text("done")
+        )
+
+    own = tool_from(price_of)
+    others = [
+        Tool(name=f"tool_{number}", description=f"Do {number}.", parameters=own.parameters, run=price_of)
+        for number in range(registered)
+    ]
+    agent = AgentHarness(
+        FunctionLLM(answer), tools=[own, *others], choice=Choice(names=["price_of"]), max_iterations=turns
+    )
+    run = agent.run("Look the prices up.")
+    marks.append(process_time())
+    if run.stop != "final" or len(run.counters.turns) != turns or not run.counters.usage.measured_tokens:
+        raise SystemExit(f"the run ended by {run.stop} after {len(run.counters.turns)} requests")
+    return [after - before for before, after in pairwise(marks)]
+
+
+def _turns(turns: int) -> float:
+    _run(50)
+    return sum(_run(turns))
+
+
+def _fifths(turns: int) -> float:
+    """Return the last fifth's seconds over the first fifth's."""
+    _run(50)
+    fifths = _run(turns)
+    return fifths[4] / fifths[0]
+
+
+def _many_tools(turns: int) -> float:
+    _run(50, MANY)
+    return sum(_run(turns, MANY))
+
+
+_WORK: Final[Mapping[str, Callable[[int], float]]] = {
+    "turns": _turns,
+    "fifths": _fifths,
+    "many_tools": _many_tools,
+}
+
+
+if __name__ == "__main__":
+    print(_WORK[sys.argv[1]](int(sys.argv[2])))

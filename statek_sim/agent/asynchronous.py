@@ -1,0 +1,211 @@
+"""The asyncio driver: runs for production and integration tests, with real models, tools and time.
+
+Time is the event loop's. On a `VirtualLoop` it is virtual, and a run has the trace that the simulated driver gives it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from statek_sim.agent.effects import (
+    Answer,
+    AskModel,
+    AskPerson,
+    CallTools,
+    Commit,
+    Invocation,
+    LetTimePass,
+    Snapshot,
+    ToolOutcome,
+)
+from statek_sim.agent.execution import Context, limited, outcome_of, raised, started, traits
+from statek_sim.agent.loop import AgentRun
+from statek_sim.clock import EPOCH
+from statek_sim.errors import ProviderFailure, ProviderTimeout
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+from statek_sim.providers.retry import CLIENT_TIMEOUT, ask
+
+AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
+"""A model under asyncio: answers a request, or raises a `ProviderFailure`."""
+
+AsyncPerson = Callable[[str], Awaitable[str]]
+"""Answers a question."""
+
+
+class LoopClock:
+    """The running event loop's time, from 0; wall time starts at `start`."""
+
+    def __init__(self, start: datetime = EPOCH) -> None:
+        self._start = start.replace(tzinfo=None)
+        self._zero: float | None = None
+
+    def now(self) -> float:
+        """Return seconds since the clock was first read."""
+        at = asyncio.get_running_loop().time()
+        if self._zero is None:
+            self._zero = at
+        return at - self._zero
+
+    def wall(self) -> datetime:
+        """Return the naive wall time of this moment."""
+        return self._start + timedelta(seconds=self.now())
+
+
+def model_of(provider: Provider) -> AsyncModel:
+    """Return a `Provider` as a model under asyncio: its latency is slept."""
+
+    async def complete(request: ChatRequest) -> RawReply:
+        try:
+            reply = ask(provider, request)
+        except ProviderFailure as failure:
+            if failure.latency:
+                await asyncio.sleep(failure.latency)
+            raise
+        if reply.latency:
+            await asyncio.sleep(reply.latency)
+        return reply
+
+    return complete
+
+
+class AsyncDriver:
+    """Carries out the effects of runs under asyncio.
+
+    A model that takes longer than `timeout` seconds is a `ProviderTimeout`. A tool's coroutine is cancelled when it
+    takes too long, and everything that runs is cancelled with the run: nothing is left behind. A plain function runs
+    in the event loop and holds it up; with `threads` it runs in a thread, where its timeout ends the waiting, not the
+    function. `committed` is awaited before a run goes on; `person` is asked what runs want to know.
+    """
+
+    def __init__(
+        self,
+        model: AsyncModel,
+        *,
+        clock: Callable[[], float],
+        timeout: float | None = CLIENT_TIMEOUT,
+        threads: bool = False,
+        person: AsyncPerson | None = None,
+        committed: Callable[[Snapshot], Awaitable[None]] | None = None,
+    ) -> None:
+        self._model = model
+        self._context: Final = Context(clock, asyncio.sleep)
+        self._timeout = timeout
+        self._threads = threads
+        self._person = person
+        self._committed = committed
+        self.after_tool: Callable[[AgentRun, str], None] | None = None
+
+    async def run(self, run: AgentRun) -> None:
+        """Take a run to its end, or on after it was pushed a message."""
+        steps = run.go()
+        answer: Answer = None
+        try:
+            while True:
+                try:
+                    effect = steps.send(answer)
+                except StopIteration:
+                    return
+                match effect:
+                    case AskModel():
+                        answer = await self._ask(effect.request)
+                    case CallTools():
+                        answer = await self._call(run, effect)
+                    case LetTimePass():
+                        await asyncio.sleep(effect.seconds)
+                        answer = None
+                    case AskPerson():
+                        answer = await self._ask_person(effect)
+                    case Commit():
+                        if self._committed is not None:
+                            await self._committed(effect.snapshot)
+                        answer = None
+        finally:
+            steps.close()
+
+    async def _ask(self, request: ChatRequest) -> RawReply | ProviderFailure:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._model(request)
+        except TimeoutError:
+            return ProviderTimeout("", latency=self._timeout or 0.0)
+        except ProviderFailure as failure:
+            return failure
+
+    async def _ask_person(self, effect: AskPerson) -> str | None:
+        if self._person is None:
+            raise LookupError("nobody is there to ask; give the driver a person")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(effect.seconds):
+                return await self._person(effect.question)
+        return None
+
+    # -- tools -------------------------------------------------------------------------------------------------
+
+    async def _call(self, run: AgentRun, effect: CallTools) -> Sequence[ToolOutcome]:
+        """Call tools side by side; a failure that concerns the test cancels the others and goes on up."""
+        outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
+        waiting: list[tuple[int, Invocation]] = []
+        for position, one in enumerate(effect.calls):
+            now = self._at_once(one)
+            if isinstance(now, ToolOutcome):
+                outcomes[position] = self._ended(run, effect, position, now)
+            else:
+                waiting.append((position, now))
+
+        async def wait(position: int, one: Invocation) -> None:
+            outcome = await limited(one, self._context)
+            outcomes[position] = self._ended(run, effect, position, outcome)
+
+        if len(waiting) == 1:
+            await wait(*waiting[0])
+        elif waiting:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for position, one in waiting:
+                        group.create_task(wait(position, one))
+            except BaseExceptionGroup as failures:
+                raise _first(failures) from None
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def _ended(self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome) -> ToolOutcome:
+        effect.done(position, outcome)
+        if self.after_tool is not None:
+            self.after_tool(run, effect.calls[position].call.name)
+        return outcome
+
+    def _at_once(self, one: Invocation) -> ToolOutcome | Invocation:
+        """Call a plain function; return its outcome, or what is left to be waited for."""
+        if traits(one.run)[0]:
+            return one
+        if self._threads:
+            return replace(one, run=partial(_in_thread, one, self._context))
+        try:
+            value = started(one, self._context)
+            if inspect.isawaitable(value):
+                return replace(one, run=lambda **_: value)
+            seconds, outcome = outcome_of(value)
+        except Exception as error:  # noqa: BLE001  # a user's tool
+            return raised(error)
+        return replace(one, run=lambda **_: _slept(seconds, outcome)) if seconds else outcome
+
+
+async def _in_thread(one: Invocation, context: Context, **_: object) -> object:
+    return await asyncio.to_thread(started, one, context)
+
+
+async def _slept(seconds: float, outcome: ToolOutcome) -> ToolOutcome:
+    await asyncio.sleep(seconds)
+    return outcome
+
+
+def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first failure of a group that is none itself."""
+    first = failures.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,151 @@
+"""The budget of a run (002 §3.4): tokens, cost, wall time, steps; held before each request, overshoot told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+from statek_sim.agent.variants import Variant
+from statek_sim.errors import BadInput
+
+
+class BudgetName(StrEnum):
+    """The four budgets of 002 §3.4."""
+
+    TOKENS = "budget_tokens"
+    COST = "budget_cost"
+    SECONDS = "budget_seconds"
+    STEPS = "budget_steps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """US dollars per million tokens."""
+
+    prompt: Decimal
+    completion: Decimal
+
+    def cost(self, prompt: int, completion: int) -> Decimal:
+        """Return what so many tokens cost."""
+        return (prompt * self.prompt + completion * self.completion) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a run may use; None: as much as it likes.
+
+    Tokens are prompts and completions: as the provider reported them, or as measured where it did not. `seconds` are
+    from the run's first request; `steps` are requests and tool calls. `answer_tokens` is the room that is reserved
+    for each answer.
+    """
+
+    tokens: int | None = None
+    cost: Decimal | None = None
+    seconds: float | None = None
+    steps: int | None = None
+    answer_tokens: int = 1024
+    prices: Prices | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `BadInput` for a budget of money without prices."""
+        if self.cost is not None and self.prices is None:
+            raise BadInput("a budget of money needs prices; say what a million tokens cost")
+
+
+@dataclass(frozen=True, slots=True)
+class Overspent:
+    """A budget that does not reach: what it is, what was used of it and what the next request would take."""
+
+    name: BudgetName
+    used: Decimal
+    wanted: Decimal
+    limit: Decimal
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        if not self.wanted:
+            return f"{self.used.normalize():f} of {self.limit.normalize():f} used"
+        return (
+            f"{self.used.normalize():f} of {self.limit.normalize():f} used, "
+            f"the next request may take {self.wanted.normalize():f}"
+        )
+
+
+class BudgetTracker:
+    """What a run used, held against its budget."""
+
+    def __init__(self, budget: Budget, variant: Variant, *, began: float) -> None:
+        self._budget = budget
+        self._reserves = variant.budget_check == "reserved"
+        self._began = began
+        self._reserved = 0
+        self.tokens = 0
+        self.cost = Decimal(0)
+        self.steps = 0
+        self.overshoot = 0
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether nothing is limited, so that nothing need be asked."""
+        b = self._budget
+        return b.tokens is None and b.cost is None and b.seconds is None and b.steps is None
+
+    def before_request(self, prompt_tokens: int, *, at: float) -> Overspent | None:
+        """Return the budget that the next request does not fit into, and reserve its tokens when all do."""
+        answer = self._budget.answer_tokens
+        wanted = prompt_tokens + answer if self._reserves else 0
+        prices = self._budget.prices
+        money = prices.cost(prompt_tokens, answer) if prices is not None and self._reserves else Decimal(0)
+        step = 1 if self._reserves else 0
+        found = (
+            self._over(BudgetName.TOKENS, self.tokens, wanted, self._budget.tokens)
+            or self._over(BudgetName.COST, self.cost, money, self._budget.cost)
+            or self._over(
+                BudgetName.SECONDS, at - self._began, 0, self._budget.seconds, reached=self._reserves
+            )
+            or self._over(BudgetName.STEPS, self.steps, step, self._budget.steps)
+        )
+        if found is None:
+            self._reserved = wanted
+        return found
+
+    def _over(
+        self,
+        name: BudgetName,
+        used: float | Decimal,
+        wanted: float | Decimal,
+        limit: float | Decimal | None,
+        *,
+        reached: bool = False,
+    ) -> Overspent | None:
+        if limit is None:
+            return None
+        total = Decimal(str(used)) + Decimal(str(wanted))
+        bound = Decimal(str(limit))
+        if total > bound or (reached and total >= bound):
+            return Overspent(name, Decimal(str(used)), Decimal(str(wanted)), bound)
+        return None
+
+    def replied(self, prompt: int, completion: int) -> int:
+        """Note an answer; return by how many tokens it went over what was reserved for it."""
+        used = prompt + completion
+        over = max(0, used - self._reserved) if self._reserves else 0
+        self.tokens += used
+        self.overshoot += over
+        self.steps += 1
+        if self._budget.prices is not None:
+            self.cost += self._budget.prices.cost(prompt, completion)
+        return over
+
+    def calls_left(self, wanted: int) -> int:
+        """Return how many of `wanted` tool calls the steps still allow, and count them."""
+        limit = self._budget.steps
+        allowed = wanted if limit is None or not self._reserves else min(wanted, max(0, limit - self.steps))
+        self.steps += allowed
+        return allowed
+
+    def seconds_left(self, at: float) -> float | None:
+        """Return what is left of the wall time, None where it has no bound."""
+        limit = self._budget.seconds
+        return None if limit is None or not self._reserves else max(0.0, limit - (at - self._began))

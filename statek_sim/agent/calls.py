@@ -1,0 +1,101 @@
+"""From calls as written to calls that may be executed: parsed, offered, in step, with arguments that fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from statek_sim.agent.effects import ToolCall, WrittenCall
+from statek_sim.agent.nudges import Failure
+from statek_sim.agent.tools.registry import Offer, Registry
+from statek_sim.agent.variants import Variant
+from statek_sim.did_you_mean import suggestion
+from statek_sim.values import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a call is not executed. `reason` is what the model reads as its result; `details` fill the nudge."""
+
+    failure: Failure
+    reason: str
+    details: Mapping[str, object]
+
+
+def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
+    """Return the calls with ids that are unique among them: some models give every call the same one."""
+    seen: set[str] = set()
+    found: list[WrittenCall] = []
+    for number, call in enumerate(calls, start=1):
+        id_ = call.id if call.id and call.id not in seen else f"{call.id or 'call'}-{number}"
+        seen.add(id_)
+        found.append(call if id_ == call.id else WrittenCall(id_, call.name, call.arguments))
+    return tuple(found)
+
+
+def resolved(
+    call: WrittenCall, offer: Offer, registry: Registry, variant: Variant
+) -> tuple[ToolCall, tuple[str, ...]] | Refusal:
+    """Return the call that may be executed with the paths of coerced arguments, or why it may not.
+
+    The name is looked at first: arguments of a tool that is not there need no words.
+    """
+    known = offer.tools if variant.executes == "offered" else None
+    if call.name not in (known if known is not None else (registry.get(call.name) and (call.name,)) or ()):
+        return _unknown(call, offer, registry)
+    arguments = _parsed(call.arguments)
+    if not isinstance(arguments, dict):
+        return Refusal(
+            Failure.INVALID_JSON,
+            f"Error: the arguments of {call.name!r} are not a JSON object: {arguments}",
+            {"called": call.name},
+        )
+    if not variant.validates_arguments:
+        return ToolCall(call.id, call.name, arguments), ()
+    checked = registry.checks(call.name).check(arguments, coerce=variant.coerces_arguments)
+    if not checked.problems:
+        return ToolCall(call.id, call.name, checked.arguments), checked.coerced
+    reason = "; ".join(checked.problems)
+    if checked.missing is not None:
+        return Refusal(
+            Failure.MISSING_FIELD, f"Error: {reason}", {"called": call.name, "field": checked.missing}
+        )
+    return Refusal(Failure.INVALID_ARGUMENTS, f"Error: {reason}", {"called": call.name, "problems": reason})
+
+
+def _parsed(text: str) -> JSON:
+    """Return the arguments, or a text that says why they are none."""
+    try:
+        found: JSON = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return found if isinstance(found, dict) else f"got {type(found).__name__}"
+
+
+def _refuse(constant: str) -> JSON:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is there twice")
+    return found
+
+
+def _unknown(call: WrittenCall, offer: Offer, registry: Registry) -> Refusal:
+    offered = ", ".join(offer.names) or "none"
+    if registry.get(call.name) is not None:
+        said = f"Error: {call.name!r} is not offered in this task; offered: {offered}."
+    else:
+        said = f"Error: there is no tool {call.name!r}; offered: {offered}."
+    said += suggestion(call.name, offer.names)
+    return Refusal(Failure.UNKNOWN_TOOL, said.removesuffix("."), {"called": call.name, "offered": offered})
+
+
+def shown(call: WrittenCall) -> str:
+    """Return a call as traces show it."""
+    return f"{call.name}({call.arguments})"

@@ -1,0 +1,229 @@
+"""The history of a run, and the requests that are made of it: metered as it grows, so that a turn costs what is new."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from statek_sim.agent.effects import WrittenCall
+from statek_sim.agent.reading import ModelReply
+from statek_sim.agent.spec import AgentSpec
+from statek_sim.agent.tools.registry import Offer
+from statek_sim.metering.conversation import MessageMeter, MeteredConversation
+from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, tools_tokens
+from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
+from statek_sim.metering.usage import TurnUsage
+from statek_sim.metering.wire import body_size, envelope_size
+from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
+from statek_sim.providers.wire.request import PLAIN, ClientOptions, WireRequest
+from statek_sim.values import JSON, Message, ToolSpec, in_common
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """The part of requests that does not grow: the offered tools, their tokens, and the bytes around the messages."""
+
+    tools: tuple[ToolSpec, ...]
+    size: int
+    tools_tokens: int
+
+
+class Envelopes:
+    """Measures what runs share: one meter per tokenizer, one envelope per set of tools."""
+
+    def __init__(self, tokenizers: TokenizerRegistry | None = None, options: ClientOptions = PLAIN) -> None:
+        self._tokenizers = tokenizers
+        self.options = options
+        self._meters: dict[str, MessageMeter] = {}
+        self._made: dict[tuple[str, float | None, int], tuple[Offer | None, Envelope]] = {}
+
+    def meter(self, model: str) -> MessageMeter:
+        """Return the meter of a model; models with the same tokenizer share one."""
+        tokenizer = tokenizer_for_model(model, self._tokenizers)
+        meter = self._meters.get(tokenizer.label)
+        if meter is None:
+            meter = self._meters[tokenizer.label] = MessageMeter(tokenizer)
+        return meter
+
+    def envelope(self, spec: AgentSpec, offer: Offer | None) -> Envelope:
+        """Return the envelope of a spec's requests with this offer, None for one whose tools are not sent."""
+        key = (spec.model, spec.temperature, id(offer))
+        made = self._made.get(key)
+        if made is None:
+            tools = () if offer is None else offer.specs
+            tokenizer = self.meter(spec.model).model_tokenizer.tokenizer
+            envelope = Envelope(
+                tools=tools,
+                size=envelope_size(spec.model, tools, spec.temperature),
+                tools_tokens=tools_tokens(tools, tokenizer),
+            )
+            # The offer is kept with it, so that its identity is not given to another one.
+            made = self._made[key] = (offer, envelope)
+        return made[1]
+
+
+class PrefixShare:
+    """How much of the prompts a prefix cache would hit: tokens that stood in the request before, from its start.
+
+    Providers render tools before the messages, so a request with other tools than the one before shares nothing.
+    """
+
+    __slots__ = ("hit", "total")
+
+    def __init__(self) -> None:
+        self.hit = 0
+        self.total = 0
+
+    @property
+    def share(self) -> float | None:
+        """The part of all prompt tokens that a prefix cache would hit, from 0 to 1; None without a request."""
+        return self.hit / self.total if self.total else None
+
+
+class Conversation:
+    """The messages of one run, system block first."""
+
+    def __init__(self, envelopes: Envelopes, spec: AgentSpec) -> None:
+        self._envelopes = envelopes
+        self._spec = spec
+        self._meter = envelopes.meter(spec.model)
+        self._metered = MeteredConversation(self._meter)
+        self._envelope = envelopes.envelope(spec, None)
+        self._sent_with: Envelope | None = None
+        self._kept = 0
+        self._kept_tokens = 0
+        self._new_past = False
+        self.sent: Sequence[Message] = ()
+        self.prefix = PrefixShare()
+        block = spec.layers.block()
+        if block:
+            self._metered.append({"role": "system", "content": block})
+
+    # -- what is in it -----------------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """All messages so far; what is appended later does not change it."""
+        return self._metered.view()
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of the next request's prompt: messages, tools, the reply's priming."""
+        return self._metered.tokens + self._envelope.tools_tokens + REPLY_PRIMING
+
+    def add(self, message: Message) -> None:
+        """Append a message."""
+        self._metered.append(message)
+
+    def said(self, reply: ModelReply, calls: Sequence[WrittenCall], text: str) -> None:
+        """Append what the model said, with these calls; nothing for one that says nothing.
+
+        Providers refuse an assistant's message without text and calls.
+        """
+        if not text.strip() and not calls:
+            return
+        message: dict[str, JSON] = {"role": "assistant", "content": text or None}
+        if calls:
+            message["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in calls
+            ]
+        if reply.native and tuple(calls) == reply.calls:
+            # A model's signed thoughts go back with the turn as it was, not with one that was changed.
+            message.update(reply.native)
+        self._metered.append(message)
+
+    def replace(self, messages: Sequence[Message]) -> None:
+        """Put these messages in the place of all."""
+        self._metered = MeteredConversation(self._meter, messages)
+        self._new_past = True
+
+    def offer(self, offer: Offer | None) -> None:
+        """Send the tools of this offer from now on; None: none."""
+        self._envelope = self._envelopes.envelope(self._spec, offer)
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    def request(self, job: str, *, turn: int, attempt: int, at: float) -> ChatRequest:
+        """Return the next request."""
+        messages, size = self._as_sent()
+        if attempt == 1:
+            self._note(messages)
+        spec = self._spec
+        return ChatRequest(
+            job_id=job,
+            role=spec.role,
+            turn=turn,
+            attempt=attempt,
+            at=at,
+            model=spec.model,
+            messages=messages,
+            tools=self._envelope.tools,
+            temperature=spec.temperature,
+            bytes_sent=size,
+            provider=spec.provider,
+            wire=spec.wire,
+            options=self._envelopes.options,
+        )
+
+    @property
+    def kept(self) -> int:
+        """How many messages of the last request stood in the one before, from its start."""
+        return self._kept
+
+    def _as_sent(self) -> tuple[Sequence[Message], int]:
+        """Return the messages as the provider sees them and the bytes of the body, counted as STATEK counts.
+
+        In other formats than OpenAI's messages have no size of their own, so there every body is built and measured.
+        """
+        metered, envelope, spec = self._metered, self._envelope, self._spec
+        messages = metered.view()
+        if spec.wire == "openai":
+            return messages, body_size(envelope.size, metered.messages_json, len(metered))
+        wire = FORMATS[spec.wire]
+        asked = WireRequest(
+            model=spec.model, messages=messages[:], tools=envelope.tools, temperature=spec.temperature
+        )
+        body = wire.request_body(asked, self._envelopes.options)
+        url = wire.request_url(FAKE_URLS[spec.wire], spec.model)
+        return wire.read_request(body, url).messages, len(json.dumps(body))
+
+    def _note(self, messages: Sequence[Message]) -> None:
+        """Note what a request has in common with the one before."""
+        metered = self._metered
+        if self._new_past or self._spec.wire != "openai":
+            self._kept = in_common(self.sent, messages)
+            self._kept_tokens = metered.truncated(min(self._kept, len(metered))).tokens
+        else:
+            self._kept = len(self.sent)
+        if self._envelope is self._sent_with and self._kept:
+            self.prefix.hit += self._kept_tokens + self._envelope.tools_tokens
+        self.prefix.total += metered.tokens + self._envelope.tools_tokens
+        self._sent_with, self.sent, self._new_past = self._envelope, messages, False
+        self._kept_tokens = metered.tokens
+
+    def metered(self, request: ChatRequest, raw: RawReply, reply: ModelReply) -> TurnUsage:
+        """Return what an answered request used, in three ways: bytes, tokenizer, the provider's report."""
+        tokenizer = self._meter.model_tokenizer
+        calls: list[JSON] = [
+            {"function": {"name": call.name, "arguments": call.arguments}} for call in reply.calls
+        ]
+        told = reply.usage
+        present = told.present and told.prompt is not None
+        return TurnUsage(
+            request.bytes_sent,
+            len(raw.body),
+            self.prompt_tokens,
+            completion_tokens(reply.text, calls, tokenizer.tokenizer),
+            told.prompt if present else None,
+            told.completion if present else None,
+            told.cached if present else None,
+            told.cost,
+            tokenizer.label,
+        )

@@ -1,0 +1,285 @@
+"""What the loop and the world say to each other: effects, their answers, and the seams that other parts fill.
+
+The loop does nothing itself. It yields one of the effects and is sent what came of it; a driver carries them out, in
+virtual time or under asyncio. Every seam is a plain callable or a Protocol of a few methods; a part that fills one
+knows this module and no other part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Literal, Protocol
+
+from statek_sim.errors import ProviderFailure
+from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.values import JSON, Message
+
+ToolFunction = Callable[..., Any]
+"""A tool's own code: a function or a coroutine function, called with the arguments by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """What a plain function may return: this value, or this error raised, after so many seconds."""
+
+    seconds: float
+    value: object = None
+    error: Exception | None = None
+
+
+# -- calls and replies ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """A call as the model wrote it; `arguments` is its raw text, JSON or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that may be executed: its tool was offered, its arguments are a JSON object that fits the schema."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, JSON]
+
+
+class ToolStatus(StrEnum):
+    """How a call ended."""
+
+    RETURNED = "returned"
+    RAISED = "raised"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What came of one call: `text` is what the model reads, of an error `Type: message`."""
+
+    status: ToolStatus
+    text: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether the tool gave no result."""
+        return self.status is not ToolStatus.RETURNED
+
+
+# -- effects ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Send a request. The answer is a `RawReply`, or the `ProviderFailure` that came instead of it."""
+
+    request: ChatRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One call that is executed now: the tool's code and the seconds it may take (None: as long as it likes)."""
+
+    call: ToolCall
+    run: ToolFunction
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallTools:
+    """Call tools at once. The answer is one `ToolOutcome` per call, in their order.
+
+    `done` is told each call's position and outcome at the moment it ends.
+    """
+
+    calls: Sequence[Invocation]
+    done: Callable[[int, ToolOutcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LetTimePass:
+    """Let `seconds` pass. The answer is None."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AskPerson:
+    """Ask a person, who has `seconds` to answer (None: for ever). The answer is their text, None for no answer."""
+
+    question: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Make `snapshot` durable before anything else happens. The answer is None."""
+
+    snapshot: Snapshot
+
+
+Effect = AskModel | CallTools | LetTimePass | AskPerson | Commit
+"""Everything the loop may ask of a driver."""
+
+Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | str | None
+"""What a driver may send back."""
+
+
+class CommitPoint(StrEnum):
+    """When the loop commits: its state can be taken up again from each of these."""
+
+    BEGAN = "began"
+    REPLIED = "replied"
+    TOOLS_RETURNED = "tools_returned"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The state of a run at a commit point, as plain values: what a checkpoint has to hold."""
+
+    job: str
+    point: CommitPoint
+    iteration: int
+    messages: Sequence[Message]
+    steps_done: tuple[str, ...]
+    nudges: int
+    tokens: int
+    seconds: float
+
+
+# -- seams ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a reply's text turned out to say.
+
+    `calls` in it with the text around them, or neither and `refused`, a reason for the model to read. `stages` are
+    the names of the steps that it took, for the trace.
+    """
+
+    calls: tuple[WrittenCall, ...] = ()
+    text: str = ""
+    stages: tuple[str, ...] = ()
+    refused: str | None = None
+
+
+class ReplyReader(Protocol):
+    """Looks for calls in the text of a reply that has none on the wire."""
+
+    def __call__(self, text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
+        """Return what `text` says; `offered` are the schemas of the tools of this turn, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFacts:
+    """One turn as loop protection sees it: what was said, which calls were executed and what they gave."""
+
+    turn: int
+    at: float
+    text: str
+    calls: Sequence[tuple[ToolCall, ToolOutcome]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What a watcher of turns wants: a nudge with this text, fewer tools from now on, or the end of the run."""
+
+    kind: Literal["nudge", "fewer_tools", "stop"]
+    reason: str
+    tools: tuple[str, ...] = ()
+
+
+class TurnWatcher(Protocol):
+    """Looks at every turn after its calls were executed (loop protection)."""
+
+    def __call__(self, turn: TurnFacts) -> Advice | None:
+        """Return what should be done, None for nothing."""
+
+
+class CallGate(Protocol):
+    """Stands before every call (a circuit breaker, a rate limit, a permission); told how it ended."""
+
+    def admit(self, call: ToolCall, *, at: float) -> str | None:
+        """Return why `call` must not be executed now, None when it may."""
+
+    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+        """Take note of the outcome of a call that was admitted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """A shorter history: `messages` in the place of all after the system prompt, and how they came about."""
+
+    messages: Sequence[Message]
+    strategy: str
+
+
+class Compactor(Protocol):
+    """Asked before every request whether the history should be shorter (004 §5)."""
+
+    def __call__(self, messages: Sequence[Message], *, tokens: int) -> Compaction | None:
+        """Return a shorter history, None to leave it. `tokens` are those of the whole prompt."""
+
+
+class GuardPoint(StrEnum):
+    """Where a guard may stand (002 §3, and the fifth point that it leaves out)."""
+
+    INPUT = "input"
+    CALL = "call"
+    RESULT = "result"
+    OUTPUT = "output"
+    BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a guard found: the text may pass (changed, when `text` is there), or it is blocked for a reason."""
+
+    action: Literal["pass", "warn", "modify", "block"] = "pass"
+    reason: str = ""
+    text: str | None = None
+
+
+PASS: Final = Verdict()
+"""Nothing found."""
+
+
+class Guard(Protocol):
+    """Looks at one text at one point."""
+
+    def __call__(self, point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
+        """Return the verdict; `tool` is named at the points that concern one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything that can be put into the loop; all of it is optional."""
+
+    reader: ReplyReader | None = None
+    watchers: Sequence[TurnWatcher] = ()
+    gates: Sequence[CallGate] = ()
+    compactor: Compactor | None = None
+    guards: Sequence[Guard] = ()
+    commits: bool = False
+
+
+NO_PARTS: Final = Parts()
+"""The bare loop."""
+
+
+class ToolContext(Protocol):
+    """What a tool gets that asks for it: the time, and a sleep that is virtual where time is."""
+
+    def now(self) -> float:
+        """Return seconds since the run began."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""

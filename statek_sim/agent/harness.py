@@ -1,0 +1,118 @@
+"""An agent with its harness, wired together for tests and small programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from statek_sim.agent.budget import Budget
+from statek_sim.agent.conversation import Envelopes
+from statek_sim.agent.effects import NO_PARTS, Parts, ToolFunction
+from statek_sim.agent.loop import AgentRun, Around
+from statek_sim.agent.prompt import Layers
+from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
+from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.tools.registry import Registry
+from statek_sim.agent.tools.tool import Tool
+from statek_sim.agent.variants import Variant, variant_named
+from statek_sim.clock import Clock, VirtualClock
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.providers.protocol import Provider
+from statek_sim.providers.wire.formats import format_of
+from statek_sim.trace import Trace
+
+LONGEST: float = 86_400.0
+"""Virtual seconds that a run may last."""
+
+
+class AgentHarness:
+    """One agent and what is around it; `run` works on a task in virtual time, `begin` leaves the driving to others.
+
+    `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`.
+    Unlimited unless `limits` says otherwise. All runs of a harness share its clock and its trace.
+    """
+
+    def __init__(
+        self,
+        provider: Provider | None = None,
+        *,
+        tools: Iterable[Tool | ToolFunction] | Registry = (),
+        steps: Sequence[str | Step] | StepPlan = (),
+        prompt: str | Layers = "",
+        model: str = "gpt-4o",
+        api: str = "OPENAI",
+        role: str = "agent",
+        choice: Choice | None = None,
+        task_types: Mapping[str, Sequence[str]] | None = None,
+        budget: Budget | None = None,
+        max_iterations: int = MAX_ITERATIONS,
+        nudges: int = 3,
+        variant: str | Variant = "hardened",
+        parts: Parts = NO_PARTS,
+        limits: LLM_Harness | None = None,
+        clock: VirtualClock | None = None,
+        trace: Trace | None = None,
+        tokenizers: TokenizerRegistry | None = None,
+    ) -> None:
+        rules = variant_named(variant) if isinstance(variant, str) else variant
+        registry = (
+            tools if isinstance(tools, Registry) else Registry(tools, task_types=task_types, variant=rules)
+        )
+        self.spec = AgentSpec(
+            role=role,
+            model=model,
+            provider=api,
+            wire=format_of(api).NAME,
+            layers=Layers(rules=prompt) if isinstance(prompt, str) else prompt,
+            registry=registry,
+            choice=choice or Choice(),
+            plan=steps if isinstance(steps, StepPlan) else StepPlan(steps=tuple(map(_step, steps))),
+            budget=budget or Budget(),
+            max_iterations=max_iterations,
+            nudges=nudges,
+            variant=rules,
+        )
+        self.provider = provider
+        self.clock = VirtualClock() if clock is None else clock
+        self.trace = Trace(profile=rules.name, seed=0) if trace is None else trace
+        self._around = Around(
+            clock=self.clock,
+            trace=self.trace,
+            harness=limits or LLM_Harness(None, None, None, None),
+            envelopes=Envelopes(tokenizers),
+            parts=parts,
+        )
+        self._runs = 0
+
+    def begin(self, task: str, *, clock: Clock | None = None) -> AgentRun:
+        """Return a run that a driver can take to its end; `clock` is the driver's when it is not this one's."""
+        self._runs += 1
+        job = "main" if self._runs == 1 else f"main-{self._runs}"
+        around = self._around if clock is None else replace(self._around, clock=clock)
+        return AgentRun(job, self.spec, around, task)
+
+    def run(self, task: str, *, then: Mapping[float, str] | None = None) -> AgentRun:
+        """Work on a task until nothing is left to do, and return the run; `then` are later messages by their second."""
+        if self.provider is None:
+            raise LookupError("this harness has no provider; give it one, or drive `begin` yourself")
+        driver = Simulation(self.provider, clock=self.clock)
+        run = self.begin(task)
+        driver.start(run)
+        for at, message in (then or {}).items():
+            driver.at(self.clock.now() + at, _pusher(driver, run, message))
+        driver.run(self.clock.now() + LONGEST)
+        return run
+
+
+def _step(step: str | Step) -> Step:
+    return Step(tool=step) if isinstance(step, str) else step
+
+
+def _pusher(driver: Simulation, run: AgentRun, message: str) -> Callable[[], None]:
+    def push() -> None:
+        if run.push(message):
+            driver.start(run)
+
+    return push

@@ -1,0 +1,144 @@
+"""Nudges (004 §6, component 2): what a model reads after a reply that could not be used, and how many of them."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from statek_sim.agent.variants import Variant
+
+PREFIX: Final = "[CORRECTION REQUIRED] "
+"""What every nudge begins with (004 §6)."""
+
+ROLE: Final = "user"
+"""The role of a nudge (004 §6: models respond better to corrections in the user's role)."""
+
+LIMIT: Final = 3
+"""Nudges before a run fails (004 §6, `MAX_RETRIES`)."""
+
+
+class Failure(StrEnum):
+    """What may be wrong with a reply."""
+
+    INVALID_JSON = "invalid_json"
+    MISSING_FIELD = "missing_field"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    UNKNOWN_TOOL = "unknown_tool"
+    WRONG_TOOL = "wrong_tool"
+    PREREQUISITE = "prerequisite"
+    UNFINISHED = "unfinished"
+    NO_CALL = "no_call"
+    EMPTY = "empty"
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+    STUCK = "stuck"
+
+
+_FORMAT: Final = 'Required format: {{"name": "tool_name", "parameters": {{"key": "value"}}}}'
+
+TEXTS: Final[Mapping[Failure, str]] = {
+    Failure.INVALID_JSON: (
+        "Your previous response contained invalid JSON. You MUST respond with a valid JSON tool call. "
+        + _FORMAT
+    ),
+    Failure.MISSING_FIELD: (
+        "Your tool call is missing the required field '{field}'. "
+        "Include '{field}' in your parameters and try again."
+    ),
+    Failure.INVALID_ARGUMENTS: (
+        "The arguments of your call of '{called}' are wrong: {problems}. Correct them and call it again."
+    ),
+    Failure.UNKNOWN_TOOL: ("There is no tool '{called}' here. The tools you may call now: {offered}."),
+    Failure.WRONG_TOOL: (
+        "You attempted to call '{called}' but the next required step is '{expected}'. "
+        "Call '{expected}' now — do not skip required steps."
+    ),
+    Failure.PREREQUISITE: "Before '{called}' may be called, '{expected}' has to succeed. Call '{expected}' first.",
+    Failure.UNFINISHED: (
+        "You answered before the work was done. These steps are still required: {open}. Call '{expected}' now."
+    ),
+    Failure.NO_CALL: "You answered with text. Respond with a call of one of these tools: {offered}.",
+    Failure.EMPTY: "Your previous response was empty. Call a tool, or give the final answer.",
+    Failure.TRUNCATED: (
+        "Your previous response was cut off before it was complete. Give a shorter one, with one tool call at a time."
+    ),
+    Failure.REFUSED: "Your previous response could not be used: {reason}.",
+    Failure.STUCK: "{reason}",
+}
+"""The text of each failure. Those of invalid_json, missing_field and wrong_tool are the document's."""
+
+GENERAL: Final = "Your response was invalid. Please try again carefully."
+"""What the document sends for a failure that it has no text for."""
+
+DOCUMENT_TEXTS: Final[Mapping[str, str]] = {
+    "invalid_json": TEXTS[Failure.INVALID_JSON],
+    "wrong_tool": TEXTS[Failure.WRONG_TOOL],
+    "missing_required_field": TEXTS[Failure.MISSING_FIELD],
+}
+"""The document's texts under its own names: a validator that says `missing_field` finds none of them."""
+
+
+class _Gaps(dict[str, Any]):
+    """Details in which what is not there is a question mark."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def nudge_text(failure: Failure, details: Mapping[str, object], variant: Variant) -> str:
+    """Return the nudge for a failure; under strict formatting a detail that is not there is a KeyError."""
+    documented = variant.nudge_names == "document"
+    template = DOCUMENT_TEXTS.get(failure.value, GENERAL) if documented else TEXTS[failure]
+    if variant.nudge_formatting == "strict":
+        return PREFIX + template.format(**details)
+    return PREFIX + string.Formatter().vformat(template, (), _Gaps(details))
+
+
+@dataclass(slots=True)
+class NudgeBudget:
+    """How many nudges a run had. `limit` of them are given; the next failure ends the run.
+
+    A reply that gives the variant's reason to reset sets the count back to 0; `in_all` only grows.
+    """
+
+    variant: Variant
+    limit: int = LIMIT
+    in_a_row: int = 0
+    in_all: int = 0
+    by_failure: dict[Failure, int] | None = None
+
+    def take(self, failure: Failure) -> int | None:
+        """Return the number of this nudge, from 1, or None when the budget is used up."""
+        bound = self.variant.nudges_in_all
+        if bound is not None and self.in_all >= bound:
+            return None
+        if self.variant.nudge_budget == "each_failure":
+            counts = self.by_failure = self.by_failure or {}
+            used = counts.get(failure, 0)
+            if used >= self.limit:
+                return None
+            counts[failure] = used + 1
+            self.in_all += 1
+            return used + 1
+        if self.in_a_row >= self.limit:
+            return None
+        self.in_a_row += 1
+        self.in_all += 1
+        return self.in_a_row
+
+    def went_well(self, *, progress: bool) -> None:
+        """Note a reply without a failure; `progress`: a tool returned something new."""
+        match self.variant.nudge_reset:
+            case "accepted":
+                self._reset()
+            case "progress" if progress:
+                self._reset()
+            case _:
+                pass
+
+    def _reset(self) -> None:
+        self.in_a_row = 0
+        self.by_failure = None

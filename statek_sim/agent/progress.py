@@ -1,0 +1,46 @@
+"""What a run counts while it goes on: requests, answers, failures and their streaks, usage."""
+
+from __future__ import annotations
+
+from statek_sim.metering.usage import TurnUsage, UsageTotals
+
+
+class Counters:
+    """Running counts of one run. `exceptions` are refused replies and failed tools; a streak is of turns with any."""
+
+    __slots__ = (
+        "answered",
+        "asked",
+        "exceptions",
+        "failed_batches",
+        "longest_streak",
+        "streak",
+        "turns",
+        "usage",
+    )
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answered = 0
+        self.exceptions = 0
+        self.streak = 0
+        self.longest_streak = 0
+        self.failed_batches = 0
+        self.usage = UsageTotals()
+        self.turns: list[TurnUsage] = []
+
+    def replied(self, usage: TurnUsage) -> None:
+        """Note an answer."""
+        self.answered += 1
+        self.usage.add(usage)
+        self.turns.append(usage)
+
+    def batch(self, *, failed: int) -> None:
+        """Note that a batch of calls was executed, `failed` of which did not return."""
+        self.exceptions += failed
+        self.failed_batches = self.failed_batches + 1 if failed else 0
+
+    def turn_ended(self, *, failed: bool) -> None:
+        """Note a turn, and whether anything in it failed."""
+        self.streak = self.streak + 1 if failed else 0
+        self.longest_streak = max(self.longest_streak, self.streak)

@@ -1,0 +1,119 @@
+"""What a provider's answer says to the loop: its text, its calls as written, why it ended.
+
+STATEK's own reader (`providers.wire`) fails on a call whose arguments are no JSON. Here that is a failure the model is
+told about, so a call keeps its arguments as text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from statek_sim.agent.effects import WrittenCall
+from statek_sim.providers.wire.compact import compact
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.providers.wire.reply import ReportedUsage
+from statek_sim.values import JSON
+
+_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, RecursionError)
+_CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """One answer. `native` is what the next request carries back beside the text (see `wire.request`).
+
+    `unreadable` says why there is nothing to read, and everything else is then empty.
+    """
+
+    text: str
+    calls: tuple[WrittenCall, ...]
+    usage: ReportedUsage
+    truncated: bool = False
+    native: Mapping[str, JSON] | None = None
+    unreadable: str | None = None
+
+
+_NOTHING = ReportedUsage(present=False)
+
+
+def read_model_reply(body: bytes, wire: FormatName) -> ModelReply:
+    """Return what a successful answer in this format says."""
+    try:
+        return _openai(body) if wire == "openai" else _other(body, wire)
+    except _UNREADABLE as error:
+        return ModelReply("", (), _NOTHING, unreadable=f"{type(error).__name__}: {error}")
+
+
+def _openai(body: bytes) -> ModelReply:
+    answer = json.loads(body)
+    choice = answer["choices"][0]
+    message = choice["message"]
+    written = message.get("tool_calls")
+
+    calls = tuple(_written(call, number) for number, call in enumerate(written or ()))
+    content = message.get("content")
+    usage = _usage(answer.get("usage"))
+    native = {
+        key: message[key] for key in ("reasoning_content", "reasoning", "reasoning_details") if key in message
+    }
+    return ModelReply(
+        content if isinstance(content, str) else "",
+        calls,
+        usage,
+        truncated=choice.get("finish_reason") in _CUT,
+        native=native or None,
+    )
+
+
+def _written(call: Mapping[str, JSON], number: int) -> WrittenCall:
+    function = call.get("function")
+    told: Mapping[str, JSON] = function if isinstance(function, dict) else {}
+    name, arguments, id_ = told.get("name"), told.get("arguments"), call.get("id")
+    if arguments is None:
+        arguments = "{}"
+    return WrittenCall(
+        id_ if isinstance(id_, str) and id_ else f"call-{number + 1}",
+        name if isinstance(name, str) else "",
+        arguments if isinstance(arguments, str) else compact(arguments),
+    )
+
+
+def _usage(usage: object) -> ReportedUsage:
+    if not isinstance(usage, dict):
+        return _NOTHING
+    details = usage.get("prompt_tokens_details")
+    cost = usage.get("cost")
+    return ReportedUsage(
+        prompt=_count(usage.get("prompt_tokens", 0)),
+        completion=_count(usage.get("completion_tokens", 0)),
+        cached=_count(details.get("cached_tokens", 0)) if isinstance(details, dict) else 0,
+        cost=cost if isinstance(cost, int | float) else None,
+    )
+
+
+def _count(value: object) -> int | None:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _other(body: bytes, wire: FormatName) -> ModelReply:
+    reply = FORMATS[wire].read_reply(body)
+    answer = json.loads(body)
+    stop = answer.get("stop_reason") if wire == "anthropic" else _finish(answer)
+    calls = tuple(
+        WrittenCall(
+            call.id if isinstance(call.id, str) and call.id else f"call-{number + 1}",
+            call.name,
+            compact(call.arguments),
+        )
+        for number, call in enumerate(reply.tool_calls)
+    )
+    return ModelReply(reply.text, calls, reply.usage, truncated=stop in _CUT, native=reply.reasoning)
+
+
+def _finish(answer: Mapping[str, JSON]) -> JSON:
+    candidates = answer.get("candidates")
+    first = candidates[0] if isinstance(candidates, list) and candidates else {}
+    return first.get("finishReason") if isinstance(first, dict) else None

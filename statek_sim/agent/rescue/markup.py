@@ -1,0 +1,201 @@
+"""Dialects that write one element per argument: `<function=N><parameter=K>V`, `<invoke name="N">`, GLM's keys, Kimi K3.
+
+Each reader takes the place behind the opening of a call and returns its name, its arguments as texts, and where it
+ends. A value ends at the closing tag behind which the format goes on, so that a value may hold the tag itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim.agent.rescue.offered import Argument, NestedText, TypedText
+from statek_sim.agent.rescue.reader import Broken, Meter
+
+_NS: Final = r"(?:[|｜]DSML[|｜]|ifm\||[A-Za-z_]\w*:)?"
+_SP: Final = r"[\sĠ]*"
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """How a dialect writes an argument. `opening` has the groups `key` and maybe `kind`, `quote`."""
+
+    opening: re.Pattern[str]
+    closing: re.Pattern[str]
+    goes_on: re.Pattern[str]
+    """What stands behind a value's closing tag when it really closes."""
+    ends: re.Pattern[str]
+    """The closing tag of the call."""
+    one_newline: bool = True
+    """Whether a newline behind the opening and one before the closing belong to the format."""
+
+
+_WRAPPED_END: Final = rf"</{_NS}(?:tool_call|tool_calls|function_calls|dots_function_call)>"
+FUNCTION: Final = Element(
+    opening=re.compile(r"\s*<parameter=(?P<key>[^<>\n]{1,200})>"),
+    closing=re.compile(r"</parameter>"),
+    goes_on=re.compile(rf"\s*(?:<parameter=|</function>|{_WRAPPED_END}|\Z)"),
+    ends=re.compile(rf"\s*</function>(?:\s*{_WRAPPED_END})?|\s*{_WRAPPED_END}"),
+)
+INVOKE: Final = Element(
+    opening=re.compile(
+        rf'\s*<{_NS}parameter\s+name=(?P<quote>["\']?)(?P<key>[^<>"\'\n]{{1,200}})(?P=quote)'
+        r'(?:\s+(?:string|type)="(?P<kind>\w+)")?\s*>'
+    ),
+    closing=re.compile(rf"</{_NS}parameter>"),
+    goes_on=re.compile(rf"\s*(?:<{_NS}parameter\s|</{_NS}invoke>|{_WRAPPED_END}|\Z)"),
+    ends=re.compile(rf"\s*</{_NS}invoke>"),
+)
+PARAM: Final = Element(
+    opening=re.compile(rf'\s*<param(?:eter)?{_SP}name="(?P<key>[^<>"\n]{{1,200}})"\s*>'),
+    closing=re.compile(r"</param(?:eter)?>"),
+    goes_on=re.compile(rf"\s*(?:<param(?:eter)?{_SP}|</function>|\Z)"),
+    ends=re.compile(r"\s*</function>"),
+)
+KEYS: Final = Element(
+    opening=re.compile(
+        rf"\s*(?:<tool_sep>)?\s*<{_NS}arg_key>\s*(?P<key>[^<>\n]{{1,200}}?)\s*</{_NS}arg_key>\s*"
+        rf"(?:<{_NS}arg_type>(?P<kind>\w+)</{_NS}arg_type>\s*)?<{_NS}arg_value>"
+    ),
+    closing=re.compile(rf"</{_NS}arg_value>"),
+    goes_on=re.compile(rf"\s*(?:<{_NS}arg_key>|</{_NS}tool_call>|\Z)"),
+    ends=re.compile(rf"\s*(?:<tool_sep>)?\s*</{_NS}tool_call>"),
+    one_newline=False,
+)
+KIMI3: Final = Element(
+    opening=re.compile(
+        r'\s*<\|open\|>argument\s+key="(?P<key>[^"\n<>|]{1,200})"(?:\s+type="(?P<kind>\w+)")?[^<>]{0,80}<\|sep\|>'
+    ),
+    closing=re.compile(r"<\|close\|>argument<\|sep\|>"),
+    goes_on=re.compile(r"\s*<\|(?:open\|>argument|close\|>call)"),
+    ends=re.compile(r"\s*<\|close\|>call<\|sep\|>"),
+    one_newline=False,
+)
+_CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
+_STRINGS: Final = ("true", "string", "str")
+
+
+def read_elements(
+    text: str, at: int, element: Element, meter: Meter, known: frozenset[str] = frozenset()
+) -> tuple[dict[str, TypedText], int]:
+    """Return a call's arguments, written from `at` on, and where the call ends.
+
+    An argument without its closing tag ends at the line that opens the next one, if that is one of the tool's
+    `known` arguments.
+    """
+    made: dict[str, TypedText] = {}
+    while True:
+        meter.token(at)
+        opening = element.opening.match(text, at)
+        if opening is None:
+            break
+        meter.steps += opening.end() - at
+        key = opening["key"].strip()
+        if key in made:
+            raise Broken(at, f"the argument {key[:40]!r} is there twice")
+        value, at = _value(text, opening.end(), element, meter, known - {key, *made})
+        made[key] = TypedText(value, _kind(opening.groupdict().get("kind")))
+    end = element.ends.match(text, at)
+    if end is None:
+        rest = text[at : at + 200].strip()
+        raise Broken(
+            at, "the reply ends inside the call" if not rest else f"{rest[:24]!r} in a call", cut=not rest
+        )
+    meter.steps += end.end() - at
+    return made, end.end()
+
+
+def _kind(said: str | None) -> str:
+    if said is None:
+        return ""
+    return "string" if said in _STRINGS else "json"
+
+
+def _value(text: str, at: int, element: Element, meter: Meter, known: frozenset[str]) -> tuple[str, int]:
+    cdata = _CDATA.match(text, at)
+    if cdata is not None:
+        end = text.find("]]>", cdata.end())
+        meter.steps += (len(text) if end < 0 else end) - at
+        closing = element.closing.match(text, end + 3) if end >= 0 else None
+        if closing is None:
+            raise Broken(len(text), "the reply ends inside an argument", cut=True)
+        return text[cdata.end() : end], closing.end()
+    here = at
+    while True:
+        meter.token(here)
+        closing = element.closing.search(text, here)
+        if closing is None:
+            meter.steps += len(text) - here
+            raise Broken(len(text), "the reply ends inside an argument", cut=True)
+        meter.steps += closing.end() - here
+        if element.goes_on.match(text, closing.end()) is not None:
+            break
+        here = closing.end()
+    value = text[at : closing.start()]
+    end = closing.end()
+    inner = element.opening.search(value)
+    if inner is not None:
+        if inner["key"].strip() not in known or not inner.group().startswith("\n"):
+            raise Broken(end, "where an argument ends cannot be told")
+        # The newline before the next argument stays: it is the one that belongs to the format.
+        value, end = value[: inner.start() + 1], at + inner.start() + 1
+    if element.one_newline and value.startswith("\n"):
+        value = value[1:].removesuffix("\n")
+    return value, end
+
+
+_M3: Final = "]<]minimax[>["
+_M3_OPEN: Final = re.compile(re.escape(_M3) + r"<(?P<tag>[\w.-]{1,128})>")
+_M3_CLOSE: Final = re.compile(r"\s*" + re.escape(_M3) + r"</(?P<tag>[\w.-]{1,128})>")
+_M3_END: Final = re.compile(r"\s*" + re.escape(_M3) + r"</invoke>")
+
+
+def read_minimax(text: str, at: int, meter: Meter, max_depth: int) -> tuple[dict[str, Argument], int]:
+    """Return the arguments of MiniMax M3's nested elements; a list's members are elements called `item`."""
+    made, at = _members(text, at, meter, max_depth, top=True)
+    end = _M3_END.match(text, at)
+    if end is None or not isinstance(made, dict):
+        raise Broken(at, "the reply ends inside the call", cut=not text[at : at + 200].strip())
+    arguments: dict[str, Argument] = dict(made.items())
+    return arguments, end.end()
+
+
+def _members(text: str, at: int, meter: Meter, depth: int, *, top: bool = False) -> tuple[Argument, int]:
+    if depth <= 0:
+        raise Broken(at, "it is nested too deeply", limit=True)
+    found: list[tuple[str, Argument]] = []
+    while True:
+        meter.token(at)
+        opening = _M3_OPEN.match(text, at)
+        if opening is None:
+            break
+        value, at = _member(text, opening.end(), meter, depth)
+        closing = _M3_CLOSE.match(text, at)
+        if closing is None or closing["tag"] != opening["tag"]:
+            raise Broken(at, f"no closing tag of {opening['tag'][:40]!r}", cut=at >= len(text))
+        found.append((opening["tag"], value))
+        at = closing.end()
+    keys = [key for key, _ in found]
+    if keys and set(keys) == {"item"}:
+        return [value for _, value in found], at
+    if top and len(set(keys)) != len(keys):
+        raise Broken(at, "an argument is there twice")
+    grouped: dict[str, list[Argument]] = {}
+    for key, value in found:
+        grouped.setdefault(key, []).append(value)
+    members: dict[str, Argument] = {}
+    for key, values in grouped.items():
+        members[key] = values[0] if len(values) == 1 else values
+    return members, at
+
+
+def _member(text: str, at: int, meter: Meter, depth: int) -> tuple[Argument, int]:
+    if _M3_OPEN.match(text, at) is not None:
+        value, end = _members(text, at, meter, depth - 1)
+        return NestedText(text[at:end], value), end
+    end = text.find(_M3, at)
+    if end < 0:
+        raise Broken(len(text), "the reply ends inside an argument", cut=True)
+    meter.steps += end - at
+    return TypedText(text[at:end]), end

@@ -1,0 +1,102 @@
+"""Where in a reply a call may begin: one pattern that finds the openings of every dialect, thinking and code.
+
+The group that matched names the reader, see `parser`. docs/rescue.md has the table of models and formats.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from statek_sim.agent.rescue.variants import Dialect
+
+_NS: Final = r"(?:[|｜]DSML[|｜]|[A-Za-z_]\w*:)?"
+_NAME: Final = r"[^\W\d][\w.:/-]{0,127}"
+
+OPENINGS: Final[dict[str, str]] = {
+    # Thinking: what stands inside is no call.
+    "think": r"<(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[THINK\]|<\|START_THINKING\|>|<\|inner_prefix\|>"
+    r"|<\|channel>thought\b|<\|open\|>think<\|sep\|>|◁think▷|to=self<\|message\|>",
+    "thought": r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>"
+    r"|<\|close\|>think<\|sep\|>|◁/think▷",
+    # A message to the user, where a format has such: it may show a call.
+    "said": r"to=user<\|message\|>",
+    # Code: what stands inside is shown, except where a whole block is the call.
+    "fence": r"(?P<ticks>`{3,12})(?!`)(?P<language>[\w+-]*)[ \t]*\n?",
+    # Formats with a name and JSON behind it.
+    "mistral": r"\[TOOL_CALLS\]\s*(?=(?P<mistral_name>" + _NAME + r")\s*(?:\[CALL_ID\]|\[ARGS\]|\{))",
+    "deepseek": r"<[|｜]tool[▁_]call[▁_]begin[|｜]>(?:function<[|｜]tool[▁_]sep[|｜]>)?\s*"
+    r"(?P<deepseek_name>" + _NAME + r")\s*(?:<[|｜]tool[▁_]sep[|｜]>)?\s*(?:```(?:json)?\s*)?(?=\{)",
+    "kimi": r"<\|tool_call_begin\|>\s*(?P<kimi_name>[\w.-]{1,128}:\d+)\s*<\|tool_call_argument_begin\|>\s*(?=\{)",
+    "harmony": r"(?:<\|channel\|>\s*\w+\s*)?\bto=functions\.(?P<harmony_name>[\w.-]{1,128})\s*"
+    r"(?:<\|channel\|>\s*\w+\s*)?"
+    r"(?:<\|constrain\|>\s*\w+\s*|(?:\s*code|\s*json)\b\s*)?<\|message\|>\s*(?=\{)",
+    "gemma": r"<(?:\|tool_call|start_function_call)>\s*(?:call)?:?\s*(?P<gemma_name>" + _NAME + r")\s*(?=\{)",
+    "all_name": r">>>\s*(?P<all_name_name>" + _NAME + r")\s*\n(?=\{)",
+    "react": r"Action:\s*(?P<react_name>" + _NAME + r")\s*\n+Action Input:\s*(?=\{)",
+    # Formats with an element per argument.
+    "function": r"<function=(?P<function_name>" + _NAME + r")>",
+    "invoke": rf"<{_NS}invoke\s+name=[\"']?(?P<invoke_name>" + _NAME + r")[\"']?\s*>",
+    "param": r"<function[\sĠ]*name=\"(?P<param_name>" + _NAME + r")\"\s*>",
+    "kimi3": r"<\|open\|>call\s+tool=\"(?P<kimi3_name>[\w.:/-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
+    "minimax": r"\]<\]minimax\[>\[<invoke name=\"(?P<minimax_name>" + _NAME + r")\">",
+    # A wrapper with one or more calls in it, as JSON, Python or a name with keys.
+    "wrapper": r"<(?:ifm\||longcat_)?(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?)>"
+    r"|<\|(?:tool_calls?|function_call|tool_call_start|python_start|tools_prefix|START_ACTION|python_tag)\|>"
+    r"|<\|action_start\|>\s*<\|plugin\|>|\[TOOL_CALLS?\]|functools(?=\[)|function call<\|role_sep\|>"
+    r"|Action:\s*```json",
+    # JSON and Python without any wrapper.
+    "brace": r"\{(?=\s*+(?:[\"'“][^\"'“”\\\n{}]{0,64}+[\"'”]|[A-Za-z_]\w{0,64}+)\s*+:)",
+    "bracket": r"\[(?=\s*+(?:\{|[A-Za-z_][\w.]{0,127}\())",
+}
+"""Readers by name, and the pattern of what opens them."""
+
+FAMILIES: Final[dict[str, Dialect]] = {
+    "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "gemma": "tokens",
+    "all_name": "tokens", "react": "tokens", "function": "markup", "invoke": "markup", "param": "markup",
+    "kimi3": "markup", "minimax": "markup", "wrapper": "hermes", "brace": "json", "bracket": "json",
+}  # fmt: skip
+"""Which family of `RescueRules.dialects` a reader belongs to. Thinking and code are always known."""
+
+OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
+_NO_GROUPS: Final = "|".join(re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in OPENINGS.values())
+_STARTS: Final = r"<{\[`\]>◁tfA"
+"""The characters with which openings begin."""
+_PLAIN: Final = "|".join(
+    (
+        rf"[^{_STARTS}]++",
+        r"`{13,}+",
+        # Code on a line is prose as well.
+        r"``(?!`)(?:[^`\n]++``(?!`))?+",
+        r"`(?!`)(?:[^`\n]*+`(?!`))?+",
+        # What the commonest characters begin when they begin nothing, said once more for speed.
+        r"<(?![|｜/A-Za-z_])|<\|(?![A-Za-z/])|</(?!(?:seed:|mm:)?[tr])",
+        r"\{(?!" + OPENINGS["brace"].removeprefix(r"\{") + ")",
+        r"\[(?!\s*+[{A-Za-z_/])|\](?!<)|>(?!>)|t(?!o=)|f(?!unct)|A(?!ction:)",
+        rf"(?![`{{])(?!{_NO_GROUPS})[{_STARTS}]",
+    )
+)
+PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")
+"""Everything up to the next opening. Possessive throughout: a character is looked at once, whatever comes."""
+
+SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end)\|>")
+THINK_ENDS: Final = re.compile(OPENINGS["thought"] + r"|<channel\|>|<\|eom\|>")
+SECTION: Final = re.compile(
+    r"<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<[|｜]tool[▁_]calls[▁_]begin[|｜]>"
+)
+"""Tokens that end thinking which nothing else ends: no model writes them by the way."""
+NOISE: Final = re.compile(
+    r"<\|(?:open|close)\|>(?:tools|message|response)<\|sep\|>"
+    r"|</?(?:ifm\||longcat_|minimax:|seed:|atem:|steptml:|[|｜]DSML[|｜])?(?:tool_calls?|TOOLCALL|function_calls?|tool_use"
+    r"|dots_function_call|tools?|function|response|answer)>|<\|/?(?:tool_calls?|python_start|python_end|python_tag"
+    r"|tool_call_start|tool_call_end|tool_calls_section_begin|tool_calls_section_end|tools_prefix|tools_suffix"
+    r"|START_ACTION|END_ACTION|action_start|action_end|plugin|function_call|message_sep|role_sep|call|end|eom|eot|eot_id"
+    r"|im_end|START_RESPONSE|END_RESPONSE|open|close|sep|role_end|tool_call_begin)\|>|<[|｜]tool[▁_]calls?[▁_](?:begin|end)[|｜]>"
+    r"|<tool_call\|>|<\|tool_call>|<end_function_call>|\[TOOL_CALLS?\]|\]<\]minimax\[>\[</?tool_call>"
+)
+"""Tokens of the formats that say nothing by themselves; they are left out of a reply's text."""
+EXAMPLE: Final = re.compile(
+    r"(?i)\b(?:for example|an example|example of|example call|e\.g\.|for instance|looks? like|would look"
+    r"|(?:do(?:es)? not|don['’]t|never|instead of) (?:call|write|use|send))"
+)
+"""Words right before bare JSON or a block of code that make it an illustration."""

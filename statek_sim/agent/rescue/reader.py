@@ -1,0 +1,409 @@
+"""Reading one value: strict JSON at the speed of the standard library, or a tolerant reader that knows strings.
+
+The tolerant reader repairs what has one meaning (quotes, commas, comments, Python's literals, raw newlines) and
+says what it repaired. It never completes a value: what is cut is `Broken` with `cut=True`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from statek_sim.values import JSON
+
+ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "tool_input", "action_input")
+"""Keys under which a call has its arguments."""
+
+_INTEGERS: Final = (-(2**63), 2**64 - 1)
+_SPACE: Final = re.compile(r"[\s\ufeff]*")
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
+_WORD: Final = re.compile(r"[^\W\d][\w$-]*")
+_BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f]")
+_LITERALS: Final[dict[str, JSON]] = {
+    "true": True, "false": False, "null": None, "True": True, "False": False, "None": None,
+    "TRUE": True, "FALSE": False, "NULL": None, "Null": None,
+}  # fmt: skip
+_ESCAPES: Final = {
+    '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+}  # fmt: skip
+_QUOTES: Final[dict[str, tuple[str, str]]] = {
+    '"': ('"', ""),
+    "'": ("'", "single_quotes"),
+    "\u201c": ("\u201d", "smart_quotes"),
+    "\u201d": ("\u201d", "smart_quotes"),
+}
+_PLAIN: Final = {end: re.compile(rf"[^\\{end}]*", re.DOTALL) for end in ('"', "'", "\u201d")}
+_TOKEN_QUOTES: Final = ('<|"|>', "<escape>")
+CLOSERS: Final = re.compile(
+    r"\s*(?:</[\w:|｜-]*(?:tool|function|TOOLCALL|call)[\w:|｜-]*>|<\|?/[\w|]+\|?>|<\|[\w|▁]*(?:end|END|suffix)[\w|▁]*\|>"
+    r"|<tool_call\|>|<end_function_call>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]|```)"
+)
+
+
+class Broken(Exception):
+    """The text at `at` cannot be read. `cut`: because the reply ends there."""
+
+    def __init__(self, at: int, why: str, *, cut: bool = False, limit: bool = False) -> None:
+        super().__init__(why)
+        self.at = at
+        self.why = why
+        self.cut = cut
+        self.limit = limit
+
+
+class Meter:
+    """Counts the work on one reply, and says when enough was done: pieces repaired, and values of one call."""
+
+    def __init__(self, tokens: int, values: int) -> None:
+        self.tokens_left = tokens
+        self.steps = 0
+        self._values = values
+        self._values_left = values
+        self._decoder = json.JSONDecoder(
+            object_pairs_hook=self._pairs,
+            parse_int=self._whole,
+            parse_float=self._real,
+            parse_constant=_constant,
+        )
+
+    def decode(self, text: str, at: int) -> tuple[JSON, int]:
+        """Return the strict JSON at `at` and where it ends, as `JSONDecoder.raw_decode` does."""
+        self._values_left = self._values
+        return self._decoder.raw_decode(text, at)
+
+    def _value(self) -> None:
+        self._values_left -= 1
+        if self._values_left < 0:
+            raise Broken(-1, f"it has more than {self._values} values", limit=True)
+
+    def _pairs(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+        self._value()
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            raise Broken(-1, "a key is there twice")
+        return made
+
+    def _whole(self, digits: str) -> int:
+        self._value()
+        return whole(digits)
+
+    def _real(self, digits: str) -> float:
+        self._value()
+        return real(digits)
+
+    def token(self, at: int) -> None:
+        """Count one piece."""
+        self.steps += 1
+        self.tokens_left -= 1
+        if self.tokens_left < 0:
+            raise Broken(at, "the reply needs more repairs than are made", limit=True)
+
+
+def whole(digits: str) -> int:
+    """Return an integer of at most 64 bits."""
+    number = int(digits) if len(digits) <= 20 else None
+    if number is None or not _INTEGERS[0] <= number <= _INTEGERS[1]:
+        raise Broken(-1, f"the integer {digits[:24]} has more than 64 bits")
+    return number
+
+
+def real(digits: str) -> float:
+    """Return a finite number."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise Broken(-1, f"the number {digits[:24]} is too large")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise Broken(-1, f"{name} is not JSON")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """What the tolerant reader takes beside JSON. `python`: tuples, sets, escapes; `bare`: strings without quotes.
+
+    `shorthand`: `{"name": {arguments}}`, so that every member counts as arguments.
+    """
+
+    python: bool = False
+    bare: bool = False
+    shorthand: bool = False
+
+
+JSON_STYLE: Final = Style()
+
+
+def strict(text: str, at: int, meter: Meter) -> tuple[JSON, int] | None:
+    """Return the JSON value that starts at `at` and where it ends, or None when it is not JSON as it stands.
+
+    Raises `Broken` for what no repair can help: a key that is there twice, NaN, a number out of range.
+    """
+    try:
+        value, end = meter.decode(text, at)
+    except json.JSONDecodeError as error:
+        meter.steps += error.pos - at + 1
+        return None
+    except RecursionError:
+        raise Broken(at + 1, "it is nested too deeply", limit=True) from None
+    except Broken as error:
+        raise Broken(at + 1, error.why, limit=error.limit) from None
+    meter.steps += end - at
+    return value, end
+
+
+class Reader:
+    """The tolerant reader of values in `text`. `repairs` collects what it repaired, in the order of first use."""
+
+    def __init__(self, text: str, meter: Meter, max_depth: int, style: Style = JSON_STYLE) -> None:
+        self.text = text
+        self.meter = meter
+        self.max_depth = max_depth
+        self.style = style
+        self.repairs: dict[str, None] = {}
+        self._inside = 0
+
+    def repaired(self, what: str) -> None:
+        """Note a repair."""
+        self.repairs[what] = None
+
+    def space(self, at: int) -> int:
+        """Return where the next piece begins, behind white space and comments."""
+        end = _SPACE.match(self.text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+        self.meter.steps += end - at
+        while self.text.startswith(("//", "/*"), end):
+            self.meter.token(end)
+            mark = "*/" if self.text.startswith("/*", end) else "\n"
+            behind = self.text.find(mark, end + 2)
+            if behind < 0:
+                raise Broken(len(self.text), "the reply ends inside a comment", cut=True)
+            self.repaired("comments")
+            start, end = end, _SPACE.match(self.text, behind + len(mark)).end()  # type: ignore[union-attr]
+            self.meter.steps += end - start
+        return end
+
+    def value(self, at: int, depth: int = 0) -> tuple[JSON, int]:
+        """Return the value at `at` and where it ends."""
+        self.meter.token(at)
+        if depth > self.max_depth:
+            raise Broken(at, f"it is nested more than {self.max_depth} deep", limit=True)
+        at = self.space(at)
+        head = self.text[at : at + 1]
+        if not head:
+            raise Broken(at, "the reply ends before a value", cut=True)
+        if head == "{":
+            return self._object(at, depth)
+        if head == "[" or (head == "(" and self.style.python):
+            return self._array(at, depth)
+        if head in _QUOTES:
+            return self.string(at)
+        if head == "<" and self.text.startswith(_TOKEN_QUOTES, at):
+            return self._token_string(at)
+        return self._scalar(at)
+
+    def string(self, at: int) -> tuple[str, int]:
+        """Return the quoted string at `at` and where it ends."""
+        text = self.text
+        end_quote, repair = _QUOTES[text[at]]
+        if repair and not self.style.python:
+            self.repaired(repair)
+        if self.style.python and text.startswith(text[at] * 3, at) and text[at] in "\"'":
+            return self._triple(at, text[at] * 3)
+        plain, pieces, here = _PLAIN[end_quote], [], at + 1
+        while True:
+            self.meter.token(here)
+            stop = plain.match(text, here).end()  # type: ignore[union-attr]  # it matches nothing, too
+            pieces.append(text[here:stop])
+            self.meter.steps += stop - here
+            if stop >= len(text):
+                raise Broken(stop, "the reply ends inside a string", cut=True)
+            if text[stop] == end_quote:
+                break
+            piece, here = self._escape(stop)
+            self.meter.steps += here - stop
+            pieces.append(piece)
+        made = "".join(pieces)
+        if _CONTROL.search(made) and _CONTROL.search(text, at, stop) and not self.style.python:
+            self.repaired("raw_control_characters")
+        return made, stop + 1
+
+    def _triple(self, at: int, quote: str) -> tuple[str, int]:
+        end = self.text.find(quote, at + 3)
+        self.meter.steps += (len(self.text) if end < 0 else end) - at
+        if end < 0:
+            raise Broken(len(self.text), "the reply ends inside a string", cut=True)
+        if "\\" in self.text[at:end]:
+            raise Broken(at, "a string in three quotes has escapes")
+        return self.text[at + 3 : end], end + 3
+
+    def _token_string(self, at: int) -> tuple[str, int]:
+        quote = next(quote for quote in _TOKEN_QUOTES if self.text.startswith(quote, at))
+        end = self.text.find(quote, at + len(quote))
+        self.meter.steps += (len(self.text) if end < 0 else end) - at
+        if end < 0:
+            raise Broken(len(self.text), "the reply ends inside a string", cut=True)
+        return self.text[at + len(quote) : end], end + len(quote)
+
+    def _escape(self, at: int) -> tuple[str, int]:
+        text = self.text
+        letter = text[at + 1 : at + 2]
+        if not letter:
+            raise Broken(at, "the reply ends inside a string", cut=True)
+        if letter == "u":
+            return self._unicode(at)
+        if letter in _ESCAPES and (letter != "/" or not self.style.python):
+            return _ESCAPES[letter], at + 2
+        if letter in "'\u201d\u201c":
+            if not self.style.python:
+                self.repaired("needless_escapes")
+            return letter, at + 2
+        if self.style.python and letter == "x" and re.match(r"[0-9a-fA-F]{2}", text[at + 2 : at + 4]):
+            return chr(int(text[at + 2 : at + 4], 16)), at + 4
+        if self.style.python and letter == "\n":
+            return "", at + 2
+        self.repaired("single_backslashes")
+        return "\\" + letter, at + 2
+
+    def _unicode(self, at: int) -> tuple[str, int]:
+        digits = self.text[at + 2 : at + 6]
+        if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+            if at + 6 > len(self.text):
+                raise Broken(len(self.text), "the reply ends inside a string", cut=True)
+            raise Broken(at, "a \\u escape needs four hexadecimal digits")
+        code, end = int(digits, 16), at + 6
+        if 0xD800 <= code < 0xDC00 and re.fullmatch(
+            r"\\u[dD][c-fC-F][0-9a-fA-F]{2}", self.text[end : end + 6]
+        ):
+            low = int(self.text[end + 2 : end + 6], 16)
+            return chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)), end + 6
+        return chr(code), end
+
+    def _scalar(self, at: int) -> tuple[JSON, int]:
+        text = self.text
+        number = _NUMBER.match(text, at)
+        if number is not None:
+            if number.end() == len(text):
+                raise Broken(len(text), "the reply ends behind a number that may go on", cut=True)
+            digits = number.group()
+            self.meter.steps += len(digits)
+            try:
+                return (whole(digits) if digits.lstrip("-").isdigit() else real(digits)), number.end()
+            except Broken as error:
+                raise Broken(at, error.why) from None
+        word = _WORD.match(text, at)
+        if word is not None and word.group() in _LITERALS:
+            if word.end() == len(text):
+                raise Broken(len(text), "the reply ends behind a word that may go on", cut=True)
+            if word.group()[0].isupper() and not self.style.python:
+                self.repaired("spelled_literals")
+            return _LITERALS[word.group()], word.end()
+        if self.style.bare:
+            bare = _BARE.match(text, at)
+            if bare is not None and text[bare.end() : bare.end() + 1] in ",}]":
+                self.repaired("bare_strings")
+                return bare.group(), bare.end()
+        if word is not None and word.end() == len(text):
+            raise Broken(len(text), "the reply ends inside a value", cut=True)
+        raise Broken(at, f"{text[at : at + 12]!r} is no value")
+
+    def _key(self, at: int) -> tuple[str, int]:
+        head = self.text[at : at + 1]
+        if head in _QUOTES and head:
+            return self.string(at)
+        if head == "<" and self.text.startswith(_TOKEN_QUOTES, at):
+            return self._token_string(at)
+        word = _WORD.match(self.text, at)
+        if word is None:
+            raise Broken(at, "the reply ends before a key" if not head else "a key is missing", cut=not head)
+        if not self.style.bare:
+            self.repaired("bare_keys")
+        return word.group(), word.end()
+
+    def _closes(self, at: int) -> bool:
+        """Whether a container that is open at `at` may be closed there: nothing of the arguments can be missing."""
+        ends = at >= len(self.text) or CLOSERS.match(self.text, at) is not None
+        if ends and not self._inside:
+            self.repaired("closed_brackets")
+            return True
+        if at >= len(self.text):
+            raise Broken(at, "the reply ends inside the call", cut=True)
+        return False
+
+    def _object(self, at: int, depth: int) -> tuple[JSON, int]:
+        made: dict[str, JSON] = {}
+        first, here = True, at + 1
+        while True:
+            here = self.space(here)
+            if self.text.startswith("}", here):
+                if not first:
+                    self.repaired("trailing_commas")
+                return made, here + 1
+            if self.style.python and first and not made:
+                found = self._set(at, here, depth)
+                if found is not None:
+                    return found
+            key, here = self._key(here)
+            self.meter.token(here)
+            here = self.space(here)
+            if not self.text.startswith(":", here):
+                raise Broken(here, f"no colon behind the key {key[:40]!r}", cut=here >= len(self.text))
+            if key in made:
+                raise Broken(here, f"the key {key[:40]!r} is there twice")
+            is_argument = key in ARGUMENT_KEYS or self.style.shorthand
+            self._inside += is_argument
+            try:
+                made[key], here = self.value(here + 1, depth + 1)
+            finally:
+                self._inside -= is_argument
+            self.meter.steps += 2
+            first = False
+            behind, here = here, self.space(here)
+            if self.text.startswith(",", here):
+                here += 1
+                self.meter.steps += 1
+            elif self.text.startswith("}", here):
+                return made, here + 1
+            elif self._closes(here):
+                return made, here
+            elif self.text[here] in "\"'" and (
+                not isinstance(made[key], str) or "\n" in self.text[behind:here]
+            ):
+                self.repaired("missing_commas")
+            else:
+                raise Broken(here, f"{self.text[here : here + 12]!r} behind a value")
+
+    def _set(self, at: int, here: int, depth: int) -> tuple[JSON, int] | None:
+        """Read Python's `{1, 2}`, which becomes a list, or return None when it is a dict."""
+        if self.text[here : here + 1] not in "\"'" or not self.text[here : here + 1]:
+            return None
+        _, end = self.string(here)
+        if self.text[self.space(end) : self.space(end) + 1] not in (",", "}"):
+            return None
+        return self._array(at, depth)
+
+    def _array(self, at: int, depth: int) -> tuple[JSON, int]:
+        close = {"[": "]", "(": ")", "{": "}"}[self.text[at]]
+        made: list[JSON] = []
+        here = at + 1
+        while True:
+            here = self.space(here)
+            if self.text.startswith(close, here):
+                if made and not self.style.python:
+                    self.repaired("trailing_commas")
+                return made, here + 1
+            value, here = self.value(here, depth + 1)
+            made.append(value)
+            here = self.space(here)
+            if self.text.startswith(",", here):
+                here += 1
+                self.meter.steps += 1
+            elif self.text.startswith(close, here):
+                return made, here + 1
+            elif self._closes(here):
+                return made, here
+            else:
+                raise Broken(here, f"{self.text[here : here + 12]!r} behind a value")

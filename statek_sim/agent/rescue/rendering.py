@@ -1,0 +1,172 @@
+"""Writing a call as a model would: the renderings that the checker and the laws of rescue parsing read back.
+
+A rendering is `None` where a dialect cannot say the call: Qwen's tags cannot hold their own closing tag.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from statek_sim.values import JSON
+
+Render = Callable[[str, Mapping[str, JSON]], str | None]
+_KEY: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+def _call(name: str, arguments: Mapping[str, JSON], key: str = "arguments", name_key: str = "name") -> str:
+    return json.dumps({name_key: name, key: dict(arguments)}, ensure_ascii=False)
+
+
+def _arguments(arguments: Mapping[str, JSON]) -> str:
+    return json.dumps(dict(arguments), ensure_ascii=False)
+
+
+def _around(
+    before: str, behind: str, key: str = "arguments", name_key: str = "name", *, many: bool = False
+) -> Render:
+    def render(name: str, arguments: Mapping[str, JSON]) -> str:
+        call = _call(name, arguments, key, name_key)
+        return f"{before}[{call}]{behind}" if many else f"{before}{call}{behind}"
+
+    return render
+
+
+def _named(before: str, between: str, behind: str) -> Render:
+    def render(name: str, arguments: Mapping[str, JSON]) -> str:
+        return f"{before}{name}{between}{_arguments(arguments)}{behind}"
+
+    return render
+
+
+def _elements(before: str, opening: str, closing: str, behind: str) -> Render:
+    """Write an element per argument: `opening` has {key} and {string}; a text with a tag in it cannot be said."""
+
+    def render(name: str, arguments: Mapping[str, JSON]) -> str | None:
+        pieces = [before.format(name=name)]
+        for key, value in arguments.items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            if (
+                _KEY.fullmatch(key) is None
+                or "<" in text
+                or (text != text.strip() and "\n" in opening + closing)
+            ):
+                return None
+            kind = "true" if isinstance(value, str) else "false"
+            pieces.append(opening.format(key=key, string=kind) + text + closing)
+        return "".join(pieces) + behind
+
+    return render
+
+
+def _python(before: str, behind: str) -> Render:
+    def render(name: str, arguments: Mapping[str, JSON]) -> str | None:
+        if not all(map(_KEY.fullmatch, (name, *arguments))):
+            return None
+        said = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        return f"{before}{name}({said}){behind}"
+
+    return render
+
+
+def _gemma(name: str, arguments: Mapping[str, JSON]) -> str | None:
+    body = _gemma_value(dict(arguments))
+    return None if body is None else f"<|tool_call>call:{name}{body}<tool_call|>"
+
+
+def _gemma_value(value: JSON) -> str | None:
+    if isinstance(value, dict):
+        members = [(key, _gemma_value(member)) for key, member in value.items()]
+        if any(member is None or _KEY.fullmatch(key) is None for key, member in members):
+            return None
+        return "{" + ",".join(f"{key}:{member}" for key, member in members) + "}"
+    if isinstance(value, list):
+        items = [_gemma_value(member) for member in value]
+        return None if None in items else "[" + ",".join(item for item in items if item is not None) + "]"
+    if isinstance(value, str):
+        return None if "<|" in value else f'<|"|>{value}<|"|>'
+    return json.dumps(value)
+
+
+def _openai(name: str, arguments: Mapping[str, JSON]) -> str:
+    function: JSON = {"name": name, "arguments": _arguments(arguments)}
+    return json.dumps(
+        {"tool_calls": [{"id": "c1", "type": "function", "function": function}]}, ensure_ascii=False
+    )
+
+
+RENDERINGS: Final[Mapping[str, Render]] = {
+    "json": _around("", ""),
+    "json with parameters": _around("", "", "parameters"),
+    "json list": _around("", "", many=True),
+    "openai": _openai,
+    "fence": _around("```json\n", "\n```"),
+    "hermes": _around("<tool_call>\n", "\n</tool_call>"),
+    "granite": _around("<|tool_call|>", "", many=True),
+    "jamba": _around("<tool_calls>", "</tool_calls>", many=True),
+    "nemotron": _around("<TOOLCALL>", "</TOOLCALL>", many=True),
+    "phi": _around("functools", "", many=True),
+    "internlm": _around("<|action_start|> <|plugin|>\n", "<|action_end|>", "parameters"),
+    "cohere": _around("<|START_ACTION|>", "<|END_ACTION|>", "parameters", "tool_name", many=True),
+    "llama 3": _around("<|python_tag|>", "", "parameters"),
+    "mistral 3": _around("[TOOL_CALLS]", "", many=True),
+    "mistral 11": _named("[TOOL_CALLS]", "[ARGS]", ""),
+    "deepseek 3": _named(
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+        "\n```json\n",
+        "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    ),
+    "deepseek 3.1": _named(
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>",
+        "<｜tool▁sep｜>",
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    ),
+    "kimi k2": _named(
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.",
+        ":0<|tool_call_argument_begin|>",
+        "<|tool_call_end|><|tool_calls_section_end|>",
+    ),
+    "harmony": _named("<|channel|>commentary to=functions.", " <|constrain|>json<|message|>", "<|call|>"),
+    "functionary": _named("<function=", ">", "</function>"),
+    "qwen coder": _elements(
+        "<tool_call>\n<function={name}>\n",
+        "<parameter={key}>\n",
+        "\n</parameter>\n",
+        "</function>\n</tool_call>",
+    ),
+    "minimax m2": _elements(
+        '<minimax:tool_call>\n<invoke name="{name}">\n',
+        '<parameter name="{key}">',
+        "</parameter>\n",
+        "</invoke>\n</minimax:tool_call>",
+    ),
+    "dsml": _elements(
+        '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="{name}">\n',
+        '<｜DSML｜parameter name="{key}" string="{string}">',
+        "</｜DSML｜parameter>\n",
+        "</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+    ),
+    "step 3": _elements(
+        '<｜tool_calls_begin｜><｜tool_call_begin｜><steptml:invoke name="{name}">',
+        '<steptml:parameter name="{key}">',
+        "</steptml:parameter>",
+        "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
+    ),
+    "glm": _elements(
+        "<tool_call>{name}\n", "<arg_key>{key}</arg_key>\n<arg_value>", "</arg_value>\n", "</tool_call>"
+    ),
+    "kimi k3": _elements(
+        '<|open|>tools<|sep|><|open|>call tool="{name}" index="1"<|sep|>',
+        '<|open|>argument key="{key}"<|sep|>',
+        "<|close|>argument<|sep|>",
+        "<|close|>call<|sep|><|close|>tools<|sep|>",
+    ),
+    "gemma": _gemma,
+    "python": _python("[", "]"),
+    "llama 4": _python("<|python_start|>[", "]<|python_end|>"),
+    "lfm2": _python("<|tool_call_start|>[", "]<|tool_call_end|>"),
+    "olmo 3": _python("<function_calls>", "</function_calls>"),
+}
+"""How models write calls, by a name for people."""

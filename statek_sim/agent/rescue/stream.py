@@ -1,0 +1,36 @@
+"""Rescue parsing of a reply that comes in pieces."""
+
+from __future__ import annotations
+
+from statek_sim.agent.rescue.offered import Tools
+from statek_sim.agent.rescue.parser import Reformat, rescue
+from statek_sim.agent.rescue.values import Limits, Rescued
+from statek_sim.agent.rescue.variants import HARDENED, RescueRules
+
+
+class RescueStream:
+    """Takes a reply in pieces, however it is cut, and gives at its end what `rescue` gives for the whole.
+
+    Nothing is given before the end: a closing `</think>` may still turn all that came before into thinking. No more
+    than `limits.max_bytes` are kept.
+    """
+
+    def __init__(
+        self, tools: Tools | None = None, *, rules: RescueRules = HARDENED, limits: Limits | None = None
+    ) -> None:
+        self._tools = tools
+        self._rules = rules
+        self._limits = limits or Limits()
+        self._pieces: list[str] = []
+        self._kept = 0
+
+    def feed(self, piece: str) -> None:
+        """Take the next piece of the reply."""
+        if self._kept <= self._limits.max_bytes:
+            self._pieces.append(piece)
+            self._kept += len(piece)
+
+    def finish(self, *, reformat: Reformat | None = None) -> Rescued:
+        """Return what the reply says."""
+        text = "".join(self._pieces)
+        return rescue(text, self._tools, rules=self._rules, limits=self._limits, reformat=reformat)

@@ -1,0 +1,181 @@
+"""The simulated driver: runs in virtual time, one thing after another, in an order that is the same everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from statek_sim.agent.effects import (
+    Answer,
+    AskModel,
+    AskPerson,
+    CallTools,
+    Commit,
+    Invocation,
+    LetTimePass,
+    Snapshot,
+    ToolOutcome,
+)
+from statek_sim.agent.execution import (
+    Context,
+    Person,
+    limited,
+    outcome_of,
+    raised,
+    started,
+    timed_out,
+    traits,
+)
+from statek_sim.agent.loop import AgentRun, Steps
+from statek_sim.agent.virtual_loop import VirtualLoop, run_in
+from statek_sim.clock import VirtualClock
+from statek_sim.errors import ProviderFailure
+from statek_sim.providers.protocol import Provider
+from statek_sim.providers.retry import ask
+
+_Act = Callable[[], None]
+_NOBODY: Final = "nobody is there to ask; give the driver a person"
+
+
+class Simulation:
+    """Carries out the effects of runs. Entries of the agenda are taken by time, and in the order they were made.
+
+    `person` answers questions with a text and the seconds it took; `committed` is given every snapshot.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        clock: VirtualClock,
+        person: Person | None = None,
+        committed: Callable[[Snapshot], None] | None = None,
+    ) -> None:
+        self._provider = provider
+        self._clock = clock
+        self._person = person
+        self._committed = committed
+        self._agenda: list[tuple[float, int, _Act]] = []
+        self._seq = 0
+        self.after_tool: Callable[[AgentRun, str], None] | None = None
+
+    def at(self, seconds: float, act: _Act) -> None:
+        """Do something at virtual second `seconds`, after what was planned for it before."""
+        self._seq += 1
+        heapq.heappush(self._agenda, (seconds, self._seq, act))
+
+    def start(self, run: AgentRun) -> None:
+        """Let a run begin, or go on after it was pushed a message, once everything else that is due now is done."""
+        self.at(self._clock.now(), lambda: self._go_on(run, run.go(), None))
+
+    def run(self, until: float) -> bool:
+        """Do everything that is due by `until`; return whether nothing is left."""
+        agenda, clock = self._agenda, self._clock
+        while agenda and agenda[0][0] <= until:
+            due, _, act = heapq.heappop(agenda)
+            clock.advance_to(max(due, clock.now()))
+            act()
+        return not agenda
+
+    # -- effects -----------------------------------------------------------------------------------------------
+
+    def _go_on(self, run: AgentRun, steps: Steps, answer: Answer) -> None:
+        """Carry out effects until one takes time."""
+        while True:
+            try:
+                effect = steps.send(answer)
+            except StopIteration:
+                return
+            match effect:
+                case AskModel():
+                    latency, answer = self._ask(effect)
+                case CallTools():
+                    outcomes = self._call(run, steps, effect)
+                    if outcomes is None:
+                        return
+                    answer = outcomes
+                    continue
+                case LetTimePass():
+                    latency, answer = effect.seconds, None
+                case AskPerson():
+                    latency, answer = self._ask_person(effect)
+                case Commit():
+                    if self._committed is not None:
+                        self._committed(effect.snapshot)
+                    answer = None
+                    continue
+            if latency:
+                self._later(latency, run, steps, answer)
+                return
+
+    def _later(self, seconds: float, run: AgentRun, steps: Steps, answer: Answer) -> None:
+        self.at(self._clock.now() + seconds, lambda: self._go_on(run, steps, answer))
+
+    def _ask(self, effect: AskModel) -> tuple[float, Answer]:
+        try:
+            reply = ask(self._provider, effect.request)
+        except ProviderFailure as failure:
+            return failure.latency, failure
+        return reply.latency, reply
+
+    def _ask_person(self, effect: AskPerson) -> tuple[float, Answer]:
+        if self._person is None:
+            raise LookupError(_NOBODY)
+        text, seconds = self._person(effect.question)
+        if effect.seconds is not None and seconds >= effect.seconds:
+            return effect.seconds, None
+        return seconds, text
+
+    # -- tools -------------------------------------------------------------------------------------------------
+
+    def _call(self, run: AgentRun, steps: Steps, effect: CallTools) -> Sequence[ToolOutcome] | None:
+        """Call tools; return their outcomes, or None when the run has to wait for one of them."""
+        began = [self._begin(one) for one in effect.calls]
+        left = 0
+        for position, (seconds, outcome) in enumerate(began):
+            if seconds:
+                left += 1
+            else:
+                self._ended(run, effect, position, outcome)
+        if not left:
+            return [outcome for _, outcome in began]
+
+        def end(position: int, outcome: ToolOutcome) -> None:
+            nonlocal left
+            left -= 1
+            self._ended(run, effect, position, outcome)
+            if not left:
+                self._go_on(run, steps, [outcome for _, outcome in began])
+
+        now = self._clock.now()
+        for position, (seconds, outcome) in enumerate(began):
+            if seconds:
+                self.at(now + seconds, partial(end, position, outcome))
+        return None
+
+    def _ended(self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome) -> None:
+        effect.done(position, outcome)
+        if self.after_tool is not None:
+            self.after_tool(run, effect.calls[position].call.name)
+
+    def _begin(self, one: Invocation) -> tuple[float, ToolOutcome]:
+        """Return how many seconds a call takes and what comes of it; its code runs now, at its beginning."""
+        seconds, outcome = self._run(one)
+        # A coroutine was cancelled at its timeout already; this is about a function that says how long it takes.
+        if one.timeout is not None and seconds >= one.timeout:
+            return one.timeout, timed_out(one)
+        return seconds, outcome
+
+    def _run(self, one: Invocation) -> tuple[float, ToolOutcome]:
+        now = self._clock.now()
+        if not traits(one.run)[0]:
+            try:
+                return outcome_of(started(one, Context(self._clock.now, asyncio.sleep)))
+            except Exception as error:  # noqa: BLE001  # a user's tool
+                return 0.0, raised(error)
+        loop = VirtualLoop(start=now)
+        outcome = run_in(loop, limited(one, Context(loop.time, asyncio.sleep)))
+        return loop.time() - now, outcome

@@ -1,0 +1,1 @@
+"""What an agent may call: definitions, the registry, what a turn offers, arguments."""

@@ -1,0 +1,189 @@
+"""A tool an agent may call: a name, a description, a JSON Schema of its parameters, and code."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, get_type_hints
+
+from pydantic import ConfigDict, Field, TypeAdapter, create_model
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+
+from statek_sim.agent.effects import ToolFunction
+from statek_sim.errors import BadTool
+from statek_sim.values import JSON, ToolSpec
+
+CONTEXT: Final = "context"
+"""A parameter of this name is given the `ToolContext` and is no part of the schema."""
+
+_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_SECTION: Final = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):\s*$")
+_GOOGLE: Final = re.compile(r"^(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+_FIELD: Final = re.compile(r"^:param\s+(?:\w+\s+)?(\w+):\s*(.*)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool. Values in it are not to be changed by anybody.
+
+    `timeout` are seconds, None for the variant's; `server` is where it comes from when it is not local.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, JSON]
+    run: ToolFunction
+    tags: tuple[str, ...] = ()
+    timeout: float | None = None
+    server: str | None = None
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as an entry of a request's `tools`, in OpenAI's shape."""
+        function: dict[str, JSON] = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": dict(self.parameters),
+        }
+        return {"type": "function", "function": function}
+
+
+def tool_from(
+    function: ToolFunction,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    tags: Sequence[str] = (),
+    timeout: float | None = None,
+) -> Tool:
+    """Return the tool that a plain function is: its name, docstring and type hints say what the model reads.
+
+    `BadTool` for parameters that cannot be named in a call, and for hints that have no JSON Schema.
+    """
+    called = name or function.__name__
+    summary, described = _docstring(inspect.getdoc(function) or "")
+    return Tool(
+        name=called,
+        description=summary if description is None else description,
+        parameters=_schema(function, called, described),
+        run=function,
+        tags=tuple(tags),
+        timeout=timeout,
+    )
+
+
+def tool_of_schema(
+    name: str,
+    description: str,
+    parameters: Mapping[str, JSON],
+    run: ToolFunction,
+    *,
+    tags: Sequence[str] = (),
+    timeout: float | None = None,
+) -> Tool:
+    """Return a tool whose parameters are given as JSON Schema; the schema is copied."""
+    return Tool(
+        name=name,
+        description=description,
+        parameters=_copied(parameters),
+        run=run,
+        tags=tuple(tags),
+        timeout=timeout,
+    )
+
+
+def wants_context(function: ToolFunction) -> bool:
+    """Return whether a tool's code has a parameter for the `ToolContext`."""
+    return CONTEXT in inspect.signature(function).parameters
+
+
+def _copied(schema: Mapping[str, JSON]) -> dict[str, JSON]:
+    def copy(value: JSON) -> JSON:
+        if isinstance(value, dict):
+            return {key: copy(item) for key, item in value.items()}
+        return [copy(item) for item in value] if isinstance(value, list) else value
+
+    return {key: copy(value) for key, value in schema.items()}
+
+
+def _schema(function: Callable[..., Any], name: str, described: Mapping[str, str]) -> Mapping[str, JSON]:
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == CONTEXT:
+            continue
+        if parameter.kind in _VARIADIC or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+            raise BadTool(
+                f"tool {name!r}: parameter {parameter.name!r} is {parameter.kind.description}; "
+                "a call names its arguments, so expected a parameter that can be named"
+            )
+        hint = hints.get(parameter.name, Any)
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        about = described.get(parameter.name)
+        fields[parameter.name] = (Annotated[hint, Field(description=about)] if about else hint, default)
+    try:
+        model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+        schema: dict[str, JSON] = model.model_json_schema()
+    except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
+        raise BadTool(
+            f"tool {name!r}: its type hints have no JSON Schema: {str(error).splitlines()[0]}"
+        ) from error
+    return _untitled(schema)
+
+
+def _untitled(schema: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the schema without the titles that pydantic makes of the names: tokens that say nothing."""
+
+    def plain(value: JSON, *, names: bool = False) -> JSON:
+        if isinstance(value, dict):
+            return {
+                key: plain(item, names=key in ("properties", "$defs") and not names)
+                for key, item in value.items()
+                if names or key != "title" or not isinstance(item, str)
+            }
+        return [plain(item) for item in value] if isinstance(value, list) else value
+
+    told = plain(dict(schema))
+    assert isinstance(told, dict)
+    return told
+
+
+def _docstring(text: str) -> tuple[str, dict[str, str]]:
+    """Return a docstring's words before its sections, and what it says of each parameter (Google's style or reST)."""
+    summary: list[str] = []
+    described: dict[str, str] = {}
+    section, current = "", ""
+    for line in text.splitlines():
+        stripped = line.strip()
+        if found := _SECTION.match(stripped):
+            section, current = found[1], ""
+        elif found := _FIELD.match(stripped):
+            section, current = "Args", found[1]
+            described[current] = found[2]
+        elif section in ("Args", "Arguments", "Parameters"):
+            if (found := _GOOGLE.match(stripped)) and not line.startswith(" " * 6):
+                current = found[1]
+                described[current] = found[2]
+            elif stripped and current:
+                described[current] = f"{described[current]} {stripped}".strip()
+        elif not section and not stripped.startswith(":"):
+            summary.append(stripped)
+    return " ".join(" ".join(summary).split()), described
+
+
+def result_text(value: object) -> str:
+    """Return what a tool's result is to the model: a text as it is, everything else as JSON where it has any."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, enum.Enum):
+        return result_text(value.value)
+    try:
+        return _ANYTHING.dump_json(value).decode()
+    except (ValueError, TypeError, RecursionError):
+        return str(value)
+
+
+_ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)

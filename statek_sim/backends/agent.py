@@ -1,0 +1,319 @@
+"""Running a scenario on engine two: the tool-calling agent, in virtual time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from typing import Any, Protocol
+
+from statek_sim.agent.budget import Budget, Prices
+from statek_sim.agent.conversation import Envelopes
+from statek_sim.agent.effects import Parts
+from statek_sim.agent.loop import AgentRun, Around
+from statek_sim.agent.prompt import Layers
+from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.spec import AgentSpec, Choice
+from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.tools.registry import Registry
+from statek_sim.agent.variants import Variant, variant_named
+from statek_sim.backends.agent_facts import record_of
+from statek_sim.backends.agent_tools import ScriptedTools
+from statek_sim.backends.call_log import CallLog
+from statek_sim.backends.exchanges import Exchanges
+from statek_sim.backends.record import RunError, RunRecord
+from statek_sim.backends.reference import measured, unchanged
+from statek_sim.backends.setup import harness_of, load_attribute, script_of, settings_of
+from statek_sim.clock import VirtualClock
+from statek_sim.errors import BadInput, BadScenario, StatekSimError
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.providers.access import access_from, client_options
+from statek_sim.providers.network import forbid_network
+from statek_sim.providers.over_http import HttpLLM
+from statek_sim.providers.protocol import Provider
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.wire.formats import format_of
+from statek_sim.providers.wire.request import PLAIN
+from statek_sim.scenario.agent import BudgetText, HarnessText, StepsText
+from statek_sim.scenario.event import Event
+from statek_sim.scenario.schema import AgentText, JobText, Scenario
+from statek_sim.trace import Trace
+
+
+class Driver(Protocol):
+    """What a scenario asks of a driver: plan, start, run to the end."""
+
+    after_tool: Callable[[AgentRun, str], None] | None
+
+    def at(self, seconds: float, act: Callable[[], None]) -> None:
+        """Do something at a virtual second."""
+
+    def start(self, run: AgentRun) -> None:
+        """Let a run begin, or go on."""
+
+    def run(self, until: float) -> bool:
+        """Do everything that is due; return whether nothing is left."""
+
+
+MakeDriver = Callable[[Provider, VirtualClock], Driver]
+
+
+def simulated(provider: Provider, clock: VirtualClock) -> Driver:
+    """Return the simulated driver."""
+    return Simulation(provider, clock=clock)
+
+
+def run_agent_scenario(
+    scenario: Scenario,
+    variant: str | Variant,
+    *,
+    preset: str | None = None,
+    seed: int | None = None,
+    allow_network: bool = False,
+    tokenizers: TokenizerRegistry | None = None,
+    exchanges: Exchanges | None = None,
+    harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
+    driver: MakeDriver = simulated,
+) -> RunRecord:
+    """Run one scenario of engine two under one variant and return what it left behind.
+
+    The arguments are those of `reference.run_scenario`; `driver` makes what carries out the effects.
+    """
+    rules = variant_named(variant) if isinstance(variant, str) else variant
+    run = _Run(
+        scenario,
+        rules,
+        preset=preset,
+        seed=scenario.seed if seed is None else seed,
+        tokenizers=tokenizers,
+        exchanges=exchanges,
+        harness=harness,
+        driver=driver,
+    )
+    return run.finish(allow_network=allow_network)
+
+
+class _Run:
+    """One run in the making."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        variant: Variant,
+        *,
+        preset: str | None,
+        seed: int,
+        tokenizers: TokenizerRegistry | None,
+        exchanges: Exchanges | None,
+        harness: Callable[[LLM_Harness], LLM_Harness],
+        driver: MakeDriver,
+    ) -> None:
+        self.scenario = scenario
+        self.variant = variant
+        self.seed = seed
+        self.clock = VirtualClock()
+        self.trace = Trace(profile=variant.name, seed=seed)
+        settings = settings_of(scenario, preset=preset)
+        self.default_provider = settings.default_llm_api_provider
+        self.harness = harness(harness_of(scenario, variant.name, settings, preset=preset))
+        self.envelopes = Envelopes(
+            tokenizers, PLAIN if exchanges is None else client_options(exchanges.environment)
+        )
+        self.checks: list[Callable[[], None]] = []
+        self.calls = CallLog(self._provider(tokenizers, exchanges))
+        self.driver = driver(self.calls, self.clock)
+        self.driver.after_tool = self._tool_ended
+        self.ended: Counter[tuple[str, str]] = Counter()
+        self.tools = ScriptedTools(scenario)
+        self.checks.append(self.tools.check_finished)
+        self.runs: dict[str, AgentRun] = {}
+        self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
+
+    def _provider(self, tokenizers: TokenizerRegistry | None, exchanges: Exchanges | None) -> Provider:
+        if exchanges is not None:
+            self.checks.append(exchanges.check_finished)
+            return HttpLLM(exchanges.transport, partial(access_from, exchanges.environment))
+        script = ScriptedLLM(script_of(self.scenario), measure=partial(measured, tokenizers=tokenizers))
+        self.checks.append(script.check_finished)
+        return script
+
+    # -- agents ------------------------------------------------------------------------------------------------
+
+    def _spec(self, role: str, text: AgentText) -> AgentSpec:
+        provider = str(text.metadata.get("PROVIDER") or self.default_provider)
+        said = text.harness
+        try:
+            return AgentSpec(
+                role=role,
+                model=text.model,
+                provider=provider,
+                wire=format_of(provider).NAME,
+                temperature=text.temperature,
+                layers=Layers(
+                    rules=text.prompt,
+                    project=text.layers.project,
+                    session=text.layers.session,
+                    environment=text.layers.environment,
+                ),
+                registry=self._registry(text),
+                choice=_choice(text),
+                plan=_plan(text.workflow),
+                budget=_budget(said.budget),
+                max_iterations=said.max_iterations,
+                nudges=said.nudges,
+                variant=self._variant(said),
+            )
+        except BadScenario:
+            raise
+        except (BadInput, ValueError) as error:
+            raise BadScenario(f"{self._place()}: agents.{role}: {error}") from error
+
+    def _registry(self, text: AgentText) -> Registry:
+        registry = Registry(task_types=self.scenario.task_types, variant=self.variant)
+        for tool in self.tools.tools:
+            registry.register(tool)
+        for name in text.tools:
+            if ":" in name:
+                registry.register(self.tools.function(name))
+        return registry
+
+    def _variant(self, said: HarnessText) -> Variant:
+        known = set(Variant.__dataclass_fields__) - {"name"}
+        unknown = sorted(set(said.overrides) - known)
+        if unknown:
+            raise BadInput(f"harness.overrides: a variant has no rule {unknown[0]!r}")
+        changes: dict[str, Any] = dict(said.overrides)
+        return replace(self.variant, **changes) if changes else self.variant
+
+    def _parts(self, said: HarnessText) -> Parts:
+        """Return the parts of one run; watchers and gates have a state, so each run gets its own."""
+
+        def load(name: str) -> Any:
+            return load_attribute(self.scenario, name)
+
+        return Parts(
+            reader=None if said.reader is None else load(said.reader),
+            watchers=tuple(load(name)() for name in said.watchers),
+            gates=tuple(load(name)() for name in said.gates),
+            compactor=None if said.compactor is None else load(said.compactor),
+            guards=tuple(load(name) for name in said.guards),
+            commits=said.commits,
+        )
+
+    # -- jobs and events ---------------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        started = {event.start for event in self.scenario.events if event.action == "start"}
+        for event in self.scenario.events:
+            if event.after is None:
+                self.driver.at(event.at, partial(self._act, event))
+        for name, text in self.scenario.jobs.items():
+            if name not in started:
+                self.driver.at(text.at, partial(self._start, name, text))
+
+    def _start(self, name: str, text: JobText) -> None:
+        role = text.agent or next(iter(self.specs))
+        spec = self.specs[role]
+        around = Around(
+            clock=self.clock,
+            trace=self.trace,
+            harness=self.harness,
+            envelopes=self.envelopes,
+            parts=self._parts(self.scenario.agents[role].harness),
+        )
+        run = self.runs[name] = AgentRun(name, spec, around, text.message or "")
+        self.driver.start(run)
+
+    def _tool_ended(self, run: AgentRun, tool: str) -> None:
+        """Let the events happen that follow this call of a tool."""
+        self.ended[tool, ""] += 1
+        self.ended[tool, run.job] += 1
+        for event in self.scenario.events:
+            after = event.after
+            if after is None or after.tool != tool or after.job not in (None, run.job):
+                continue
+            if self.ended[tool, after.job or ""] == after.call:
+                self._act(event)
+
+    def _act(self, event: Event) -> None:
+        if event.action == "start":
+            self._start(event.start, self.scenario.jobs[event.start])
+            return
+        run = self.runs.get(event.push)
+        if run is None:
+            raise BadScenario(
+                f"{self._place()}: there is no job {event.push!r} yet when it is pushed a message"
+            )
+        if run.push(event.message):
+            self.driver.start(run)
+
+    def _place(self) -> str:
+        return f"{self.scenario.path}:{self.scenario.line}: scenario {self.scenario.id!r}"
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def finish(self, *, allow_network: bool) -> RunRecord:
+        """Run to the end and collect the facts."""
+        error: RunError | None = None
+        settled = False
+        with ExitStack() as stack:
+            guard = None if allow_network else stack.enter_context(forbid_network())
+            try:
+                self._schedule()
+                settled = self.driver.run(self.scenario.until)
+                for check in self.checks:
+                    check()
+            except BadInput:
+                raise
+            except StatekSimError as failure:
+                error = RunError(type=type(failure).__name__, message=str(failure))
+        if guard is not None and guard.attempts and error is None:
+            tried = f"a real connection was tried: {guard.attempts[0]}"
+            error = RunError(type="NetworkForbidden", message=tried)
+        record = record_of(
+            self.scenario, self.runs, self.trace, error, variant=self.variant, seed=self.seed, settled=settled
+        )
+        calls = (
+            call
+            for run in self.runs.values()
+            for call in self.calls.answered_of(run.job, run.counters.turns, run.spec.provider.upper())
+        )
+        return replace(record, calls=tuple(calls))
+
+
+def _choice(text: AgentText) -> Choice:
+    names = tuple(name.rpartition(":")[2] for name in text.tools) if text.said("tools") else None
+    offer = text.offer
+    return Choice(names=names, task=offer.task, all_tags=offer.all_tags, any_tag=offer.any_tag)
+
+
+def _plan(text: StepsText) -> StepPlan:
+    return StepPlan(
+        steps=tuple(
+            Step(tool=step.tool, times=step.times, required=step.required, after=step.after)
+            for step in text.steps
+        ),
+        order=text.order,
+        helpers=text.helpers,
+        terminal=text.terminal,
+    )
+
+
+def _budget(text: BudgetText) -> Budget:
+    prices = None
+    if text.prompt_price is not None and text.completion_price is not None:
+        prices = Prices(
+            prompt=Decimal(str(text.prompt_price)), completion=Decimal(str(text.completion_price))
+        )
+    return Budget(
+        tokens=text.tokens,
+        cost=None if text.cost is None else Decimal(str(text.cost)),
+        seconds=text.seconds,
+        steps=text.steps,
+        answer_tokens=text.answer_tokens,
+        prices=prices,
+    )

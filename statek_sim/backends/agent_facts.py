@@ -1,0 +1,86 @@
+"""Reading a finished run of engine two: from live runs to plain records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from statek_sim import trace as events
+from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.variants import Variant
+from statek_sim.backends.facts import usage_record
+from statek_sim.backends.record import JobRecord, RunError, RunRecord
+from statek_sim.metering.usage import UsageTotals
+from statek_sim.scenario.schema import Scenario
+from statek_sim.trace import Trace
+
+
+def record_of(
+    scenario: Scenario,
+    runs: Mapping[str, AgentRun],
+    trace: Trace,
+    error: RunError | None,
+    *,
+    variant: Variant,
+    seed: int,
+    settled: bool,
+) -> RunRecord:
+    """Return everything that expectations may ask about a run."""
+    totals = UsageTotals()
+    for run in runs.values():
+        totals.merge(run.counters.usage)
+    return RunRecord(
+        scenario=scenario.id,
+        profile=variant.name,
+        seed=seed,
+        backend="agent",
+        jobs={name: job_record(run, trace) for name, run in runs.items()},
+        handlers=(),
+        items={},
+        leaked_claims=(),
+        ledger=(),
+        llm_calls=sum(isinstance(event, events.LLMRequested) for event in trace.events),
+        idle=any(run.status != "DONE" for run in runs.values()),
+        settled=settled,
+        worker=None,
+        usage=usage_record(totals),
+        digest=trace.digest(),
+        events=trace.events,
+        error=error,
+    )
+
+
+def job_record(run: AgentRun, trace: Trace) -> JobRecord:
+    """Return one run's facts."""
+    counters = run.counters
+    share = run.conversation.prefix.share
+    return JobRecord(
+        name=run.job,
+        agent=run.spec.role,
+        status=run.status,
+        stop=run.stop,
+        exit=None,
+        error=None if run.stop in (None, "final") else run.detail,
+        definition_errors=(),
+        llm_calls=sum(isinstance(event, events.LLMRequested) for event in trace.of_job(run.job)),
+        turns=counters.answered,
+        exceptions=counters.exceptions,
+        streak=counters.longest_streak,
+        completions=run.completions,
+        steps=run.steps,
+        console=(),
+        locals={},
+        history=tuple(run.conversation.sent),
+        tool_log=(),
+        tool_calls=tuple(dict(call) for call in run.calls),
+        handlers=(),
+        delivered=(),
+        subtasks={},
+        usage=usage_record(counters.usage),
+        answer=run.answer,
+        offered=run.offered,
+        refused=tuple(dict(refusal) for refusal in run.refused),
+        nudges=tuple(failure.value for failure in run.nudged),
+        steps_done=run.enforcer.done,
+        steps_open=run.enforcer.open,
+        cached_share=None if share is None else round(share, 3),
+    )

@@ -1,0 +1,102 @@
+"""Small parts for the seams of engine two's loop, which scenarios put in by name: they show what each seam can do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from statek_sim.agent.effects import (
+    PASS,
+    Advice,
+    Compaction,
+    GuardPoint,
+    Reading,
+    ToolCall,
+    ToolOutcome,
+    TurnFacts,
+    TurnWatcher,
+    Verdict,
+    WrittenCall,
+)
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Reply, tool_call
+from statek_sim.values import JSON, Message
+
+
+def plain_json(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
+    """Read a reply that is one JSON object with `name` and `parameters`, and refuse one that begins like it."""
+    if not text.lstrip().startswith("{"):
+        return Reading(text=text, stages=("plain",))
+    try:
+        found = json.loads(text)
+        call = WrittenCall("", str(found["name"]), json.dumps(found["parameters"]))
+    except (ValueError, KeyError, TypeError) as error:
+        return Reading(stages=("plain", "json"), refused=f"it is no call: {error}")
+    return Reading(calls=(call,), stages=("plain", "json"))
+
+
+def no_secrets(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
+    """Block the word `forbidden`, and hide the word `secret`."""
+    if "forbidden" in text:
+        return Verdict(action="block", reason="it is forbidden")
+    if "secret" in text:
+        return Verdict(action="modify", reason="a secret", text=text.replace("secret", "[hidden]"))
+    return PASS
+
+
+def hide_clock() -> TurnWatcher:
+    """Return a watcher that takes the tool `get_time` away after the first turn."""
+
+    def watch(turn: TurnFacts) -> Advice | None:
+        if turn.turn > 1:
+            return None
+        return Advice(kind="fewer_tools", reason="Do without the clock.", tools=("get_time",))
+
+    return watch
+
+
+def same_twice() -> TurnWatcher:
+    """Return a watcher that nudges when a turn's calls are those of the turn before, and stops at the third time."""
+    before: list[object] = []
+
+    def watch(turn: TurnFacts) -> Advice | None:
+        now = [(call.name, dict(call.arguments)) for call, _ in turn.calls]
+        before.append(now)
+        if before[-3:] == [now] * 3:
+            return Advice(kind="stop", reason="the same calls three times")
+        if before[-2:] == [now] * 2:
+            return Advice(kind="nudge", reason="You called that before. Try something else.")
+        return None
+
+    return watch
+
+
+class OneCall:
+    """A gate that admits one call of each tool."""
+
+    def __init__(self) -> None:
+        self._called: set[str] = set()
+
+    def admit(self, call: ToolCall, *, at: float) -> str | None:
+        """Return why a second call must wait for ever."""
+        return f"{call.name!r} was called before" if call.name in self._called else None
+
+    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+        """Note a call that succeeded."""
+        if not outcome.failed:
+            self._called.add(call.name)
+
+
+def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compaction | None:
+    """Keep the system block, the task and the last call with its results, once the prompt has over 150 tokens."""
+    if tokens <= 150:
+        return None
+    last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
+    return Compaction(messages=[*messages[:2], *messages[last:]], strategy="last exchange")
+
+
+def half_wrong(request: ChatRequest) -> Reply:
+    """Answer every other request with a call that returns something new, and the others with one that is refused."""
+    if request.turn % 2:
+        return tool_call("nowhere")
+    return tool_call("tick", n=request.turn)

@@ -1,0 +1,229 @@
+"""What the application of a scenario does, on any runtime: it makes jobs, and lets its events happen.
+
+One driver for every runtime, so that a difference between two runs of a scenario is the runtimes' and not the drivers'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, assert_never
+
+from statek_sim.call_hooks import CallHooks
+from statek_sim.errors import BadInput
+from statek_sim.scenario.event import Event
+from statek_sim.scenario.references import JobReference, WorldReference, as_reference
+from statek_sim.scenario.schema import JobText, Scenario
+from statek_sim.values import JSON
+
+
+class DrivenJob(Protocol):
+    """A job, as far as an application uses it here."""
+
+    def push_user_message(self, message: str) -> object:
+        """Give the job a user message."""
+
+    def send_notification(self, message: str) -> object:
+        """Give the job a notification; in some versions there is no such method."""
+
+
+class DrivenSubtask(Protocol):
+    """The handle of a subtask."""
+
+    def complete(self, result: Any = None, error: str | None = None) -> object:
+        """Record its outcome."""
+
+
+class DrivenEvents(Protocol):
+    """What jobs wait for outside."""
+
+    def resolve(self, name: str, value: Any) -> object:
+        """Let the event of this name happen."""
+
+    def break_(self, name: str, message: str) -> object:
+        """Make the event's condition raise."""
+
+
+class Stage(Protocol):
+    """One runtime with its world, as an application has them in its hands."""
+
+    @property
+    def now(self) -> float:
+        """The virtual second."""
+
+    @property
+    def events(self) -> DrivenEvents:
+        """The external events of the world."""
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Do `action` at virtual second `when`, at once if that has passed."""
+
+    def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
+        """Create a job; SyntaxError or ValueError for warmup or a model that cannot be read."""
+
+    def job(self, name: str) -> Any:
+        """Return a job by its name: a `DrivenJob`."""
+
+    def thing(self, reference: WorldReference) -> object:
+        """Return what a reference to the world stands for."""
+
+    def make_subtask(self, job: Any, subtask_id: str) -> DrivenSubtask:
+        """Make a job a subtask of its parent."""
+
+    def find_subtask(self, subtask_id: str) -> DrivenSubtask | None:
+        """Return the subtask of this id that a tool made, None if there is none."""
+
+    def kill(self, reason: str, *, in_call: bool) -> None:
+        """Kill the worker process; with `in_call` from within a tool that has done its work and not returned."""
+
+    def restart(self) -> None:
+        """Start a new worker process."""
+
+
+class Refused(Exception):  # carries another error
+    """The runtime refused what the scenario's application did."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class Driver:
+    """Plays the application of one scenario on a stage. `done` names what has happened, for a process that goes on."""
+
+    def __init__(self, scenario: Scenario, stage: Stage) -> None:
+        self._scenario = scenario
+        self._stage = stage
+        self._hooks: CallHooks[str] = CallHooks()
+        self._events = {f"event {number}": event for number, event in enumerate(scenario.events)}
+        self._due: list[str] = []
+        self.done: set[str] = set()
+        self.subtasks: dict[str, DrivenSubtask] = {}
+
+    # -- planning ----------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Create the jobs that are there from the beginning, and plan everything that has not happened yet."""
+        started = {event.start for event in self._scenario.events if event.action == "start"}
+        for name, text in self._scenario.jobs.items():
+            if name not in started and f"start {name}" not in self.done:
+                self._plan_job(name, text)
+        for key, event in self._events.items():
+            if key not in self.done and key not in self._due:
+                self._plan(key, event)
+        for key in self._due:
+            self._soon(key)
+
+    def _plan_job(self, name: str, text: JobText) -> None:
+        def start() -> None:
+            self.done.add(f"start {name}")
+            self._start(name, text)
+
+        if text.at:
+            self._stage.at(text.at, start)
+        else:
+            start()
+
+    def _plan(self, key: str, event: Event) -> None:
+        if event.after is None:
+            self._stage.at(event.at, lambda: self._act(key))
+        else:
+            self._hooks.add(key, tool=event.after.tool, call=event.after.call, job=event.after.job)
+
+    def _soon(self, key: str) -> None:
+        self._stage.at(self._stage.now, lambda: self._act(key))
+
+    def tool_returned(self, job: str, tool: str) -> None:
+        """Let happen what follows this call: a crash within it, everything else right after it, as written."""
+        following = [key for key in self._hooks.returned(tool, job) if key not in self.done]
+        crashes = [key for key in following if self._events[key].action == "crash"]
+        for key in following:
+            if key not in crashes:
+                self._due.append(key)
+                self._soon(key)
+        if crashes:
+            self.done.update(crashes)
+            asked = self._events[crashes[0]].after
+            assert asked is not None, "it follows a call"
+            self._stage.kill(f"killed in call {asked.call} of {asked.tool}", in_call=True)
+
+    # -- what happens ------------------------------------------------------------------------------------------
+
+    def _start(self, name: str, text: JobText) -> None:
+        try:
+            job = self._stage.make_job(
+                name, text, {key: self._value(value) for key, value in text.locals.items()}
+            )
+        except (SyntaxError, ValueError) as reason:
+            # Warmup or a model's name that cannot be read: no job exists (behaviour 7.1).
+            raise Refused(reason) from reason
+        if text.message is not None:
+            job.push_user_message(text.message)
+        if text.subtask is not None:
+            self.subtasks[text.subtask] = self._stage.make_subtask(job, text.subtask)
+
+    def _value(self, value: JSON) -> Any:
+        """Return what a job's local stands for."""
+        reference = as_reference(value)
+        if isinstance(reference, JobReference):
+            return self._stage.job(reference.name)
+        if reference is not None:
+            return self._stage.thing(reference)
+        if isinstance(value, list):
+            return [self._value(item) for item in value]
+        return {key: self._value(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+    def _act(self, key: str) -> None:
+        self.done.add(key)
+        if key in self._due:
+            self._due.remove(key)
+        try:
+            self._do(self._events[key])
+        except (AttributeError, RuntimeError, ValueError) as reason:
+            # What the application that causes the event would see: a second completion, a missing method.
+            raise Refused(reason) from reason
+
+    def _do(self, event: Event) -> None:
+        stage = self._stage
+        match event.action:
+            case "resolve":
+                stage.events.resolve(event.resolve, event.value)
+            case "fail":
+                stage.events.break_(event.fail, event.error)
+            case "push":
+                stage.job(event.push).push_user_message(event.message)
+            case "notify":
+                stage.job(event.notify).send_notification(event.message)
+            case "complete":
+                self._complete(event)
+            case "start":
+                self._start(event.start, self._scenario.jobs[event.start])
+            case "crash":
+                stage.kill("killed", in_call=False)
+            case "restart":
+                stage.restart()
+            case _:
+                assert_never(event.action)
+
+    def _complete(self, event: Event) -> None:
+        subtask = self.subtasks.get(event.complete) or self._stage.find_subtask(event.complete)
+        if subtask is None:
+            raise BadInput(
+                f"{self._scenario.path}:{self._scenario.line}: scenario {self._scenario.id!r}: "
+                f"there is no subtask {event.complete!r} when the event happens"
+            )
+        subtask.complete(
+            result=event.result if event.said("result") else None,
+            error=event.error if event.said("error") else None,
+        )
+
+    # -- from one process to the next --------------------------------------------------------------------------
+
+    def memory(self) -> JSON:
+        """Return what the driver of the next process must know of this one."""
+        return {"done": [*sorted(self.done)], "due": [*self._due], "counts": self._hooks.counts()}
+
+    def remember(self, memory: Any) -> None:
+        """Go on with the `memory` of the process before, before `begin`."""
+        self.done.update(memory["done"])
+        self._due = list(memory["due"])
+        self._hooks.count_on((tool, job, count) for tool, job, count in memory["counts"])

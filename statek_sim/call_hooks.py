@@ -1,0 +1,43 @@
+"""What is to follow certain calls of tools, and the counting that says when it is time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from statek_sim.values import JSON
+
+A = TypeVar("A")
+"""What follows: an action, or the name of one."""
+
+
+class CallHooks(Generic[A]):
+    """Counts the calls of tools over all jobs and per job, and says what follows each."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[tuple[str, int, str | None], list[tuple[int, A]]] = {}
+        self._counts: dict[tuple[str, str | None], int] = {}
+        self._asked = 0
+
+    def add(self, action: A, *, tool: str, call: int, job: str | None) -> None:
+        """Have `action` follow the `call`-th call (from 1) of `tool`, counted over all jobs or over `job`'s."""
+        self._asked += 1
+        self._wanted.setdefault((tool, call, job), []).append((self._asked, action))
+
+    def returned(self, tool: str, job: str) -> list[A]:
+        """Note that a call of `tool` by `job` has ended; return everything that follows it, in the order asked for."""
+        if not self._wanted:
+            return []
+        due: list[tuple[int, A]] = []
+        for counted in (None, job):
+            count = self._counts[tool, counted] = self._counts.get((tool, counted), 0) + 1
+            due += self._wanted.get((tool, count, counted), ())
+        return [action for _, action in sorted(due, key=lambda pair: pair[0])]
+
+    def counts(self) -> list[JSON]:
+        """Return how many calls were counted so far, as lists of tool, job (None: all) and number."""
+        return [[tool, job, count] for (tool, job), count in self._counts.items()]
+
+    def count_on(self, counts: Iterable[tuple[str, str | None, int]]) -> None:
+        """Go on from what another one `counts`."""
+        self._counts.update({(tool, job): count for tool, job, count in counts})

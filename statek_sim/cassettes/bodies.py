@@ -1,0 +1,159 @@
+"""Bodies as texts, so that they can be searched: without content encoding, in whatever character set they are."""
+
+from __future__ import annotations
+
+import codecs
+import importlib
+import re
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from statek_sim.cassettes.exchange import Headers, header, media_type
+
+LARGEST: Final = 256 * 1024 * 1024
+"""Bytes that a compressed body may have when it is opened."""
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_CHARSET: Final = re.compile(r"charset=\"?([\w.:-]+)", re.IGNORECASE)
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_PART_TYPE: Final = re.compile(rb"\r?\ncontent-type:[ \t]*([\w.+/-]+)", re.IGNORECASE)
+_PARTS: Final = "multipart/"
+
+
+class Undecodable(ValueError):
+    """A body cannot be read, so that nobody can say what secrets are in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A body as text, and how it becomes bytes again. `binary` when it is none and each byte is a character."""
+
+    text: str
+    codec: str
+    mark: bytes = b""
+    binary: bool = False
+
+    def encoded(self, text: str) -> bytes:
+        """Return a changed text as the body it would have been."""
+        return self.mark + text.encode(self.codec, "surrogateescape" if self.codec == "utf-8" else "strict")
+
+
+def as_text(body: bytes, headers: Headers = ()) -> Text:
+    """Return a body as text; what is none comes as bytes that are characters, and says so."""
+    for mark, codec in _MARKS:
+        if body.startswith(mark):
+            return _with(body[len(mark) :], codec, mark) or _bytes(body)
+    charset = _CHARSET.search(header(headers, "content-type") or "")
+    for codec in (*(_known(charset[1]) if charset else ()), *_guessed(body), "utf-8"):
+        found = _with(body, codec)
+        if found is not None:
+            return found
+    text = body.decode("utf-8", "surrogateescape")
+    # A text that was cut within a character, or in a set of characters that nobody told.
+    return _bytes(body) if _CONTROLS.search(text) else Text(text, "utf-8")
+
+
+def is_allowed(body: bytes, headers: Headers, allowed: Iterable[str]) -> bool:
+    """Whether a body that is no text may be recorded: all that it is, or has as parts, is named."""
+    kind = media_type(headers)
+    kinds = [kind]
+    if kind.startswith(_PARTS):
+        kinds = [found.decode("ascii").lower() for found in _PART_TYPE.findall(body)] or [kind]
+    names = [name.lower() for name in allowed]
+    return all(any(fnmatchcase(one, name) for name in names) for one in kinds)
+
+
+def opened(body: bytes, encoding: str) -> bytes:
+    """Return a body without its content encodings, such as `gzip` or `deflate, gzip`; `Undecodable` if impossible."""
+    for name in reversed([part.strip().lower() for part in encoding.split(",")]):
+        if name not in ("", "identity") and body:
+            try:
+                body = _opened(body, name)
+            except Undecodable:
+                # Some clients have undone it, and leave the header.
+                if as_text(body).binary:
+                    raise
+    return body
+
+
+def _opened(body: bytes, name: str) -> bytes:
+    try:
+        if name in ("gzip", "x-gzip"):
+            return _inflated(body, zlib.MAX_WBITS | 16)
+        if name == "deflate":
+            return _inflated(body, zlib.MAX_WBITS if body[0] & 0x0F == 8 else -zlib.MAX_WBITS)
+        if name == "br":
+            return bytes(_package("brotli", "brotlicffi").decompress(body))
+        if name == "zstd":
+            return bytes(_package("zstandard").ZstdDecompressor().decompressobj().decompress(body))
+    except ImportError:
+        raise Undecodable(f"content encoding {name!r} needs a package that is not installed") from None
+    except Exception as error:  # noqa: BLE001  # each package has errors of its own
+        raise Undecodable(f"the body is not the {name!r} that its header says: {error}") from None
+    raise Undecodable(f"content encoding {name!r} is not known here")
+
+
+def _inflated(body: bytes, bits: int) -> bytes:
+    pieces, size = [], 0
+    while body:
+        inflater = zlib.decompressobj(bits)
+        piece = inflater.decompress(body, LARGEST - size + 1)
+        size += len(piece)
+        if size > LARGEST:
+            raise Undecodable(f"more than {LARGEST} bytes")
+        if not inflater.eof:
+            raise Undecodable("it ends too early")
+        pieces.append(piece)
+        # A gzip file may have several members.
+        body = inflater.unused_data if bits > zlib.MAX_WBITS else b""
+    return b"".join(pieces)
+
+
+def _package(*names: str) -> Any:
+    """Return the first package that is installed; optional, and needed while recording only."""
+    for name in names:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise ImportError(names[0])
+
+
+def _with(body: bytes, codec: str, mark: bytes = b"") -> Text | None:
+    try:
+        text = body.decode(codec)
+    except (UnicodeDecodeError, LookupError):
+        return None
+    if _CONTROLS.search(text) or (codec != "utf-8" and text.encode(codec, "replace") != body):
+        return None
+    return Text(text, codec, mark)
+
+
+def _bytes(body: bytes) -> Text:
+    # Every byte is a character of Latin-1, so that a key between binary data is found too.
+    return Text(body.decode("latin-1"), "latin-1", binary=True)
+
+
+def _known(charset: str) -> tuple[str, ...]:
+    try:
+        name = codecs.lookup(charset).name
+    except LookupError:
+        return ()
+    return (f"{name}-le", f"{name}-be") if name in ("utf-16", "utf-32") else (name,)
+
+
+def _guessed(body: bytes) -> tuple[str, ...]:
+    """Return what a body without a mark may be: mostly ASCII in UTF-16 has a zero in every second place."""
+    head = body[:400]
+    if len(body) % 2 or head.count(0) * 3 < len(head):
+        return ()
+    return ("utf-16-le",) if head[1::2].count(0) > head[::2].count(0) else ("utf-16-be",)

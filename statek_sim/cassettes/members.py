@@ -1,0 +1,170 @@
+"""The members of the JSON in a text: whole documents, lines of them, streams of events, or what was cut off.
+
+A reader of tokens and not of documents: it makes of every text what can be made of it, in one pass and without
+recursion, and knows where each value stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from statek_sim.cassettes.view import View
+
+Label = tuple[str | int, ...]
+"""Keys and positions from the top of a document."""
+
+MOST_LEVELS: Final = 100
+"""Objects and lists in one another that are told apart; what is deeper counts as in the deepest."""
+
+_TOKEN: Final = re.compile(
+    r'"(?P<text>(?:[^"\\\n]++|\\[^\n])*+)(?P<end>"?)(?P<colon>\s*:)?|(?P<open>[{\[])|(?P<close>[}\]])|(?P<comma>,)|'
+    r'(?P<bare>[^\s"{}\[\],:]++)|:'
+)
+_EVENT: Final = re.compile(r"^(?:data|event|id|retry)$")
+_PLAIN_DATA: Final = re.compile(r"^data: ?(?![{\[\"\r\n]|\[DONE)(.*?)\r?$", re.MULTILINE)
+_SORTS: Final = ("index", "output_index", "content_index", "item_id", "type")
+"""Members that tell which of several texts a piece belongs to."""
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """An object or a list that is open, or was: its place, what it has, and the name whose value it is."""
+
+    label: Label
+    is_list: bool
+    above: Frame | None
+    key: str | None = None
+    count: int = 0
+    texts: dict[str, str] = field(default_factory=dict)
+    keys: set[str] = field(default_factory=set)
+
+    @property
+    def name(self) -> str | None:
+        """The name of the member that this is, or is in as an entry of a list."""
+        frame: Frame | None = self
+        while frame is not None and frame.label and isinstance(frame.label[-1], int):
+            frame = frame.above
+        return str(frame.label[-1]) if frame is not None and frame.label else None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A text or a bare word of a document: what it is in, its key there, and where it stands in the view."""
+
+    frame: Frame
+    key: str | int
+    start: int
+    end: int
+    quoted: bool
+    document: int
+
+    @property
+    def name(self) -> str | None:
+        """The name of the member that this is, or is in as an entry of a list."""
+        return self.key if isinstance(self.key, str) else self.frame.name
+
+    @property
+    def label(self) -> Label:
+        """Where this is in its document."""
+        return (*self.frame.label, self.key)
+
+
+def leaves(text: str) -> list[Leaf]:
+    """Return what a text's documents hold, in order."""
+    found: list[Leaf] = []
+    frame: Frame | None = None
+    document = ignored = 0
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
+        if match["text"] is not None:
+            if frame is None:
+                document += 1
+                found.append(Leaf(Frame((), False, None), "", *match.span("text"), True, document))
+            elif match["colon"] and not frame.is_list:
+                frame.key = match["text"]
+                frame.keys.add(frame.key)
+            else:
+                _add(found, frame, match.span("text"), match["text"], quoted=True, document=document)
+        elif kind == "open":
+            if frame is not None and len(frame.label) >= MOST_LEVELS:
+                ignored += 1
+                continue
+            if frame is None or (frame.is_list and not frame.label and frame.above is None):
+                document += 1
+            frame = _opened(frame, is_list=match[0] == "[")
+        elif kind == "close" and ignored:
+            ignored -= 1
+        elif kind == "close":
+            frame = frame.above if frame is not None else None
+        elif kind == "bare" and frame is not None:
+            if _EVENT.match(match[0]) and text[: match.start()].endswith(("\n\n", "\n\r\n")):
+                frame = None
+            elif frame.key is not None or frame.is_list:
+                _add(found, frame, match.span(), match[0], quoted=False, document=document)
+        elif kind == "comma" and frame is not None and frame.is_list:
+            frame.count += 1
+    return found
+
+
+def _add(
+    found: list[Leaf], frame: Frame, span: tuple[int, int], text: str, *, quoted: bool, document: int
+) -> None:
+    key: str | int = frame.count if frame.is_list else frame.key or ""
+    if isinstance(key, str):
+        frame.texts[key] = text
+    found.append(Leaf(frame, key, *span, quoted, document))
+    frame.key = None
+
+
+def _opened(frame: Frame | None, *, is_list: bool) -> Frame:
+    if frame is None:
+        return Frame((), is_list, None)
+    if frame.is_list and not frame.label and frame.above is None:
+        # The entries of a list at the top are documents of their own: Gemini's streams without SSE.
+        return Frame((), is_list, frame)
+    label = (*frame.label, frame.count if frame.is_list else frame.key or "")
+    frame.key = None
+    return Frame(label, is_list, frame)
+
+
+def columns(view: View, found: list[Leaf]) -> Iterator[View]:
+    """Yield the texts that documents have at the same place, joined.
+
+    A model writes a key as it writes all else, some characters per event. What tells calls and blocks apart separates
+    them; because it may tell less, or more, than one thinks, they are joined without it too.
+    """
+    if len(found) > 1 and found[-1].document > 1:
+        by_label: dict[Label, list[Leaf]] = {}
+        for leaf in found:
+            if leaf.quoted:
+                by_label.setdefault(leaf.label, []).append(leaf)
+        for group in by_label.values():
+            if len(group) > 1:
+                yield _joined(view, group)
+                sorts: dict[Label, list[Leaf]] = {}
+                for leaf in group:
+                    sorts.setdefault(_sort(leaf), []).append(leaf)
+                if len(sorts) > 1:
+                    yield from (_joined(view, part) for part in sorts.values() if len(part) > 1)
+    if "data:" in view.text:
+        pieces = [view.cut(*match.span(1)) for match in _PLAIN_DATA.finditer(view.text)]
+        if len(pieces) > 1:
+            yield View.joined(pieces)
+
+
+def _sort(leaf: Leaf) -> Label:
+    """Return what tells a text of a stream from others at the same place."""
+    told: list[str | int] = []
+    frame: Frame | None = leaf.frame
+    while frame is not None:
+        told += [frame.texts.get(name, "") for name in _SORTS]
+        frame = frame.above
+    return tuple(told)
+
+
+def _joined(view: View, group: list[Leaf]) -> View:
+    pieces = [view.cut(leaf.start, leaf.end) for leaf in group]
+    return View.joined([piece.unescaped() if "\\" in piece.text else piece for piece in pieces])

@@ -1,0 +1,158 @@
+"""What credentials are called: headers, parameters, members and fields; and the values that are none."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from math import log2
+from typing import Final
+
+from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets, folded
+
+PLACEHOLDER: Final = "REDACTED"
+"""What stands in a cassette where a secret was."""
+
+# Names are compared without hyphens, underscores and case, by how they end.
+_STRONG: Final = (
+    "accesskey", "accesskeyid", "accountkey", "apikey", "authkey", "authorization", "bearer", "cookie", "encryptionkey",
+    "hmackey", "jwt", "masterkey", "passcode", "passphrase", "passwd", "password", "passwort", "privatekey", "pwd",
+    "secret", "secretkey", "servicekey", "sessionkey", "sharedkey", "signingkey", "subscriptionkey", "token",
+)  # fmt: skip
+_VAGUE: Final = ("auth", "credential", "key")
+"""Names of credentials and of much else: what they hold counts when it looks random."""
+_PLURALS: Final = (
+    "apikey",
+    "cookie",
+    "credential",
+    "passphrase",
+    "password",
+    "secret",
+    "secretkey",
+    "accesskey",
+)
+_TAIL: Final = re.compile(r"(?:\d{1,2}|again|confirm|confirmation|current|new|old|repeat|value)$")
+
+_PUBLIC: Final = (
+    "cachekey", "foreignkey", "idempotencykey", "partitionkey", "primarykey", "publickey", "sortkey", "surrogatekey",
+    "websocketkey",
+    # Where a list goes on, and what tokenizers call their pieces.
+    "bostoken", "clstoken", "continuationtoken", "cursortoken", "endtoken", "eostoken", "firsttoken", "lasttoken",
+    "masktoken", "maxtoken", "nexttoken", "nextpagetoken", "outputtoken", "inputtoken", "padtoken", "pagetoken",
+    "paginationtoken", "pertoken", "previoustoken", "septoken", "starttoken", "stoptoken", "synctoken", "unktoken",
+)  # fmt: skip
+"""Names that end like those of credentials and hold none."""
+
+_HEADERS: Final = ("authorization", "cookie", "credential", "key", "password", "secret", "signature", "token")
+_PARAMETERS: Final = frozenset(
+    {
+        "auth", "awsaccesskeyid", "key", "sig", "signature", "xamzcredential", "xamzsignature", "xgoogcredential",
+        "xgoogsignature",
+    }
+)  # fmt: skip
+"""Parameters of addresses, beside the names of members."""
+_COUNTED: Final = ("token", "cookie", "bearer", "jwt")
+"""Names under which a number is an id or a count."""
+
+_NO_SECRETS: Final = re.compile(
+    r"(?:bearer |basic |token )?(?:\[?(?:redacted|filtered|scrubbed|removed|hidden|masked|secret|dummy|fake|test|"
+    r"placeholder|example|none|null|nil|true|false|undefined|string|str|text|required|optional)[\])]?|[*x.•…-]+|"
+    r"<[^<>]*>|\$?\{\{?[^{}]*\}?\}|\$[A-Z_]+|%\([^()]*\)s|your[-_ ][\w -]*)?",
+    re.IGNORECASE,
+)
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_SEGMENTS: Final = re.compile(r"[\[\].]")
+
+LEAST_RANDOM: Final = 16
+"""Shortest value, in characters, that can look random."""
+_LEAST_ENTROPY: Final = 3.0
+"""Bits per character of a value that looks random; 16 different characters have 4."""
+
+LEAST_LEARNED: Final = 4
+"""Shortest secret, in characters, that is looked for elsewhere."""
+WHOLE_WORDS: Final = 12
+"""A learned secret shorter than this, in characters, is looked for as a word of its own."""
+_PROTOCOL: Final = frozenset(
+    {
+        "anthropic", "application", "assistant", "completion", "completions", "content", "developer", "embedding",
+        "function", "functions", "lm-studio", "localhost", "message", "messages", "not-needed", "ollama", "openai",
+        "response", "responses", "subject", "thinking", "tool_use", "username",
+    }
+)  # fmt: skip
+"""Words that are passed as keys where none is needed, or that bodies are made of: not looked for elsewhere."""
+
+
+def is_secret_header(name: str, own: OwnSecrets = NO_OWN) -> bool:
+    """Whether a header of this name holds a credential or a session."""
+    plain = folded(name)
+    return (plain.endswith(_HEADERS) and not plain.endswith(_PUBLIC)) or own.is_name(name)
+
+
+def is_secret_parameter(name: str, own: OwnSecrets = NO_OWN) -> bool:
+    """Whether a parameter of an address, or a field of a form, holds a credential."""
+    return folded(_last(name)) in _PARAMETERS or is_secret_name(name, own)
+
+
+def is_secret_name(name: str, own: OwnSecrets = NO_OWN) -> bool:
+    """Whether a member of a JSON body holds a credential, whatever it looks like."""
+    return _ends(_last(name), _STRONG) or own.is_name(name)
+
+
+def is_vague_name(name: str) -> bool:
+    """Whether a member of this name holds a credential if its value looks random."""
+    return _ends(_last(name), _VAGUE)
+
+
+def may_be_number(name: str, own: OwnSecrets = NO_OWN) -> bool:
+    """Whether a number under this name is a secret: a password may be one, a token of a tokenizer is none."""
+    return own.is_name(name) or (is_secret_name(name) and not folded(_last(name)).endswith(_COUNTED))
+
+
+def _last(name: str) -> str:
+    """Return the innermost name of `user[password]` and `user.password`."""
+    return next((part for part in reversed(_SEGMENTS.split(name)) if part), name)
+
+
+def _ends(name: str, endings: tuple[str, ...]) -> bool:
+    plain = folded(name)
+    if plain.endswith(_PUBLIC):
+        return False
+    if plain.endswith(endings):
+        return True
+    if plain.endswith("s"):
+        return plain[:-1].endswith(tuple(ending for ending in _PLURALS if ending in endings))
+    shorter = _TAIL.sub("", plain)
+    return shorter != plain and shorter.endswith(endings)
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value stands for a secret that is not there: `REDACTED`, `<api key>`, `***`, or nothing."""
+    return _NO_SECRETS.fullmatch(value.strip()) is not None
+
+
+def bare(value: str) -> str:
+    """Return a header's value without the word that says what it is: `Bearer abc` is `abc`."""
+    kind, space, rest = value.strip().partition(" ")
+    return rest.strip() if space and kind.lower() in ("bearer", "basic", "token", "apikey") else value.strip()
+
+
+def looks_random(value: str) -> bool:
+    """Whether a value looks like one that a machine drew: letters and digits mixed, no words, no UUID."""
+    if len(value) < LEAST_RANDOM or _UUID.fullmatch(value) or is_placeholder(value) or " " in value:
+        return False
+    digits = sum(map(str.isdigit, value))
+    letters = sum(map(str.isalpha, value))
+    if digits < 2 or letters < 2:
+        return False
+    size = len(value)
+    entropy = -sum(count / size * log2(count / size) for count in Counter(value).values())
+    return entropy >= _LEAST_ENTROPY
+
+
+def is_worth_learning(value: str) -> bool:
+    """Whether a secret is looked for elsewhere: one that could be an ordinary word or number is not."""
+    if len(value) < LEAST_LEARNED or is_placeholder(value) or value.lower() in _PROTOCOL:
+        return False
+    plain_word = (
+        value.isalpha() and (value.islower() or value.isupper() or value.istitle())
+    ) or value.isdigit()
+    return not plain_word or len(value) >= 8

@@ -1,0 +1,333 @@
+"""Every text that is in a text, read for secrets: one scanner for the recorder and for `cassette scan`.
+
+A text is read as it stands, and without each layer of escapes, percent signs, character references and Base64; its
+JSON is read member by member, also where it stands in a string, and the pieces of a stream are put together. Whatever
+is found is a range of the source. The work is bounded: what has too many layers is `Tangled`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote, unquote_plus
+
+from statek_sim.cassettes.members import Frame, Leaf, columns, leaves
+from statek_sim.cassettes.names import (
+    PLACEHOLDER,
+    is_placeholder,
+    is_secret_header,
+    is_secret_name,
+    is_secret_parameter,
+    is_vague_name,
+    looks_random,
+    may_be_number,
+)
+from statek_sim.cassettes.secrets import KNOWN, NOTHING_ELSE, Sought, find_secrets, lower
+from statek_sim.cassettes.secrets import looks_clean as rules_see_nothing
+from statek_sim.cassettes.view import Range, View
+
+MOST_LAYERS: Final = 8
+"""Encodings in one another that are undone."""
+_FREE: Final = 200_000
+"""Characters that may be read whatever the size of a text."""
+_MOST_TIMES: Final = 60
+"""How often each character of a text may be read, on average."""
+
+_NUMBER: Final = re.compile(r"-?\d[\d.eE+-]*")
+_PERCENT: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+_PAIR: Final = re.compile(r"([^&;=?#]*)=([^&;#]*)")
+_FORM_PAIR: Final = re.compile(r"([^&=]*)=([^&]*)")
+_FORM: Final = re.compile(r"[\w.~%+*\[\]-]{1,200}=[^\s{}\"<>]*")
+_PART: Final = re.compile(
+    r"content-disposition:[^\r\n]{0,1000}?[; ]name\*?=\"?([^\";\r\n]{0,200})\"?[^\r\n]{0,1000}\r?\n"
+    r"(?:[^\r\n]{1,1000}\r?\n){0,20}\r?\n",
+    re.IGNORECASE,
+)
+_END_OF_PART: Final = re.compile(r"\r?\n--")
+# Where a rule may start from what is not there yet: escapes of letters, references, several documents, events.
+_HIDING: Final = re.compile(
+    r"\\u00|\\/|%[0-9A-Fa-f]{2}|&[#\w]{1,9};|[}\"]\s*\n\s*[{\"]|^data:|\n[ \t]", re.MULTILINE
+)
+# In a learned secret: what may be written in another way.
+_ODD: Final = re.compile(r"[^A-Za-z0-9._~-]")
+_NESTED: Final = re.compile(r"[{\[]")
+_TYPES: Final = frozenset({"string", "object", "array", "number", "integer", "boolean", "null"})
+_OF_SCHEMA: Final = frozenset({"$ref", "anyOf", "allOf", "oneOf", "enum", "const"})
+_EXAMPLES: Final = frozenset({"const", "default", "enum", "example", "examples"})
+_OF_TOKENIZER: Final = frozenset({"logprob", "top_logprobs", "bytes", "prob", "rank", "special", "token_id"})
+_PAIR_NAMES: Final = ("name", "key", "header", "field")
+
+
+class Tangled(ValueError):
+    """A text has more layers of encoding than are undone, or too much in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A secret: where it stands in the source, in order, what it seems to be, and it itself if it is to be learned."""
+
+    ranges: tuple[Range, ...]
+    kind: str
+    learned: str = ""
+
+
+@dataclass(slots=True)
+class _Work:
+    left: int
+
+    def spend(self, size: int, layer: int) -> None:
+        self.left -= size
+        if self.left < 0 or layer > MOST_LAYERS:
+            raise Tangled(f"more than {MOST_LAYERS} encodings in one another, or too much in them")
+
+
+@dataclass(slots=True)
+class _Reader:
+    sought: Sought
+    work: _Work
+
+    def read(self, view: View, layer: int) -> Iterator[Found]:
+        """Yield what is in a view: in all its layers, its members, and the texts that its pieces add up to."""
+        yield from self._layers(view, layer)
+        yield from _fields(view, self.sought)
+        text = view.text
+        if '"' in text and (_NESTED.search(text) or "data:" in text or text.startswith('"')):
+            found = leaves(text)
+            yield from self._members(view, found, layer)
+            for column in columns(view, found):
+                yield from self.read(column, layer + 1)
+        elif "data:" in text:
+            for column in columns(view, []):
+                yield from self.read(column, layer + 1)
+
+    def _layers(self, view: View, layer: int) -> Iterator[Found]:
+        """Yield what a view holds as it stands, and without each of its encodings."""
+        text = view.text
+        self.work.spend(len(text), layer)
+        for span in find_secrets(text, self.sought):
+            yield Found(tuple(view.ranges(span.start, span.end)), span.kind, span.learned)
+        for start, end, plain in view.base64_texts():
+            self.work.spend(len(plain), layer)
+            if any(True for _ in self._layers(View.of(plain), layer + 1)):
+                yield Found(tuple(view.ranges(start, end)), "Base64 of a secret")
+        for plainer in _plainer(view, self.sought.keys):
+            if plainer.text != text:
+                yield from self._layers(plainer, layer + 1)
+
+    def _members(self, view: View, found: list[Leaf], layer: int) -> Iterator[Found]:
+        for leaf in found:
+            text = view.text[leaf.start : leaf.end]
+            if leaf.quoted:
+                inner = view.cut(leaf.start, leaf.end)
+                plain = inner.unescaped() if "\\" in text else inner
+                if self._is_secret(leaf, plain.text):
+                    if text and not is_placeholder(plain.text):
+                        name = _shown_name(leaf)
+                        yield Found(
+                            tuple(view.ranges(leaf.start, leaf.end)), f"a value named {name!r}", plain.text
+                        )
+                elif _NESTED.search(plain.text) or "isposition" in plain.text:
+                    yield from self._inside(plain, layer)
+            elif self._is_secret_number(leaf, text):
+                yield Found(tuple(view.ranges(leaf.start, leaf.end)), f"a value named {_shown_name(leaf)!r}")
+
+    def _inside(self, view: View, layer: int) -> Iterator[Found]:
+        """Yield what the members of a document within a string hold; its layers were read with the text around it."""
+        self.work.spend(len(view.text), layer)
+        yield from _fields(view, self.sought)
+        if '"' in view.text:
+            found = leaves(view.text)
+            yield from self._members(view, found, layer + 1)
+            for column in columns(view, found):
+                yield from self.read(column, layer + 1)
+
+    def _is_secret(self, leaf: Leaf, value: str) -> bool:
+        own = self.sought.own
+        name = leaf.name
+        if name is not None and _counts(name, leaf, value, self.sought):
+            return True
+        # A member `value` beside `name: password`, as browsers' archives and lists of fields have it.
+        if leaf.key == "value":
+            for other in _PAIR_NAMES:
+                said = leaf.frame.texts.get(other, "")
+                if said and (is_secret_header(said, own) or is_secret_name(said, own)):
+                    return is_secret_name(said, own) or looks_random(value) or "-" in said
+        return _above(leaf, self.sought) is not None
+
+    def _is_secret_number(self, leaf: Leaf, text: str) -> bool:
+        if _NUMBER.fullmatch(text) is None or text == "0":
+            return False
+        name = leaf.name
+        if name is not None and is_secret_name(name, self.sought.own):
+            return may_be_number(name, self.sought.own)
+        above = _above(leaf, self.sought)
+        return above is not None and may_be_number(above, self.sought.own)
+
+
+def read(text: str, sought: Sought = NOTHING_ELSE, *, form: bool = False) -> list[Found]:
+    """Return the secrets in a text; `form` says that it is fields of a form. `Tangled` when it is too deep."""
+    return [] if not form and looks_clean(text, sought) else read_whole(text, sought, form=form)
+
+
+def read_whole(text: str, sought: Sought = NOTHING_ELSE, *, form: bool = False) -> list[Found]:
+    """Return what `read` does, without the quick look before it."""
+    view = View.of(text)
+    reader = _Reader(sought, _Work(_FREE + _MOST_TIMES * len(text)))
+    found = list(reader.read(view, 0))
+    if form or (_FORM.match(text) and _FORM.fullmatch(text)):
+        if "+" in text:
+            found += reader.read(view.without_plus(), 1)
+        found += _pairs(view, _FORM_PAIR, sought)
+    return found
+
+
+def looks_clean(text: str, sought: Sought = NOTHING_ELSE) -> bool:
+    """Whether a quick look shows that a text holds no secret at all; False decides nothing."""
+    if _HIDING.search(text) or (text[:1] in '[d"' and len(text) > 1):
+        return False
+    if sought.own.patterns and ("\\" in text or any(sought.own.found(text))):
+        return False
+    if any(key in text or _ODD.search(key) for key in sought.keys):
+        return False
+    lowered = lower(text)
+    return rules_see_nothing(text, lowered, sought.own) and not any(
+        True for _ in View.of(text).base64_texts()
+    )
+
+
+def read_address(uri: str, sought: Sought = NOTHING_ELSE) -> list[Found]:
+    """Return the secrets in an address: in its login, its path, its parameters and its fragment."""
+    view = View.of(uri)
+    starts = [at for at in (uri.find("?"), uri.find("#")) if at >= 0]
+    found = read(uri, sought)
+    if starts:
+        found += _pairs(view.cut(min(starts), len(uri)), _PAIR, sought)
+    return found
+
+
+def read_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Found]:
+    """Return the secrets in a header's value, which may be folded; the whole of it where the name tells."""
+    if is_secret_header(name, sought.own):
+        whole = not value.strip() or is_placeholder(value)
+        return [] if whole else [Found(((0, len(value)),), f"a header named {name!r}", value)]
+    found = read(value, sought)
+    if "\n" in value:
+        reader = _Reader(sought, _Work(_FREE + _MOST_TIMES * len(value)))
+        for unfolded in View.of(value).unfolded():
+            found += reader.read(unfolded, 1)
+    return found
+
+
+def apart(found: Iterable[Found]) -> list[Found]:
+    """Return secrets in the order of their places, one where several rules saw the same."""
+    kept: list[Found] = []
+    for one in sorted(found, key=lambda one: (one.ranges[0][0], -one.ranges[-1][1], one.kind == KNOWN)):
+        if not kept or one.ranges[0][0] >= kept[-1].ranges[-1][1]:
+            kept.append(one)
+    return kept
+
+
+def replaced(text: str, found: Iterable[Found]) -> str:
+    """Return a text with the placeholder for each secret; the parts of one after the first are taken out."""
+    ranges = sorted(
+        (start, end, number == 0) for one in found for number, (start, end) in enumerate(one.ranges)
+    )
+    pieces: list[str] = []
+    done = 0
+    for start, end, shown in _apart(ranges):
+        pieces += [text[done:start], _stand_in(text, start, end) if shown else ""]
+        done = end
+    return "".join((*pieces, text[done:]))
+
+
+def _apart(ranges: Iterable[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
+    apart: list[tuple[int, int, bool]] = []
+    for start, end, shown in ranges:
+        if apart and start <= apart[-1][1]:
+            last = apart[-1]
+            apart[-1] = (last[0], max(last[1], end), last[2] or shown)
+        else:
+            apart.append((start, end, shown))
+    return apart
+
+
+def _stand_in(text: str, start: int, end: int) -> str:
+    """Return what stands for a secret: a number stays a number, so that JSON stays JSON."""
+    if _NUMBER.fullmatch(text, start, end):
+        before, after = text[max(0, start - 20) : start].rstrip(), text[end : end + 20].lstrip()
+        if before.endswith((":", ",", "[")) and (not after or after.startswith((",", "}", "]"))):
+            return "0"
+    return PLACEHOLDER
+
+
+def _plainer(view: View, keys: tuple[str, ...]) -> Iterator[View]:
+    text = view.text
+    if "\\" in text:
+        yield view.unescaped()
+    if "%" in text and _PERCENT.search(text):
+        yield view.without_percent()
+    if "&" in text and ";" in text:
+        yield view.without_references()
+    if "+" in text and any(" " in key for key in keys):
+        yield view.without_plus()
+
+
+def _counts(name: str, leaf: Leaf, value: str, sought: Sought) -> bool:
+    """Whether a text is a secret because of the member it is, or because it is in a list of this name."""
+    if is_secret_name(name, sought.own):
+        # The pieces of a reply with their probabilities; a piece may be called `token`.
+        frame = leaf.frame
+        return not (_OF_TOKENIZER & frame.keys or any("logprob" in str(step) for step in frame.label))
+    return is_vague_name(name) and looks_random(value)
+
+
+def _above(leaf: Leaf, sought: Sought) -> str | None:
+    """Return the telling name of an object that a text is in; a schema of such a member is none but for examples."""
+    frame: Frame | None = leaf.frame
+    schema = False
+    while frame is not None:
+        name = frame.label[-1] if frame.label else None
+        schema = schema or _is_schema(frame)
+        if isinstance(name, str) and is_secret_name(name, sought.own):
+            if _OF_TOKENIZER & frame.keys or "text" in frame.keys:
+                return None
+            if schema and leaf.name not in _EXAMPLES:
+                return None
+            return name
+        frame = frame.above
+    return None
+
+
+def _is_schema(frame: Frame) -> bool:
+    return frame.texts.get("type") in _TYPES or bool(frame.keys & _OF_SCHEMA)
+
+
+def _shown_name(leaf: Leaf) -> str:
+    named = [step for step in leaf.label if isinstance(step, str)]
+    return next((name for name in reversed(named) if is_secret_name(name)), named[-1] if named else "")
+
+
+def _fields(view: View, sought: Sought) -> Iterator[Found]:
+    """Yield the values of a multipart form's fields with a telling name."""
+    text = view.text
+    if "isposition" not in text and "ISPOSITION" not in text:
+        return
+    at = 0
+    while (part := _PART.search(text, at)) is not None:
+        end = _END_OF_PART.search(text, part.end())
+        at = stop = end.start() if end is not None else len(text)
+        value = text[part.end() : stop]
+        name = unquote(part[1])
+        if is_secret_parameter(name, sought.own) and value.strip() and not is_placeholder(value):
+            yield Found(tuple(view.ranges(part.end(), stop)), f"a field named {name!r}", value)
+        if at == len(text):
+            return
+
+
+def _pairs(view: View, pattern: re.Pattern[str], sought: Sought) -> Iterator[Found]:
+    for match in pattern.finditer(view.text):
+        name, value = unquote_plus(match[1]), unquote_plus(match[2])
+        if value and is_secret_parameter(name, sought.own) and not is_placeholder(value):
+            yield Found(tuple(view.ranges(*match.span(2))), f"the parameter {name!r}", value)

@@ -1,0 +1,170 @@
+"""What credentials look like, whatever they are called and wherever they stand.
+
+The shapes are those that their makers publish and that GitHub's secret scanning, gitleaks 8 and detect-secrets 1.5
+look for; the model providers' are as of 2026. detect-secrets itself does not fit: it reads lines of source code,
+knows neither Anthropic's, Google's nor Hugging Face's keys, and cannot see a key that a stream sends in pieces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Credentials known by how they look. One of `hints` is in each of them, in lower case: a quick first look."""
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    needs_digit: bool = False
+
+
+# Not in the middle of a word; an escape that ends there (`\n`, `\u0020`, `%20`) is no word.
+_START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
+
+
+def _shape(kind: str, hints: str, pattern: str, *, needs_digit: bool = False) -> Shape:
+    return Shape(kind, tuple(hints.split("|")), re.compile(_START + pattern, re.DOTALL), needs_digit)
+
+
+# Each finds its places in time linear in the text: what is repeated without a bound ends the pattern, or cannot start
+# it again.
+SHAPES: Final = (
+    # OpenAI, Anthropic, OpenRouter, DeepSeek, LiteLLM and others; with a digit, so that hyphenated words are none.
+    _shape("an API key (sk-…)", "sk-", r"sk-[A-Za-z0-9_-]{20,}", needs_digit=True),
+    _shape("a Google API key", "aiza", r"AIza[\w-]{35}"),
+    _shape("a Google OAuth token", "ya29.", r"ya29\.[\w-]{20,}"),
+    _shape("a Google OAuth secret", "gocspx-", r"GOCSPX-[\w-]{20,}"),
+    _shape("a Groq API key", "gsk_", r"gsk_[A-Za-z0-9]{40,}"),
+    _shape("an xAI API key", "xai-", r"xai-[A-Za-z0-9]{40,}"),
+    _shape("a Perplexity API key", "pplx-", r"pplx-[A-Za-z0-9]{40,}"),
+    _shape("a Hugging Face token", "hf_|api_org_", r"(?:hf|api_org)_[A-Za-z0-9]{30,}"),
+    _shape("a Replicate token", "r8_", r"r8_[A-Za-z0-9]{30,}"),
+    _shape("an NVIDIA API key", "nvapi-", r"nvapi-[\w-]{40,}"),
+    _shape("a Cerebras API key", "csk-", r"csk-[A-Za-z0-9]{30,}"),
+    _shape("a Fireworks API key", "fw_", r"fw_[A-Za-z0-9]{20,}", needs_digit=True),
+    _shape("a Tavily API key", "tvly-", r"tvly-[\w-]{20,}"),
+    _shape("a LangSmith key", "lsv2_", r"lsv2_(?:pt|sk)_[0-9a-fA-F]{32}_[0-9a-fA-F]{10}"),
+    _shape("a Databricks token", "dapi", r"dapi[0-9a-f]{32}"),
+    _shape(
+        "an AWS access key id",
+        "akia|asia|abia|acca|a3t",
+        r"(?:A3T[A-Z0-9]|A[KS]IA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    ),
+    _shape("an Amazon Bedrock key", "absk", r"ABSK[A-Za-z0-9+/]{80,}={0,2}"),
+    _shape("an Alibaba access key id", "ltai", r"LTAI[A-Za-z0-9]{20}(?![A-Za-z0-9])", needs_digit=True),
+    _shape("a GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", r"gh[pousr]_[A-Za-z0-9]{36,}"),
+    _shape("a GitHub token", "github_pat_", r"github_pat_\w{50,}"),
+    _shape(
+        "a GitLab token",
+        "glpat-|gldt-|glrt-|glptt-|glsoat-|gloas-|glcbt-|glft-|glimt-|glagent-",
+        r"gl(?:pat|dt|rt|ptt|soat|oas|cbt|ft|imt|agent)-[\w.-]{20,}",
+    ),
+    _shape("a GitLab runner token", "gr1348941", r"GR1348941[\w-]{20,}"),
+    _shape("a Slack token", "xox|xapp-", r"(?:xox[abeoprs](?:\.xox[bp])?|xapp)-[A-Za-z0-9-]{10,}"),
+    _shape(
+        "a Slack webhook",
+        "hooks.slack.com",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,}",
+    ),
+    _shape("a Stripe key", "k_live_|k_test_|k_prod_", r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{10,}"),
+    _shape("a webhook secret", "whsec_", r"whsec_[A-Za-z0-9+/]{24,}"),
+    _shape("a SendGrid key", "sg.", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
+    _shape("an npm token", "npm_", r"npm_[A-Za-z0-9]{36}"),
+    _shape("a PyPI token", "pypi-", r"pypi-AgE[\w-]{50,}"),
+    _shape("a DigitalOcean token", "_v1_", r"do[opr]_v1_[0-9a-f]{64}"),
+    _shape("a Shopify token", "shpat_|shpca_|shppa_|shpss_", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    _shape("a Square token", "sq0", r"sq0[a-z]{3}-[\w-]{22,}"),
+    _shape("a Square token", "eaaa", r"EAAA[\w-]{56,}", needs_digit=True),
+    _shape("a Twilio key", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _shape("a Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),
+    _shape("a Mailgun key", "key-", r"key-[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _shape("a Vault token", "hvs.|hvb.|hvr.", r"hv[sbr]\.[\w-]{24,}"),
+    _shape("a Terraform token", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,}"),
+    _shape(
+        "a Doppler token",
+        "dp.pt.|dp.st.|dp.ct.|dp.sa.|dp.scim.|dp.audit.",
+        r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,}",
+    ),
+    _shape("a Linear key", "lin_api_", r"lin_api_[A-Za-z0-9]{40,}"),
+    _shape("a Notion token", "ntn_", r"ntn_\d{11}[A-Za-z0-9]{35}"),
+    _shape("a Postman key", "pmak-", r"PMAK-[0-9a-fA-F]{24}-[0-9a-fA-F]{34}"),
+    _shape("a Pulumi token", "pul-", r"pul-[0-9a-f]{40}"),
+    _shape("a Grafana token", "glc_|glsa_", r"gl(?:c|sa)_[A-Za-z0-9+/=_-]{32,}"),
+    _shape(
+        "a New Relic key", "nrak-|nral-|nrii-|nrjs-", r"NRA[KL]-[A-Z0-9]{27}|NRII-[\w-]{32}|NRJS-[0-9a-f]{19}"
+    ),
+    _shape("a Dynatrace token", "dt0c01.", r"dt0c01\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{64}"),
+    _shape("a Sentry token", "sntrys_|sntryu_", r"sntry[su]_[A-Za-z0-9+/=_-]{40,}"),
+    _shape("an Atlassian token", "atatt3|atctt3", r"AT[AC]TT3[A-Za-z0-9_=-]{60,}"),
+    _shape("an Airtable token", "pat", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    _shape("a PlanetScale key", "pscale_", r"pscale_(?:tkn|oauth|pw|id)_[\w.-]{20,}"),
+    _shape("a Telegram bot token", ":a", r"\d{5,16}:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9_-])"),
+    _shape(
+        "a 1Password token",
+        "ops_eyj|a3-",
+        r"ops_eyJ[A-Za-z0-9+/]{200,}={0,3}|"
+        r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}",
+    ),
+    _shape(
+        "an age secret key", "age-secret-key-1", r"AGE-SECRET-KEY-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}"
+    ),
+    _shape("a Prefect key", "pnu_", r"pnu_[A-Za-z0-9]{36}"),
+    _shape("a Heroku key", "hrku-aa", r"HRKU-AA[\w-]{58}"),
+    _shape("an Artifactory key", "akcp|cmvmdgtu", r"AKCp[A-Za-z0-9]{60,}|cmVmdGtu[A-Za-z0-9]{50,}"),
+    _shape("an Azure secret", "q~", r"[\w.~-]{3}\dQ~[\w.~-]{31,34}"),
+    _shape(
+        "a private key",
+        "private key|private-key",
+        r"-----BEGIN [A-Z0-9 _-]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?!-----END).)*(?:-----END [A-Z0-9 _-]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+    ),
+)
+
+# A JSON Web Token's middle, which starts at a full stop; its first part is before it.
+_TOKEN_REST: Final = re.compile(r"\.eyJ[\w-]{10,}")
+_TOKEN_END: Final = re.compile(r"\.?[\w-]{0,4000}")
+_TOKEN_START: Final = re.compile(r"eyJ[\w-]{10,}\Z")
+_LONGEST_START: Final = 2000
+# A Discord token's two last parts; the first is before them.
+BOT_TOKEN: Final = re.compile(r"\.[\w-]{6}\.[\w-]{27,38}(?![\w-])")
+_BOT_START: Final = re.compile(r"[MNO][A-Za-z\d_-]{23,25}\Z")
+
+
+def shaped(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where a text holds what looks like a credential: start, end, and what it is."""
+    for shape in SHAPES:
+        if any(hint in lowered for hint in shape.hints):
+            for match in shape.pattern.finditer(text):
+                if not shape.needs_digit or any(map(str.isdigit, match[0])):
+                    yield *match.span(), shape.kind
+    if "eyj" in lowered:
+        yield from _web_tokens(text)
+    if BOT_TOKEN.search(text):
+        yield from _bot_tokens(text)
+
+
+def hints() -> tuple[str, ...]:
+    """Return what is in every text that holds a credential of a known shape, in lower case."""
+    return tuple(dict.fromkeys(hint for shape in SHAPES for hint in shape.hints))
+
+
+def _bot_tokens(text: str) -> Iterator[tuple[int, int, str]]:
+    for match in BOT_TOKEN.finditer(text):
+        first = _BOT_START.search(text, max(0, match.start() - 26), match.start())
+        if first is not None and any(map(str.isdigit, match[0])):
+            yield first.start(), match.end(), "a Discord bot token"
+
+
+def _web_tokens(text: str) -> Iterator[tuple[int, int, str]]:
+    done = 0
+    for match in _TOKEN_REST.finditer(text):
+        first = _TOKEN_START.search(text, max(done, match.start() - _LONGEST_START), match.start())
+        if first is not None:
+            end = _TOKEN_END.match(text, match.end())
+            yield first.start(), end.end() if end else match.end(), "a JSON Web Token"
+        done = match.end()

@@ -1,0 +1,108 @@
+"""`statek-sim rescue`: what tool calls a model's raw text makes."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for JSON Schema
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from statek_sim.cli.app import app
+from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.agent.rescue import RescueRules
+    from statek_sim.agent.rescue.offered import Tools
+
+_STANDARD_INPUT = Path("-")
+
+
+@app.command()
+def rescue(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="[FILE|-]", show_default=False, help="The reply; none or -: standard input."),
+    ] = _STANDARD_INPUT,
+    tools: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The offered tools, JSON: a list of names or of specs (name and parameters, or OpenAI's shape). "
+            "None: any name is accepted.",
+        ),
+    ] = None,
+    jsonl: Annotated[
+        bool,
+        typer.Option(
+            "--jsonl", help='Read lines {"id", "text", "tools"}, and print a line with that id for each.'
+        ),
+    ] = False,
+    variant: Annotated[str, typer.Option(metavar="V", help="document, hardened or forge.")] = "hardened",
+) -> None:
+    """Print the tool calls in a model's raw text, and why what looks like one is none.
+
+    Exits 0 whatever the text says, and 2 when the files are wrong.
+    """
+    from statek_sim.agent.rescue import rescue_rules
+
+    rules = rescue_rules(variant)
+    offered = None if tools is None else _tools(json_in(tools, _text(tools)), f"{tools}")
+    text = _text(file)
+    if jsonl:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                typer.echo(_line(line, f"{file}:{number}", offered, rules))
+        return
+    typer.echo(json.dumps(_record(text, offered, rules), ensure_ascii=False))
+
+
+def _line(line: str, where: str, offered: Tools | None, rules: RescueRules) -> str:
+    given = json_in(where, line)
+    if not isinstance(given, dict) or not isinstance(given.get("text"), str):
+        raise BadInput(f'{where}: expected an object with "id", "text" and "tools"; `text` is a string')
+    tools = _tools(given["tools"], where) if given.get("tools") is not None else offered
+    try:
+        record = _record(given["text"], tools, rules)
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from None
+    return json.dumps({"id": given.get("id"), **record})
+
+
+def _record(text: str, offered: Tools | None, rules: RescueRules) -> dict[str, object]:
+    from statek_sim.agent.rescue import rescue as rescued
+
+    return dict(rescued(text, offered, rules=rules).record())
+
+
+def _text(file: Path) -> str:
+    name = "standard input" if file == _STANDARD_INPUT else str(file)
+    try:
+        content = sys.stdin.buffer.read() if file == _STANDARD_INPUT else file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{name}: cannot be read: {error.strerror}") from None
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name}: byte {error.start} is not UTF-8") from None
+
+
+def json_in(where: Path | str, text: str) -> object:
+    """Return the JSON in `text`, or raise BadInput that begins with `where`."""
+    try:
+        made: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"{where}:{error.lineno}" if isinstance(where, Path) else where
+        raise BadInput(f"{place}: not JSON: {error.msg} (column {error.colno})") from None
+    except RecursionError:
+        raise BadInput(f"{where}: not JSON that can be read: it is nested too deeply") from None
+    return made
+
+
+def _tools(given: object, where: str) -> Tools:
+    tools = given.get("tools") if isinstance(given, dict) and "tools" in given else given
+    if not isinstance(tools, list):
+        raise BadInput(f"{where}: the tools are a list of names or of specs, not {type(tools).__name__}")
+    return tools

@@ -1,0 +1,65 @@
+"""What one piece of work may use of the machine before the watchdog ends it, and how people write that."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+
+OFF: Final = "off"
+_MIB: Final = 2**20
+_UNITS: Final = {"": 1, "k": 2**10, "m": _MIB, "g": 2**30}
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)(?:i?b)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchdogLimits:
+    """Limits of one piece of work, real ones: the machine's seconds and bytes, never virtual time.
+
+    `cpu` are seconds of processor time, `wall` seconds that pass, `memory` bytes by which the process grows.
+    """
+
+    cpu: float = 20.0
+    wall: float = 60.0
+    memory: int = 1024 * _MIB
+
+    def __str__(self) -> str:
+        """As `--watchdog` takes it."""
+        return f"cpu={self.cpu:g},wall={self.wall:g},memory={self.memory // _MIB}m"
+
+
+def parse_watchdog(text: str) -> WatchdogLimits | None:
+    """Return the limits that `cpu=20,wall=60,memory=1g` asks for, what is not named as usual; None for `off`.
+
+    Raises BadInput for anything else.
+    """
+    if text.strip().lower() == OFF:
+        return None
+    said: dict[str, float] = {}
+    for part in text.split(","):
+        name, sign, value = (piece.strip() for piece in part.partition("="))
+        if not sign or name not in ("cpu", "wall", "memory"):
+            hint = suggestion(name, ("cpu", "wall", "memory", OFF))
+            raise BadInput(
+                f"--watchdog: {part.strip()!r} is no limit; expected off, or some of "
+                f"{WatchdogLimits()}, in seconds, and bytes with k, m or g.{hint}".removesuffix(".")
+            )
+        said[name] = _number(name, value)
+    usual = WatchdogLimits()
+    return WatchdogLimits(
+        cpu=said.get("cpu", usual.cpu),
+        wall=said.get("wall", usual.wall),
+        memory=int(said.get("memory", usual.memory)),
+    )
+
+
+def _number(name: str, value: str) -> float:
+    found = _SIZE.fullmatch(value)
+    number = 0.0 if found is None else float(found[1])
+    if found is None or not number or (found[2] and name != "memory"):
+        unit = "bytes, such as 512m or 1g" if name == "memory" else "seconds"
+        raise BadInput(f"--watchdog: {name}={value} is not a number of {unit} above 0")
+    return number * _UNITS[found[2].lower()]

@@ -1,0 +1,254 @@
+"""Worker processes under a watchdog: work goes out, results come back in order, and what does not end is killed.
+
+A worker is kept for many pieces of work; a new one is started only when one was killed or died. Workers are copies of
+this process (fork) where that is safe, since importing takes a second, and fresh ones otherwise.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakSet
+
+from statek_sim.executors.limits import WatchdogLimits
+from statek_sim.executors.watching import Use, use_of
+from statek_sim.executors.worker import Place, Raised, serve
+
+R = TypeVar("R")
+_OURS: Final[WeakSet[Connection]] = WeakSet()
+"""This process's ends of the pipes to all its workers."""
+_Task = tuple[int, tuple[Any, ...]]
+"""The number of a piece of work, and its arguments."""
+LOOK: Final = 0.02
+"""Seconds between two looks at workers that have not answered."""
+AHEAD: Final = 32
+"""Pieces of work per worker that may be begun before the one that is waited for has ended."""
+GIVEN: Final = 12
+"""Pieces of work that a worker has at a time: it need not wait for the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """A piece of work that was ended from outside: `why` in a few words, `where` its last step, if any."""
+
+    why: str
+    where: str
+
+    def __str__(self) -> str:
+        """As reports say it."""
+        return f"killed by the watchdog: {self.why}{f' in {self.where}' if self.where else ''}"
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A process and the work it was given: it is at the first piece, since when, and what it had used before."""
+
+    process: BaseProcess
+    pipe: Connection
+    place: Place
+    given: deque[_Task] = field(default_factory=deque)
+    runs: int = 0
+    since: float = 0.0
+    before: Use | None = None
+
+    def give(self, task: _Task) -> None:
+        """Send it a piece of work, which it begins when it is done with the one before."""
+        self.pipe.send(task[1])
+        self.given.append(task)
+        if len(self.given) == 1:
+            self.begin()
+
+    def begin(self) -> None:
+        """Note that it begins a run now."""
+        self.since, self.before = time.monotonic(), use_of(self.process.pid or 0)
+        self.runs = self.place.runs
+
+
+class Pool(Generic[R]):
+    """Workers that each call `function`; use it in a `with` block, or `close` it.
+
+    `limits` are those of one piece of work, None for none. Workers are started when there is work for them.
+    """
+
+    def __init__(
+        self, function: Callable[..., R], *, limits: WatchdogLimits | None, workers: int | None = None
+    ) -> None:
+        self._function = function
+        self._limits = limits
+        self._size = workers or cores()
+        self._context = _context()
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> Pool[R]:
+        """Return the pool."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the workers."""
+        self.close()
+
+    def close(self) -> None:
+        """End the workers, those at work too."""
+        for worker in self._workers:
+            _end(worker)
+        self._workers.clear()
+
+    @property
+    def possible(self) -> bool:
+        """Whether workers can be given the function: fresh processes need one that can be pickled."""
+        if self._context.get_start_method() == "fork":
+            return True
+        try:
+            pickle.dumps(self._function)
+        except Exception:  # noqa: BLE001  # foreign values
+            return False
+        return True
+
+    def run(self, *arguments: Any) -> R | Killed:
+        """Return what comes of one piece of work, or what ended it; raises what it raised."""
+        (came,) = self.map([arguments])
+        return came
+
+    def map(self, tasks: Iterable[tuple[Any, ...]]) -> Iterator[R | Killed]:
+        """Yield what comes of each piece of work, in their order; raises what one of them raised in its turn."""
+        todo: deque[_Task] = deque(enumerate(tasks))
+        came: dict[int, R | Killed | Raised] = {}
+        try:
+            for number in range(len(todo)):
+                self._hand_out(todo, number)
+                while number not in came:
+                    came.update(self._look(todo))
+                    self._hand_out(todo, number)
+                yield _unwrapped(came.pop(number))
+        finally:
+            # Who stops listening early leaves workers with answers that nobody takes.
+            for worker in [each for each in self._workers if each.given]:
+                self._drop(worker)
+
+    def _hand_out(self, todo: deque[_Task], wanted: int) -> None:
+        while todo and todo[0][0] < wanted + AHEAD * self._size:
+            idle = min(self._workers, key=lambda worker: len(worker.given), default=None)
+            if (idle is None or idle.given) and len(self._workers) < self._size:
+                idle = self._start()
+            if idle is None or len(idle.given) >= GIVEN:
+                return
+            idle.give(todo.popleft())
+
+    def _look(self, todo: deque[_Task]) -> dict[int, R | Killed | Raised]:
+        """Wait a moment for answers; return those that are there, and what became of workers that are not.
+
+        What a worker was given and had not begun goes back to `todo`.
+        """
+        busy = {worker.pipe: worker for worker in self._workers if worker.given}
+        came: dict[int, R | Killed | Raised] = {}
+        ready = wait([*busy], LOOK)
+        for pipe, worker in busy.items():
+            number = worker.given[0][0]
+            if pipe in ready:
+                came[number] = self._answer(worker)
+            elif self._limits is not None and (why := _exceeded(worker, self._limits)) is not None:
+                came[number] = Killed(why, worker.place.read())
+            else:
+                continue
+            worker.given.popleft()
+            if isinstance(came[number], Killed):
+                todo.extendleft(reversed(worker.given))
+                self._drop(worker)
+            elif worker.given:
+                worker.begin()
+        return came
+
+    def _answer(self, worker: _Worker) -> R | Killed | Raised:
+        try:
+            # What a worker of ours wrote.
+            return pickle.loads(worker.pipe.recv_bytes())  # type: ignore[no-any-return]
+        except (EOFError, ConnectionResetError):
+            return Killed(_death(worker.process, self._limits), worker.place.read())
+
+    def _start(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        place = Place(self._context, None if self._limits is None else self._limits.cpu)
+        _OURS.add(ours)
+        # A copy of this process has our ends of all pipes too, and while it has them no worker hears that we are gone.
+        inherited = tuple(_OURS) if self._context.get_start_method() == "fork" else ()
+        process = self._context.Process(  # type: ignore[attr-defined]  # every context has it
+            target=serve, args=(theirs, self._function, place, inherited), daemon=True
+        )
+        process.start()
+        theirs.close()
+        worker = _Worker(process, ours, place)
+        self._workers.append(worker)
+        return worker
+
+    def _drop(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        _end(worker)
+
+
+def _exceeded(worker: _Worker, limits: WatchdogLimits) -> str | None:
+    """Return which limit a worker is over, in words."""
+    if worker.runs != worker.place.runs:
+        worker.begin()
+    if time.monotonic() - worker.since > limits.wall:
+        return f"{limits.wall:g} s passed"
+    now, before = use_of(worker.process.pid or 0), worker.before
+    if now is None or before is None:
+        return None
+    if now.cpu - before.cpu > limits.cpu:
+        return f"{limits.cpu:g} s CPU"
+    if now.memory - before.memory > limits.memory:
+        return f"{limits.memory // 2**20} MiB of memory"
+    return None
+
+
+def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
+    """Return why a worker is gone that nobody killed here."""
+    process.join(5)
+    code = process.exitcode
+    if code == -signal.SIGXCPU and limits is not None:
+        return f"{limits.cpu:g} s CPU"
+    if code is not None and code < 0:
+        return f"its process died of {signal.Signals(-code).name}"
+    return f"its process ended with exit code {code}"
+
+
+def _end(worker: _Worker) -> None:
+    worker.pipe.close()
+    worker.process.kill()
+    worker.process.join()
+
+
+def _unwrapped(came: R | Killed | Raised) -> R | Killed:
+    if not isinstance(came, Raised):
+        return came
+    if came.error is None:
+        raise RuntimeError(f"a worker's error or result cannot be sent between processes:\n{came.told}")
+    raise came.error
+
+
+def _context() -> BaseContext:
+    """Return how processes are started: as copies of this one if that is safe, since importing takes a second."""
+    # Other threads may hold locks, which a copy would never see released.
+    if sys.platform == "linux" and threading.active_count() == 1:
+        return multiprocessing.get_context("fork")
+    return multiprocessing.get_context("forkserver")

@@ -1,0 +1,115 @@
+"""A worker process: does one piece of work after another, and says where it is while it does.
+
+The parent reads from a pipe what came of each; half a kilobyte of shared memory holds the job and turn of the moment,
+which is all that can be known of a process that is killed in the middle of C code.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import pickle
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
+from typing import Any, Final
+
+from statek_sim import progress
+
+_PLACE_BYTES: Final = 512
+
+
+class Place:
+    """Where a worker is, in memory that it shares with its parent: `turn 3 of job main`, and the how manieth run."""
+
+    def __init__(self, context: BaseContext, cpu: float | None) -> None:
+        self._text = context.RawArray("c", _PLACE_BYTES)
+        self._runs = context.RawValue("Q", 0)
+        self._cpu = cpu
+
+    def at(self, job: str, turns: int) -> None:
+        """Keep a job and the number of turns that it has had."""
+        told = f"turn {turns} of job {job}" if turns else f"the first step of job {job}"
+        self._text.value = told.encode("utf-8", "replace").replace(b"\0", b"?")[: _PLACE_BYTES - 1]
+
+    def afresh(self) -> None:
+        """Forget where the last run was, and count one more; it has all its time before it."""
+        self._text.value = b""
+        self._runs.value += 1
+        _allow(self._cpu)
+
+    @property
+    def runs(self) -> int:
+        """How many runs have begun."""
+        return int(self._runs.value)
+
+    def read(self) -> str:
+        """Return the last step as text, empty before the first one of a run."""
+        return str(self._text.value, "utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A piece of work raised `error`; `told` is its traceback, for an error that cannot be sent."""
+
+    error: BaseException | None
+    told: str
+
+
+def serve(
+    pipe: Connection, function: Callable[..., Any], place: Place, inherited: Iterable[Connection]
+) -> None:
+    """Do what comes through `pipe` until it is closed: `function` with the arguments that were sent.
+
+    `inherited` are the parent's own ends of pipes, which a copy of it has to let go.
+    """
+    for other in inherited:
+        other.close()
+    # The parent decides what an interrupt means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    progress.listen(place)
+    gc.freeze()
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            arguments = pipe.recv()
+            place.afresh()
+            pipe.send_bytes(_answer(function, arguments))
+
+
+def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    try:
+        came: object = function(*arguments)
+    except BaseException as error:  # noqa: BLE001  # whatever it is, it belongs to the parent
+        came = Raised(error, traceback.format_exc())
+    _flush()
+    try:
+        return pickle.dumps(came, pickle.HIGHEST_PROTOCOL)
+    except Exception:  # noqa: BLE001  # foreign values
+        told = came.told if isinstance(came, Raised) else traceback.format_exc()
+        return pickle.dumps(Raised(None, told), pickle.HIGHEST_PROTOCOL)
+
+
+def _allow(cpu: float | None) -> None:
+    """Let the kernel end this process after `cpu` more seconds of processor time, and one to spare.
+
+    That is for where the parent cannot read what a process uses, and for a parent that is gone.
+    """
+    if cpu is None:
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = math.ceil(used.ru_utime + used.ru_stime + cpu) + 1
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard < 0 else min(soft, hard), hard))
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()

@@ -1,0 +1,149 @@
+"""What a job's names hold after a block, when STATEK writes them to its store.
+
+STATEK goes through the names in the order of its store, new ones after them in the order in which the block bound
+them, and stops at the first value that is refused: what follows is lost with it, without a word (behaviour 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from statek_sim.runtime.stored.containers import NOTHING, Kept, List, StoreKills, kept
+from statek_sim.runtime.stored.hashing import in_store_order
+
+Change = Literal["lost", "changed", "not stored", "kills"]
+"""`lost`: the name keeps what it had, or is unbound. `changed`: another value came back. `not stored`: STATEK took the
+new value for equal to the old. `kills`: storing it ends the process."""
+
+FORESEEN_RELEASE: Final = "1.4.2"
+"""The release of which profiles that keep every value speak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What the store does to one name, and why."""
+
+    name: str
+    change: Change
+    reason: str
+
+
+@dataclass(slots=True)
+class Crossing:
+    """The names as they come back, what there is to say, and the error that STATEK raises after all of it."""
+
+    names: dict[str, object]
+    remarks: list[Remark] = field(default_factory=list)
+    error: Exception | None = None
+
+
+def cross(before: Mapping[str, object], after: Mapping[str, object]) -> Crossing:
+    """Store what a block left in `after`; `before` is what was in the store. Raises `StoreKills`."""
+    names = dict(before)
+    crossing = Crossing(names)
+    pending = list(_written(before, after, crossing.remarks))
+    for place, name in enumerate(pending):
+        found = _kept(name, after[name])
+        remark = _remark(name, found)
+        if remark is not None:
+            crossing.remarks.append(remark)
+        if found.value is not NOTHING:
+            names[name] = found.value
+        if found.error is not None:
+            crossing.error = found.error
+            crossing.remarks += [_with_it(other, name) for other in pending[place + 1 :]]
+            break
+    if len(names) != len(before):
+        crossing.names = {name: names[name] for name in in_store_order(names)}
+    return crossing
+
+
+def foresee(before: Mapping[str, object], after: Mapping[str, object]) -> list[Remark]:
+    """Return what the store would do to the names that a block bound; nothing is changed."""
+    bound = [name for name, value in after.items() if before.get(name, NOTHING) is not value]
+    remarks: list[Remark] = []
+    for place, name in enumerate(bound):
+        try:
+            found = kept(after[name])
+        except StoreKills as end:
+            return [*remarks, Remark(name, "kills", str(end))]
+        remark = _remark(name, found)
+        if remark is not None:
+            remarks.append(remark)
+        if found.error is not None:
+            return remarks + [_with_it(other, name) for other in bound[place + 1 :]]
+    return remarks
+
+
+def _written(
+    before: Mapping[str, object], after: Mapping[str, object], remarks: list[Remark]
+) -> Iterator[str]:
+    """Yield the names that STATEK writes: new ones, and those with a value that is not equal to the old one."""
+    for name, old in before.items():
+        value = after.get(name, old)
+        if value is old:
+            continue
+        if _differs(old, value):
+            yield name
+        elif type(old) is not type(value) or (isinstance(old, List) and len(old) != len(value)):  # type: ignore[arg-type]  # both are Lists
+            remarks.append(_took_for_equal(name, old, value))
+    for name in after:
+        if name not in before:
+            yield name
+
+
+def _differs(old: object, value: object) -> bool:
+    try:
+        return bool(old != value)
+    except Exception:  # noqa: BLE001  # a comparison of the application's objects
+        return True
+
+
+def _took_for_equal(name: str, old: object, value: object) -> Remark:
+    if isinstance(old, List) and isinstance(value, List):
+        why = "dbzero's != says False of two of its lists of different lengths, so STATEK keeps the old one"
+        return Remark(name, "lost", f"its new value was not written: {why}")
+    why = f"a new {type(value).__name__} that is equal to the old {type(old).__name__} is not written"
+    return Remark(name, "not stored", why)
+
+
+def _kept(name: str, value: object) -> Kept:
+    try:
+        return kept(value)
+    except StoreKills as end:
+        raise StoreKills(f"`{name}`: {end}") from None
+
+
+def _remark(name: str, found: Kept) -> Remark | None:
+    error = found.error
+    if error is None:
+        return Remark(name, "changed", "dbzero cuts texts at the first NUL") if found.cut else None
+    change: Change = "lost" if found.value is NOTHING else "changed"
+    return Remark(name, change, refused_because(error))
+
+
+def refused_because(error: Exception) -> str:
+    """Return in words why dbzero did not take a value as it was."""
+    text = str(error).strip()
+    head, _, kind = text.partition("Type unsupported by dbzero: ")
+    if not head and kind:
+        return f"{kind} cannot be stored by dbzero"
+    if isinstance(error, UnicodeEncodeError):
+        return "dbzero stores no lone surrogates, the text comes back empty"
+    if text == "int too big to convert":
+        return "dbzero keeps integers in 64 bits, one that is larger comes back as -1"
+    if "negative int to unsigned" in text:
+        return "dbzero cannot hash a negative integer in a set"
+    if "hash function" in text:
+        return "dbzero has no hash for this kind of key, negative integers included"
+    if "Lambda" in text or "function attributes" in text:
+        return "a function or lambda written by the model cannot be stored by dbzero"
+    return f"dbzero refuses it: {text}"
+
+
+def _with_it(name: str, culprit: str) -> Remark:
+    return Remark(
+        name, "lost", f"it was written after `{culprit}`, which dbzero refused, so STATEK never got to it"
+    )

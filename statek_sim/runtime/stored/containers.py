@@ -1,0 +1,749 @@
+"""The collections that dbzero makes of Python's, and how a value becomes one of them (dbzero 0.7.0, by running it).
+
+`List`, `Tuple`, `Dict` and `Set` are no `list`, `tuple`, `dict` and `set`. They offer what dbzero's offer and refuse
+the rest with its words, its odd ones included: two `List`s of different lengths are neither equal nor unequal, a
+`Dict` is not equal to itself, and some operators end the process, which is `StoreKills` here. A plain collection that
+is put into one is copied; a stored one is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from types import FunctionType
+from typing import Any, Final, NamedTuple, NoReturn
+
+from statek_sim.runtime.stored.hashing import in_store_order, key_hash
+from statek_sim.runtime.stored.kinds import Kind, kind_of, refusal
+from statek_sim.sandbox.llm_repr import StoredCollection
+
+# What is stored is up to model-written code and tools.
+Value = Any
+
+_SMALLEST: Final = -(2**63)
+_BEYOND: Final = 2**63
+_LOST_NUMBER: Final = -1
+_MOST_NESTING: Final = 200
+
+
+class StoreKills(BaseException):
+    """What dbzero does here ends the whole process, with every job in it. The message says what did."""
+
+
+class Kept(NamedTuple):
+    """What the store holds after a value was put in, and the error it raised all the same, if any."""
+
+    value: Value
+    error: Exception | None
+    cut: bool = False
+    """Whether a text lost what came after its first NUL."""
+
+
+NOTHING: Final = object()
+"""What is left of a value that the store refused: the place keeps what it had."""
+
+
+class Damage(list[Exception]):
+    """What went wrong while the rest of a value was stored all the same.
+
+    `left` is what remains of a mapping of which a key was refused: the entries before it.
+    """
+
+    cut = False
+    left: Value = NOTHING
+
+
+def kept(value: Value) -> Kept:
+    """Return what is left of `value` in the store. Raises `StoreKills` for what ends the process."""
+    late = Damage()
+    try:
+        found = _convert(value, late, 0)
+    except TypeError as refused:
+        return Kept(late.left, refused, late.cut)
+    except RuntimeError as refused:
+        return Kept(NOTHING, refused, late.cut)
+    return Kept(found, late[0] if late else None, late.cut)
+
+
+def inside(value: Value) -> Value:
+    """Return `value` as the store keeps it; raises what dbzero raises when it refuses it."""
+    found = kept(value)
+    if found.error is not None:
+        raise found.error
+    return found.value
+
+
+def put(value: Value, place: Callable[[Value], object]) -> None:
+    """Put `value` in its `place`. A damaged value is there although the error is raised, as in dbzero."""
+    found = kept(value)
+    if found.value is not NOTHING:
+        place(found.value)
+    if found.error is not None:
+        raise found.error
+
+
+def _convert(value: Value, late: Damage, depth: int) -> Value:
+    kind: type = type(value)
+    match kind_of(kind):
+        case Kind.AS_IT_IS:
+            return value
+        case Kind.INT:
+            if _SMALLEST <= value < _BEYOND:
+                return value
+            late.append(OverflowError("int too big to convert"))
+            return _LOST_NUMBER
+        case Kind.TEXT:
+            return _text(value, late)
+        case Kind.DECIMAL:
+            return _decimal(value)
+        case Kind.DATETIME:
+            return value
+        case Kind.FUNCTION:
+            return _function(value)
+        case Kind.REFUSED:
+            raise refusal(value)
+    if depth > _MOST_NESTING:
+        raise StoreKills("a collection that contains itself was stored")
+    return _collection(value, late, depth + 1)
+
+
+def _collection(value: Value, late: Damage, depth: int) -> Value:
+    kind: type = type(value)
+    match kind_of(kind):
+        case Kind.LIST:
+            return List._of([_convert(item, late, depth) for item in value])
+        case Kind.TUPLE:
+            found = tuple(_convert(item, late, depth) for item in value)
+            if late:
+                raise StoreKills("a tuple was stored that holds what dbzero cannot keep whole")
+            return Tuple._of(found)
+        case Kind.SET:
+            members = Set()
+            for item in value:
+                members._put(_convert(item, late, depth), late)
+            return members
+        case _:
+            entries = Dict()
+            if depth == 1:
+                late.left = entries
+            for key, item in value.items():
+                entries._put(_convert(key, late, depth), _convert(item, late, depth), late)
+            return entries
+
+
+def _text(value: str, late: Damage) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            late.append(error)
+            return ""
+    if "\0" not in value:
+        return value
+    late.cut = True
+    return stored_text(value)
+
+
+def _decimal(value: Decimal) -> Decimal:
+    if not value.is_finite() or len(value.as_tuple().digits) > _MOST_DIGITS:
+        raise RuntimeError("Decimal out of range.\n")
+    return value
+
+
+_MOST_DIGITS: Final = 17
+
+
+def _function(value: FunctionType) -> FunctionType:
+    if value.__module__ is None:
+        # Written by the model: its code has no module.
+        raise RuntimeError("Failed to decode function attributes as UTF-8\n")
+    if "<lambda>" in value.__qualname__:
+        raise RuntimeError("Lambda functions are not allowed as CALLABLE members\n")
+    return value
+
+
+def stored_text(value: str) -> str:
+    """Return a text as it comes back: up to its first NUL."""
+    return value.partition("\0")[0] if "\0" in value else value
+
+
+def _out_of_range(function: str, line: int, index: int) -> IndexError:
+    return IndexError(
+        f"Exception N3db014IndexExceptionE thrown in function {function} at "
+        f"/project/src/dbzero/object_model/list/List.cpp, line {line}: Index out of range: {index % 2**64}\n: \n"
+    )
+
+
+def _not_there() -> RuntimeError:
+    return RuntimeError("Item is not in a list \n")
+
+
+def _as_dbzeros(name: str) -> Callable[[type], type]:
+    """Give a class the name that agents and tools see in errors."""
+
+    def named(kind: type) -> type:
+        kind.__name__ = kind.__qualname__ = name
+        kind.__module__ = "builtins"
+        return kind
+
+    return named
+
+
+class _Collection(StoredCollection):
+    """What all four share: no hash, no pickle, hence no copy."""
+
+    __slots__ = ("_items",)
+    _items: Any  # as each of the four keeps its items
+
+    def __reduce_ex__(self, protocol: object, /) -> NoReturn:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+@_as_dbzeros("List")
+class List(_Collection):
+    """dbzero's list."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
+    shown_as = list
+
+    def __init__(self, items: Iterable[Value] = ()) -> None:
+        self._items = [inside(item) for item in items]
+
+    @classmethod
+    def _of(cls, items: list[Value]) -> List:
+        made = cls.__new__(cls)
+        made._items = items
+        return made
+
+    def __repr__(self) -> str:
+        return "[" + ", ".join(map(repr, self._items)) + "]"
+
+    def __iter__(self) -> Iterator[Value]:
+        at = 0
+        while at < len(self._items):
+            yield self._items[at]
+            at += 1
+
+    def __getitem__(self, index: Value) -> Value:
+        if isinstance(index, slice):
+            return self._items[index]
+        if not isinstance(index, int):
+            raise RuntimeError(f"Invalid index type: {type(index).__name__}\n")
+        return self._items[self._place(index, "getItem", 75)]
+
+    def _place(self, index: int, function: str, line: int) -> int:
+        place = index + len(self._items) if index < 0 else index
+        if not 0 <= place < len(self._items):
+            raise _out_of_range(function, line, place)
+        return place
+
+    def __setitem__(self, index: Value, item: Value) -> None:
+        place = self._place(_sequence_index(index), "setItem", 97)
+        put(item, lambda found: self._items.__setitem__(place, found))
+
+    def __delitem__(self, index: Value) -> None:
+        del self._items[self._place(_sequence_index(index), "setItem", 97)]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, List):
+            return len(self) == len(other) and bool(self._items == other._items)
+        return isinstance(other, list) and bool(self._items == other)
+
+    def __ne__(self, other: object) -> bool:
+        if isinstance(other, List) and len(self) != len(other):
+            return False
+        return not self == other
+
+    def __add__(self, other: Value) -> List:
+        joined = self.copy()
+        joined.extend(other)
+        return joined
+
+    def __radd__(self, other: Value) -> NoReturn:
+        # A plain list is sometimes answered with an error without sense; the process is broken from then on.
+        raise StoreKills(f"a {type(other).__name__} was added to a stored list from the left")
+
+    def __mul__(self, times: Value) -> List:
+        if not isinstance(times, int):
+            raise TypeError(f"{type(times).__name__!r} object cannot be interpreted as an integer")
+        return List._of(self._items * max(times, 1))
+
+    def __rmul__(self, times: Value) -> NoReturn:
+        raise StoreKills("a stored list was multiplied from the left")
+
+    def append(self, *items: Value) -> None:
+        """Add at the end."""
+        if len(items) != 1:
+            raise TypeError("append() takes exactly one argument")
+        put(items[0], self._items.append)
+
+    def extend(self, *items: Value) -> None:
+        """Add several; those before one that is refused are there."""
+        if len(items) != 1:
+            raise TypeError("extend() takes one argument.")
+        if items[0] is self and self._items:
+            raise StoreKills("a stored list was extended by itself, which never ends")
+        try:
+            found = iter(items[0])
+        except TypeError:
+            raise TypeError("extend() argument must be iterable.") from None
+        for item in found:
+            put(item, self._items.append)
+
+    def pop(self, *places: Value) -> Value:
+        """Remove and return an item; the last of none, and any place counted from the end, is an IndexError."""
+        index = places[0] if places else len(self._items) - 1
+        if not isinstance(index, int):
+            raise TypeError(f"{type(index).__name__!r} object cannot be interpreted as an integer")
+        if not 0 <= index < len(self._items):
+            raise _out_of_range("pop", 85, index)
+        if index == len(self._items) - 1:
+            return self._items.pop()
+        # The last item takes the place of the one that went.
+        item, self._items[index] = self._items[index], self._items[-1]
+        self._items.pop()
+        return item
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._items.clear()
+
+    def copy(self) -> List:
+        """Return another List with the same items."""
+        return List._of(list(self._items))
+
+    def count(self, item: Value) -> int:
+        """Return how many items are equal to `item`; a collection is equal to none here."""
+        return sum(
+            1 for found in self._items if not isinstance(found, StoredCollection) and bool(found == item)
+        )
+
+    def index(self, *items: Value) -> int:
+        """Return the first place of an item."""
+        if len(items) != 1:
+            raise TypeError("index() takes one argument.")
+        try:
+            return int(self._items.index(items[0]))
+        except ValueError:
+            raise _not_there() from None
+
+    def remove(self, *items: Value) -> None:
+        """Remove the first of equal items."""
+        if len(items) != 1:
+            raise TypeError("remove() takes one argument.")
+        try:
+            self._items.remove(items[0])
+        except ValueError:
+            raise _not_there() from None
+
+
+def _sequence_index(index: Value) -> int:
+    if not isinstance(index, int):
+        raise TypeError(f"sequence index must be integer, not {type(index).__name__!r}")
+    return index
+
+
+@_as_dbzeros("Tuple")
+class Tuple(_Collection):
+    """dbzero's tuple."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
+    shown_as = tuple
+
+    def __init__(self, items: Iterable[Value] = ()) -> None:
+        self._items = tuple(inside(item) for item in items)
+
+    @classmethod
+    def _of(cls, items: tuple[Value, ...]) -> Tuple:
+        made = cls.__new__(cls)
+        made._items = items
+        return made
+
+    def __repr__(self) -> str:
+        return "(" + ", ".join(map(repr, self._items)) + ")"
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self._items)
+
+    def __getitem__(self, index: Value) -> Value:
+        return self._items[_sequence_index(index)]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Tuple):
+            return bool(self._items == other._items)
+        return isinstance(other, tuple) and bool(self._items == other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def count(self, item: Value) -> int:
+        """Return how many items are equal to `item`."""
+        return int(self._items.count(item))
+
+    def index(self, *items: Value) -> int:
+        """Return the first place of an item."""
+        if len(items) != 1:
+            raise TypeError("index() takes one argument.")
+        try:
+            return int(self._items.index(items[0]))
+        except ValueError:
+            raise _not_there() from None
+
+
+class _View:
+    """The keys, values or entries of a Dict, which can be counted and iterated and nothing else."""
+
+    __slots__ = ("_entries", "_pick")
+
+    def __init__(self, entries: Dict, pick: Callable[[Value, Value], Value]) -> None:
+        self._entries = entries
+        self._pick = pick
+
+    def __iter__(self) -> Iterator[Value]:
+        return (self._pick(key, item) for key, item in self._entries._ordered())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return "<Dict object at 0x...>"
+
+    def __llm_repr__(self) -> str:
+        raise StoreKills("the keys(), values() or items() of a stored dict were printed")
+
+
+_as_dbzeros("Dict")(_View)
+
+
+@_as_dbzeros("Dict")
+class Dict(_Collection):
+    """dbzero's dict: its entries come in the order of their keys' hashes."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
+    shown_as = dict
+    __reversed__ = None
+
+    def __init__(
+        self, items: Mapping[Value, Value] | Iterable[tuple[Value, Value]] = (), **more: Value
+    ) -> None:
+        self._items: dict[Value, tuple[Value, Value]] = {}
+        self.update(items, **more)
+
+    def _put(self, key: Value, item: Value, late: Damage) -> None:
+        number = key if isinstance(key, int) else 0
+        if number < 0 or isinstance(key, List | Dict | Set):
+            raise TypeError(f"Unable to find hash function for key of type: {_plain_name(key)}")
+        self._items[_plain_key(key)] = (key, item)
+
+    def _ordered(self) -> Iterator[tuple[Value, Value]]:
+        for plain in in_store_order(self._items):
+            if plain in self._items:
+                yield self._items[plain]
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{key!r}: {item!r}" for key, item in self._ordered()) + "}"
+
+    def __iter__(self) -> Iterator[Value]:
+        return (key for key, _ in self._ordered())
+
+    def __contains__(self, key: Value) -> bool:
+        return _looked_up(key) in self._items
+
+    def __getitem__(self, key: Value) -> Value:
+        unhashable = isinstance(key, list | dict | set | List | Dict | Set)
+        if unhashable or (isinstance(key, int) and not (0 <= key < 2**64)):
+            raise KeyError(f"Cannot get hash for key: {key}")
+        try:
+            return self._items[_plain_key(key)][1]
+        except KeyError:
+            raise KeyError(str(key)) from None
+
+    def __setitem__(self, key: Value, item: Value) -> None:
+        late = Damage()
+        if isinstance(key, list | dict | set):
+            raise TypeError(f"Unable to find hash function for key of type: {type(key).__name__}")
+        kept_key = _convert(key, late, 0)
+        self._put(kept_key, _convert(item, late, 0), late)
+        if late:
+            raise late[0]
+
+    def __delitem__(self, key: Value) -> None:
+        # A key that is not there is no error.
+        self._items.pop(_looked_up(key), None)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, dict) or len(other) != len(self):
+            return False
+        return all(key in other and bool(item == other[key]) for key, (_, item) in self._items.items())
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def get(self, *key_and_default: Value) -> Value:
+        """Return an item, or the default, or None."""
+        if not key_and_default:
+            raise TypeError(" get expected at least 1 argument")
+        found = self._items.get(_looked_up(key_and_default[0]))
+        return found[1] if found is not None else (key_and_default[1] if len(key_and_default) > 1 else None)
+
+    def pop(self, *key_and_default: Value) -> Value:
+        """Remove and return an item; of a missing one the default, or KeyError."""
+        if not key_and_default:
+            raise TypeError(" get expected at least 1 argument")
+        found = self._items.pop(_looked_up(key_and_default[0]), None)
+        if found is not None:
+            return found[1]
+        if len(key_and_default) > 1:
+            return key_and_default[1]
+        raise KeyError("not found")
+
+    def setdefault(self, key: Value, default: Value = None) -> Value:
+        """Return the item, which is `default` when there was none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, items: Value = (), **more: Value) -> None:
+        """Take over several entries."""
+        if hasattr(items, "keys"):
+            items = [(key, items[key]) for key in items]
+        elif not hasattr(items, "__iter__"):
+            raise TypeError("argument must be a sequence or dict")
+        for key, item in items:
+            self[key] = item
+        for name, item in more.items():
+            self[name] = item
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._items.clear()
+
+    def copy(self) -> Dict:
+        """Return another Dict with the same entries."""
+        made = Dict()
+        made._items = dict(self._items)
+        return made
+
+    def fromkeys(self, keys: Iterable[Value], item: Value = None) -> Dict:
+        """Return a new Dict with these keys."""
+        return Dict((key, item) for key in keys)
+
+    def keys(self) -> _View:
+        """Return the keys in order."""
+        return _View(self, lambda key, _: key)
+
+    def values(self) -> _View:
+        """Return the items in the order of their keys."""
+        return _View(self, lambda _, item: item)
+
+    def items(self) -> _View:
+        """Return pairs of key and item."""
+        return _View(self, lambda key, item: (key, item))
+
+
+def _plain_key(key: Value) -> Value:
+    return tuple(map(_plain_key, key)) if isinstance(key, Tuple | tuple) else key
+
+
+def _looked_up(key: Value) -> Value:
+    if isinstance(key, int) and key < 0:
+        raise OverflowError("can't convert negative int to unsigned")
+    plain = _plain_key(key)
+    hash(plain)
+    return plain
+
+
+def _plain_name(key: Value) -> str:
+    return type(key).__name__.lower() if isinstance(key, _Collection) else type(key).__name__
+
+
+@_as_dbzeros("Set")
+class Set(_Collection):
+    """dbzero's set: its members come in the order of their hashes."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
+    shown_as = set
+    __reversed__ = None
+
+    def __init__(self, items: Iterable[Value] = ()) -> None:
+        self._items: dict[Value, Value] = {}
+        self._add_all(items)
+
+    def _put(self, item: Value, late: Damage) -> None:
+        self._items[_plain_key(item)] = item
+        if isinstance(item, int) and item < 0:
+            late.append(OverflowError("can't convert negative int to unsigned"))
+
+    def _add_all(self, items: Value) -> None:
+        if not hasattr(items, "__iter__"):
+            raise TypeError("argument must be a sequence or set")
+        for item in items:
+            self.add(item)
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(map(repr, self)) + "}"
+
+    def __iter__(self) -> Iterator[Value]:
+        found = sorted(self._items, key=key_hash)
+        return (self._items[plain] for plain in found if plain in self._items)
+
+    def __contains__(self, item: Value) -> bool:
+        return _looked_up(item) in self._items
+
+    def _plain(self) -> set[Value]:
+        return set(self._items)
+
+    def _made(self, items: Iterable[Value]) -> Set:
+        made = Set()
+        for item in items:
+            made._put(self._items.get(item, item), Damage())
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return _is_set(other) and self._plain() == _members(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Value) -> bool:
+        return self._plain() < _members(other) if _is_set(other) else NotImplemented
+
+    def __le__(self, other: Value) -> bool:
+        return self._plain() <= _members(other) if _is_set(other) else NotImplemented
+
+    def __gt__(self, other: Value) -> bool:
+        return self._plain() > _members(other) if _is_set(other) else NotImplemented
+
+    def __ge__(self, other: Value) -> bool:
+        return self._plain() >= _members(other) if _is_set(other) else NotImplemented
+
+    def __or__(self, other: Value) -> Set:
+        return self.union(other) if _is_set(other) else NotImplemented
+
+    def __and__(self, other: Value) -> Set:
+        return self.intersection(other) if _is_set(other) else NotImplemented
+
+    def __sub__(self, other: Value) -> Set:
+        return self.difference(other) if _is_set(other) else NotImplemented
+
+    def __xor__(self, other: Value) -> Set:
+        return self.symmetric_difference(other) if _is_set(other) else NotImplemented
+
+    def __ror__(self, other: Value) -> set[Value]:
+        return _members(other) | self._plain() if _is_set(other) else NotImplemented
+
+    def __rand__(self, other: Value) -> set[Value]:
+        return _members(other) & self._plain() if _is_set(other) else NotImplemented
+
+    def __rsub__(self, other: Value) -> set[Value]:
+        return _members(other) - self._plain() if _is_set(other) else NotImplemented
+
+    def __rxor__(self, other: Value) -> set[Value]:
+        return _members(other) ^ self._plain() if _is_set(other) else NotImplemented
+
+    def _become(self, items: Iterable[Value]) -> Set:
+        self._items = self._made(items)._items
+        return self
+
+    def __ior__(self, other: Value) -> Set:
+        return self._become(self._plain() | _members(other))
+
+    def __iand__(self, other: Value) -> Set:
+        return self._become(self._plain() & _members(other))
+
+    def __isub__(self, other: Value) -> Set:
+        return self._become(self._plain() - _members(other))
+
+    def __ixor__(self, other: Value) -> Set:
+        return self._become(self._plain() ^ _members(other))
+
+    def add(self, *items: Value) -> None:
+        """Add a member."""
+        if len(items) != 1:
+            raise TypeError("add() takes exactly one argument")
+        if isinstance(items[0], list | dict | set):
+            raise TypeError(f"unhashable type: {type(items[0]).__name__!r}")
+        late = Damage()
+        self._put(_convert(items[0], late, 0), late)
+        if late:
+            raise late[0]
+
+    def update(self, *others: Value) -> Set:
+        """Add the members of one other collection; returns the set itself."""
+        if len(others) != 1:
+            raise TypeError(f"Set.update() takes exactly one argument ({len(others)} given)")
+        self._add_all(others[0])
+        return self
+
+    def remove(self, item: Value) -> None:
+        """Remove a member; KeyError if it is none."""
+        if self._items.pop(_plain_key(item), self) is self:
+            raise KeyError("Element not found")
+
+    def discard(self, item: Value) -> None:
+        """Remove a member if it is one."""
+        self._items.pop(_looked_up(item), None)
+
+    def pop(self) -> Value:
+        """Remove and return the first member in order."""
+        for item in self:
+            del self._items[_plain_key(item)]
+            return item
+        raise KeyError("Cannot pop from empty set")
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._items.clear()
+
+    def copy(self) -> Set:
+        """Return another Set with the same members."""
+        return self._made(self._items)
+
+    def union(self, *others: Value) -> Set:
+        """Return a Set of all members."""
+        made = self.copy()
+        for other in others:
+            made._add_all(other)
+        return made
+
+    def intersection(self, *others: Value) -> Set:
+        """Return a Set of the common members."""
+        return self._made(self._plain().intersection(*map(_members, others)))
+
+    def difference(self, *others: Value) -> Set:
+        """Return a Set of the members that no other has."""
+        return self._made(self._plain().difference(*map(_members, others)))
+
+    def symmetric_difference(self, other: Value) -> Set:
+        """Return a Set of the members of exactly one of the two."""
+        return self._made(self._plain() ^ _members(other))
+
+    def issubset(self, other: Value) -> bool:
+        """Return whether the other has every member."""
+        return self._plain() <= _members(other)
+
+    def issuperset(self, other: Value) -> bool:
+        """Return whether every member of the other is one."""
+        return self._plain() >= _members(other)
+
+    def isdisjoint(self, other: Value) -> bool:
+        """Return whether there is no common member."""
+        return self._plain().isdisjoint(_members(other))
+
+
+def _is_set(value: object) -> bool:
+    return isinstance(value, Set | set | frozenset)
+
+
+def _members(value: Value) -> set[Value]:
+    return set(map(_plain_key, value))

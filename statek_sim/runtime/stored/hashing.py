@@ -1,0 +1,78 @@
+"""The order of dbzero's mappings and sets: by an unsigned 64-bit hash of the key (dbzero 0.7.0, `dbzero.hash`).
+
+Text and bytes hash by MurmurHash64A with seed 0, numbers as in Python, dates and times by their packed fields, tuples
+by the exclusive or of their members. `None` hashes by its address, which no program can know: it is put where an
+address nearly always falls, after small integers and before text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime, time
+from functools import lru_cache
+from typing import Any, Final
+
+# Keys are whatever model-written code uses as keys.
+Key = Any
+
+_MASK: Final = 2**64 - 1
+_FACTOR: Final = 0xC6A4A7935BD1E995
+_ADDRESS_OF_NONE: Final = 0x7F0_0000_0000
+
+
+def murmur64a(content: bytes) -> int:
+    """Return MurmurHash64A of `content` with seed 0."""
+    found = (len(content) * _FACTOR) & _MASK
+    whole = len(content) & ~7
+    for start in range(0, whole, 8):
+        part = (int.from_bytes(content[start : start + 8], "little") * _FACTOR) & _MASK
+        part ^= part >> 47
+        found = ((found ^ ((part * _FACTOR) & _MASK)) * _FACTOR) & _MASK
+    if whole != len(content):
+        found = ((found ^ int.from_bytes(content[whole:], "little")) * _FACTOR) & _MASK
+    found ^= found >> 47
+    found = (found * _FACTOR) & _MASK
+    return found ^ (found >> 47)
+
+
+@lru_cache(maxsize=4096)
+def text_hash(text: str) -> int:
+    """Return dbzero's hash of a text."""
+    return murmur64a(text.encode("utf-8", "surrogatepass"))
+
+
+def key_hash(key: Key) -> int:
+    """Return dbzero's hash of a key as the unsigned number that orders it."""
+    if isinstance(key, str):
+        return text_hash(key)
+    if isinstance(key, int):
+        return key & _MASK
+    if key is None:
+        return _ADDRESS_OF_NONE
+    if isinstance(key, bytes):
+        return murmur64a(key)
+    if isinstance(key, datetime):
+        return (_of_date(key) << 37) | _of_time(key.time())
+    if isinstance(key, date):
+        return _of_date(key)
+    if isinstance(key, time):
+        return _of_time(key)
+    if hasattr(key, "__iter__"):
+        found = 0
+        for member in key:
+            found ^= key_hash(member)
+        return found
+    return hash(key) & _MASK
+
+
+def _of_date(day: date) -> int:
+    return day.year << 9 | day.month << 5 | day.day
+
+
+def _of_time(moment: time) -> int:
+    return moment.hour << 32 | moment.minute << 26 | moment.second << 20 | moment.microsecond
+
+
+def in_store_order(keys: Iterable[Key]) -> list[Key]:
+    """Return keys in the order in which dbzero's mappings and sets yield them."""
+    return sorted(keys, key=key_hash)

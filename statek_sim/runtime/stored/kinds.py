@@ -1,0 +1,87 @@
+"""Which values dbzero keeps, by their class (dbzero 0.7.0, by running it)."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import Enum, auto
+from functools import lru_cache
+from types import FunctionType, ModuleType
+from typing import Any, Final, TypeVar
+
+from statek_sim.sandbox.llm_repr import StoredCollection
+
+STORED_MARK: Final = "__stored_by_statek_sim__"
+"""The attribute of classes whose objects are stored, as those of `@dbzero.memo` and dbzero's enumerations are."""
+
+_OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
+"""Where STATEK's own classes are (jobs, agents, futures, handlers, log items), which are stored there, and those of the
+built-in world, which are stored on the real side."""
+_HEAP_TYPE: Final = 1 << 9
+_IMMUTABLE_TYPE: Final = 1 << 8
+
+
+K = TypeVar("K", bound=type)
+
+
+def stored(kind: K, /) -> K:
+    """Decorate a class whose objects are stored on the real side, where it has `@dbzero.memo`."""
+    setattr(kind, STORED_MARK, True)
+    return kind
+
+
+class Kind(Enum):
+    """What storing does with the objects of a class."""
+
+    AS_IT_IS = auto()
+    INT = auto()
+    TEXT = auto()
+    LIST = auto()
+    TUPLE = auto()
+    DICT = auto()
+    SET = auto()
+    FUNCTION = auto()
+    DECIMAL = auto()
+    DATETIME = auto()
+    REFUSED = auto()
+
+
+_BY_CLASS: Final[dict[type, Kind]] = {
+    int: Kind.INT, str: Kind.TEXT, list: Kind.LIST, tuple: Kind.TUPLE, dict: Kind.DICT, set: Kind.SET,
+    bool: Kind.AS_IT_IS, float: Kind.AS_IT_IS, bytes: Kind.AS_IT_IS,
+    type(None): Kind.AS_IT_IS, ModuleType: Kind.AS_IT_IS,
+    Decimal: Kind.DECIMAL, FunctionType: Kind.FUNCTION,
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def kind_of(found: type) -> Kind:
+    """Return what dbzero does with the objects of a class. Subclasses of Python's types are refused."""
+    known = _BY_CLASS.get(found)
+    if known is not None:
+        return known
+    if issubclass(found, StoredCollection) or issubclass(found, type) or hasattr(found, STORED_MARK):
+        return Kind.AS_IT_IS
+    module = found.__module__
+    if issubclass(found, datetime | date | time) and (
+        module == "datetime" or module.startswith("statek_sim.sandbox.")
+    ):
+        return Kind.DATETIME if issubclass(found, datetime) else Kind.AS_IT_IS
+    if issubclass(found, set) and found.__name__ == "set" and module == "builtins":
+        return Kind.SET
+    if any(base.__module__.startswith(_OWN) for base in found.__mro__):
+        return Kind.AS_IT_IS
+    return Kind.REFUSED
+
+
+def type_text(found: type) -> str:
+    """Return a class as dbzero names it: with its module where the class is not written in Python."""
+    written_in_python = found.__flags__ & _HEAP_TYPE and not found.__flags__ & _IMMUTABLE_TYPE
+    if written_in_python or found.__module__ == "builtins":
+        return found.__name__
+    return f"{found.__module__}.{found.__name__}"
+
+
+def refusal(value: Any) -> RuntimeError:
+    """Return the error with which dbzero refuses a value."""
+    return RuntimeError(f"Type unsupported by dbzero: {type_text(type(value))}\n")

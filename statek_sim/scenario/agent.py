@@ -1,0 +1,200 @@
+"""What only scenarios of engine two say: tools, what is offered, steps, settings of the harness, what is expected."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import ConfigDict, Field, JsonValue, model_validator
+
+from statek_sim.scenario.part import CallableName, Count, Items, Part, Positive, Seconds, refused
+from statek_sim.scenario.reply import Repeat
+
+Variant = Literal["hardened", "document", "forge"]
+"""The harness's variants, which take the place of behaviour profiles."""
+
+OfferedName = Annotated[str, Field(min_length=1)]
+
+AGENT_STOPS: Final = (
+    "max_iterations",
+    "max_nudges",
+    "tool_errors",
+    "budget_tokens",
+    "budget_cost",
+    "budget_seconds",
+    "budget_steps",
+    "stuck",
+    "blocked",
+)
+"""Why a run of engine two may end, beside `final`, `crash` and the limits of the harness."""
+
+
+class LayersText(Part):
+    """The layers of the system block after the agent's `prompt`, from general to specific (004 §4)."""
+
+    project: str = Field(default="", description="Project instructions, like the content of AGENTS.md.")
+    session: str = Field(default="", description="Constraints of the session.")
+    environment: str = Field(default="", description="Information about the environment.")
+
+
+class OfferText(Part):
+    """Which tools are offered; everything that is said must fit (002 §2)."""
+
+    task: str | None = Field(default=None, description="Type of task, one of `task_types`.")
+    all_tags: Items[str] | None = Field(default=None, description="Tools that have all of these tags.")
+    any_tag: Items[str] | None = Field(default=None, description="Tools that have one of these tags.")
+
+
+class StepText(Part):
+    """One step of the workflow; a plain text is a required step of this tool."""
+
+    tool: str = Field(description="The tool that has to succeed.")
+    times: Positive = Field(default=1, description="How often.")
+    required: bool = Field(default=True, description="The final answer waits for it.")
+    after: Items[str] = Field(default=(), description="Tools that must have succeeded before.")
+
+    @staticmethod
+    def _allow_text(schema: dict[str, JsonValue]) -> None:
+        mapping = dict(schema)
+        schema.clear()
+        text: dict[str, JsonValue] = {"type": "string", "description": "The tool that has to succeed."}
+        schema.update({"title": "StepText", "anyOf": [text, mapping]})
+
+    model_config = ConfigDict(json_schema_extra=_allow_text)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {"tool": value} if isinstance(value, str) else value
+
+
+class StepsText(Part):
+    """The steps of an agent's workflow (004 §6)."""
+
+    order: Literal["ordered", "any"] = Field(default="ordered", description="In which order steps may come.")
+    steps: Items[StepText] = Field(default=(), description="The steps.")
+    helpers: Items[str] | None = Field(
+        default=None, description="Tools beside the steps that may be called while steps are open; null: all."
+    )
+    terminal: Items[str] = Field(
+        default=(), description="Tools whose success ends the run, where the variant ends runs so."
+    )
+
+
+class BudgetText(Part):
+    """What a run may use (002 §3.4); null: as much as it likes."""
+
+    tokens: Count | None = Field(default=None, description="Tokens, prompts and completions.")
+    cost: Annotated[float, Field(ge=0)] | None = Field(default=None, description="US dollars.")
+    seconds: Seconds | None = Field(default=None, description="Virtual seconds.")
+    steps: Count | None = Field(default=None, description="Requests and tool calls.")
+    answer_tokens: Count = Field(default=1024, description="Room that is reserved for each answer.")
+    prompt_price: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="US dollars per million prompt tokens."
+    )
+    completion_price: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="US dollars per million completion tokens."
+    )
+
+    @model_validator(mode="after")
+    def _money_has_prices(self) -> Self:
+        if self.cost is not None and (self.prompt_price is None or self.completion_price is None):
+            raise refused("cost needs prompt_price and completion_price")
+        return self
+
+
+class HarnessText(Part):
+    """Settings of the harness around an agent."""
+
+    max_iterations: Positive = Field(default=20, description="Iterations before the run is given up.")
+    nudges: Count = Field(default=3, description="Nudges before the run fails.")
+    budget: BudgetText = Field(default_factory=BudgetText, description="What the run may use.")
+    commits: bool = Field(default=False, description="The loop commits its state at every commit point.")
+    guards: Items[CallableName] = Field(default=(), description="Guards `module:attribute`, in this order.")
+    watchers: Items[CallableName] = Field(
+        default=(), description="What looks at every turn: `module:attribute`, called once per run for one."
+    )
+    gates: Items[CallableName] = Field(
+        default=(),
+        description="What stands before every call: `module:attribute`, called once per run for one.",
+    )
+    reader: CallableName | None = Field(
+        default=None, description="What finds calls in text: `module:attribute`."
+    )
+    compactor: CallableName | None = Field(
+        default=None, description="What makes the history shorter: `module:attribute`."
+    )
+    overrides: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Rules of the variant that are otherwise here, by name."
+    )
+
+
+_ONE_END: Final[list[JsonValue]] = [{"required": ["result"]}, {"required": ["error"]}]
+
+
+class ToolResultText(Part):
+    """What a scripted tool answers to one call."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_END})
+
+    result: JsonValue = Field(
+        default=None, description="The result; {$argument: NAME} and {$state: KEY} stand for values."
+    )
+    error: str = Field(default="", description="The exception it raises, `Type: message` or a message.")
+    takes: Seconds = Field(default=0.0, description="Virtual seconds until then.")
+    when: dict[str, JsonValue] | None = Field(
+        default=None, description="Only for a call with these arguments; others may come with them."
+    )
+    sets: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Values that later results can show as {$state: KEY}."
+    )
+    repeat: Repeat = Field(default=1, description="How often it is given; 'forever' for as long as asked.")
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if self.said("result") == self.said("error"):
+            raise refused("expected exactly one of result, error")
+        return self
+
+
+def _object() -> dict[str, Any]:
+    return {"type": "object", "properties": {}}
+
+
+class ToolText(Part):
+    """One tool of the registry: what the model reads, and what it does: results as data, or code of your own."""
+
+    description: str = Field(default="", description="What the model reads about it.")
+    parameters: dict[str, JsonValue] = Field(
+        default_factory=_object, description="JSON Schema (2020-12) of its arguments."
+    )
+    tags: Items[str] = Field(default=(), description="Tags to select by.")
+    timeout: Seconds | None = Field(default=None, description="Seconds it may take; null: the variant's.")
+    server: str | None = Field(
+        default=None, description="The server it comes from; its name is SERVER__NAME then."
+    )
+    result: JsonValue = Field(default=None, description="Short for one result that is given forever.")
+    error: str = Field(default="", description="Short for one error that is raised forever.")
+    takes: Seconds = Field(default=0.0, description="With `result` or `error`: seconds until then.")
+    results: Items[ToolResultText] = Field(
+        default=(), description="Results in this order; all must be used, and none may be missing."
+    )
+    call: CallableName = Field(default="", description="A function `module:attribute` that does the work.")
+
+    @model_validator(mode="after")
+    def _one_behaviour(self) -> Self:
+        said = [key for key in ("result", "error", "results", "call") if self.said(key)]
+        if len(said) != 1:
+            raise refused(
+                f"expected exactly one of result, error, results, call; got {' and '.join(said) or 'none'}"
+            )
+        if self.said("takes") and said[0] not in ("result", "error"):
+            raise refused("takes goes with result or error; say it in each of results")
+        return self
+
+
+class RefusedExpect(Part):
+    """One call that was not executed; only what is said is compared."""
+
+    name: str | None = Field(default=None, description="The tool's name.")
+    failure: str | None = Field(default=None, description="The failure's name, like `unknown_tool`.")
+    reason: str | None = Field(default=None, description="What the model reads as its result.")

@@ -1,0 +1,160 @@
+"""Which words of a scenario file go with which engine, and the cross checks of engine two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.scenario.agent import AGENT_STOPS, ToolText
+from statek_sim.scenario.expect import Expect
+from statek_sim.scenario.part import Part
+from statek_sim.scenario.problem import Finding, Keypath, dotted
+from statek_sim.scenario.schema import VARIANTS, ScenarioText
+
+_AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
+    "": ("tools", "task_types"),
+    "agents": ("layers", "offer", "workflow", "harness"),
+    "jobs": (),
+    "script": (),
+    "expect": (),
+    "expect.jobs": (
+        "answer",
+        "offered",
+        "refused",
+        "nudges",
+        "steps_done",
+        "steps_open",
+        "cached_share",
+    ),
+}
+_STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
+    "": ("settings", "order", "max_concurrency", "budget", "world", "loops"),
+    "agents": ("chat_style", "dialog", "tools_scope", "warmup", "answer_tool", "reminder"),
+    "jobs": ("locals", "warmup", "parent", "subtask"),
+    "script": ("code", "python"),
+    "expect": ("world", "claims_leaked", "handlers"),
+    "expect.jobs": (
+        "exit",
+        "definition_errors",
+        "console",
+        "locals",
+        "absent_locals",
+        "tool_log",
+        "handlers",
+        "delivered",
+        "subtasks",
+    ),
+}
+"""What each engine's scenarios may say and the other's may not, by the part of the file."""
+
+_AGENT_EVENTS: Final = ("push", "start")
+_AGENT_METADATA: Final = ("PROVIDER",)
+_STATEK_STOPS: Final = ("exit", "warmup", "contained")
+
+
+def engine_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    """Yield every word that does not go with the scenario's engine."""
+    agent = scenario.engine == "agent"
+    refused = _STATEK_ONLY if agent else _AGENT_ONLY
+    yield from _said((), scenario, refused[""], scenario.engine)
+    for role, told in scenario.agents.items():
+        yield from _said(("agents", role), told, refused["agents"], scenario.engine)
+    for name, job in scenario.jobs.items():
+        yield from _said(("jobs", name), job, refused["jobs"], scenario.engine)
+    for key, replies in scenario.script.items():
+        for position, reply in enumerate(replies):
+            yield from _said(("script", key, position), reply, refused["script"], scenario.engine)
+    yield from _profiles(scenario)
+    if agent:
+        for position, event in enumerate(scenario.events):
+            if event.action not in _AGENT_EVENTS:
+                at: Keypath = ("events", position, event.action)
+                yield Finding(at, _words(at, event.action, "agent"))
+    expectations: list[tuple[Keypath, Expect]] = [(("expect",), scenario.expect)]
+    expectations += [(("expect_in", name), expect) for name, expect in scenario.expect_in.items()]
+    for where, expect in expectations:
+        yield from _expectations(where, expect, refused, scenario.engine)
+
+
+def _profiles(scenario: ScenarioText) -> Iterator[Finding]:
+    agent = scenario.engine == "agent"
+    if agent and not scenario.said("profiles"):
+        return
+    for position, name in enumerate(scenario.profiles):
+        if (name in VARIANTS) != agent:
+            options = ", ".join(VARIANTS) if agent else "docs, 1.2.5, 1.2, 1.4"
+            message = (
+                f"profiles[{position}]: {name!r} is not for engine {scenario.engine}, expected {options}"
+            )
+            yield Finding(("profiles", position), message)
+
+
+def _expectations(
+    at: Keypath, expect: Expect, refused: Mapping[str, tuple[str, ...]], engine: str
+) -> Iterator[Finding]:
+    yield from _said(at, expect, refused["expect"], engine)
+    stops = _STATEK_STOPS if engine == "agent" else AGENT_STOPS
+    for name, job in expect.jobs.items():
+        here: Keypath = (*at, "jobs", name)
+        yield from _said(here, job, refused["expect.jobs"], engine)
+        if job.stop in stops:
+            yield Finding(
+                (*here, "stop"), f"{dotted((*here, 'stop'))}: no job of engine {engine} stops by {job.stop!r}"
+            )
+
+
+def _said(at: Keypath, part: Part, keys: Iterable[str], engine: str) -> Iterator[Finding]:
+    for key in keys:
+        if part.said(key):
+            here: Keypath = (*at, key)
+            yield Finding(here, _words(here, key, engine))
+
+
+def _words(at: Keypath, key: str, engine: str) -> str:
+    other = "statek" if engine == "agent" else "agent"
+    return f"{dotted(at)}: {key!r} is for engine {other}, and this scenario runs on {engine}"
+
+
+# -- cross checks of engine two ---------------------------------------------------------------------------------
+
+
+def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    """Yield what names a tool, a task type or a variant's rule that is not there."""
+    if scenario.engine != "agent":
+        return
+    registered = [registered_name(name, tool) for name, tool in scenario.tools.items()]
+    for role, told in scenario.agents.items():
+        at: Keypath = ("agents", role)
+        for key in told.metadata:
+            if key not in _AGENT_METADATA:
+                yield Finding(
+                    (*at, "metadata", key),
+                    f"{dotted((*at, 'metadata', key))}: engine agent knows PROVIDER only",
+                )
+        own = [name.rpartition(":")[2] for name in told.tools if ":" in name]
+        known = [*registered, *own]
+        for position, name in enumerate(told.tools):
+            if ":" not in name:
+                yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
+        flow: Keypath = (*at, "workflow")
+        for position, step in enumerate(told.workflow.steps):
+            yield from _known((*flow, "steps", position), step.tool, known, "tool")
+            for number, before in enumerate(step.after):
+                yield from _known((*flow, "steps", position, "after", number), before, known, "tool")
+        for key in ("helpers", "terminal"):
+            for position, name in enumerate(getattr(told.workflow, key) or ()):
+                yield from _known((*flow, key, position), name, known, "tool")
+
+
+def registered_name(name: str, tool: ToolText) -> str:
+    """Return the name a tool is registered under: that of a server's has the server's before it."""
+    return name if tool.server is None else f"{tool.server}__{name.removeprefix(f'{tool.server}__')}"
+
+
+def _known(at: Keypath, name: str, options: Iterable[str], noun: str) -> Iterator[Finding]:
+    known = list(options)
+    if name not in known:
+        hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
+        yield Finding(at, f"{dotted(at)}: {name!r} is no {noun}.{hint}")

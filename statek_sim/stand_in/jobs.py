@@ -1,0 +1,252 @@
+"""Jobs as an application is handed them: with what STATEK's `Job` has beyond what the runtime needs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from statek_sim.runtime.chat_log import LLM_LogItem, UserLogItem
+from statek_sim.runtime.dialog import DialogItem, chat_responses, count_llm_actions, dialog_of, faces_user
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.job_def import JobDef
+from statek_sim.runtime.kept_names import matching
+from statek_sim.runtime.llm_usage import LLM_Usage
+from statek_sim.runtime.model_name import model_provider, models_by_difficulty
+from statek_sim.runtime.post_processing import LLM_StepData, is_final
+from statek_sim.runtime.pyenv import PyEnv
+from statek_sim.runtime.services import Brought
+from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.subtasks import SubTaskHandler, find_handler
+from statek_sim.stand_in.memo import EnumValue, enum
+from statek_sim.stand_in.not_covered import NotCovered
+from statek_sim.stand_in.pricing import ModelPricing, get_model_pricing
+from statek_sim.stand_in.tools import registered
+
+TaskDifficulty: Final = enum("TaskDifficulty", ["low", "medium", "high"])
+
+NOT_COVERED: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(names.split())
+    for kind, names in {
+        "Job": (
+            "add_ext_ref advance_warmup_block append_chat_log console_append_batch contains_ext_ref get_chat_history "
+            "get_llm_initial_step_size get_llm_step_sizes get_next_code_block get_next_prompt get_next_request "
+            "get_request_data get_resource_agents get_resource_tools handle_post_processor handle_reminder "
+            "has_more_warmup_blocks iter_notification_log_items last_chat_log_item logs_path set_status tokens_per_sec"
+        ),
+        "JobDef": "extra_resources provider_config set_post_processing update_warmup_code",
+        "PyEnv": "console_append next_instr_id warmup_block_num",
+        "LLM_Usage": "for_model",
+    }.items()
+}
+"""What STATEK's classes have and these lack: asking for it is an error that names it."""
+
+
+def _refuse(kind: str, name: str, owner: object) -> Any:
+    if name in NOT_COVERED[kind]:
+        raise NotCovered(f"{kind}.{name}")
+    raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
+
+
+class AppPyEnv(PyEnv):
+    """A workspace."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _refuse("PyEnv", name, self)
+
+
+class AppUsage(LLM_Usage):
+    """What a job has used, and what that costs by the application's prices."""
+
+    pricing: ModelPricing
+
+    @property
+    def total_cost(self) -> float | None:
+        """Return the cost by the prices of the job's model, else what the provider reported, else None."""
+        return self.pricing.cost_of(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return _refuse("LLM_Usage", name, self)
+
+
+class AppJobDef(JobDef):
+    """A definition of jobs, with STATEK's way to say what model and style it has."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # STATEK has none where there are no parameters.
+        params: Any = self.job_params or None
+        self.job_params = params
+
+    @property
+    def chat_style(self) -> Any:
+        """The style of its jobs: its own, else the setting's."""
+        return _runtime().default_chat_style if self._chat_style is None else self._chat_style
+
+    @chat_style.setter
+    def chat_style(self, style: Any) -> None:
+        self._chat_style = style
+
+    @property
+    def model(self) -> str | None:
+        """The model, or the models by difficulty, as the metadata say it."""
+        models = models_by_difficulty(self.metadata["MODEL"])
+        if len(set(models.values())) == 1:
+            return next(iter(models.values()))
+        return ",".join(f"{level[0].upper()}:{model}" for level, model in models.items())
+
+    @property
+    def model_family(self) -> str | None:
+        """The part of the model's name between provider and model."""
+        name = (self.model or "").split("[")[0].split("/")
+        return None if len(name) < 2 else name[len(name) > 2]
+
+    @property
+    def provider(self) -> str | None:
+        """Who is asked: the model's name says it, the metadata, or the settings."""
+        from_name = model_provider(self.model or "")
+        return from_name or self.metadata.get("PROVIDER") or _settings().default_llm_api_provider
+
+    def set_chat_style(self, chat_style: Any) -> None:
+        """Give the definition, and all its jobs, a style; None takes it away."""
+        self.chat_style = chat_style
+        for job in _runtime().jobs:
+            if job.job_def is self:
+                job.chat_style = self.chat_style
+
+    def __getattr__(self, name: str) -> Any:
+        return _refuse("JobDef", name, self)
+
+
+class AppJob(Job):
+    """A job, with what applications ask of STATEK's."""
+
+    __slots__ = ()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.py_env = AppPyEnv()
+        self.usage = AppUsage()
+        self.usage.pricing = self._pricing()
+
+    def _pricing(self) -> ModelPricing:
+        definition: Any = self.job_def
+        provider = definition.provider
+        name = self.get_current_model().split("[")[0].split("/")
+        family = "/".join(name[:-1][-1:]) if provider.upper() == "OPENROUTER" and len(name) > 1 else None
+        model = f"{family}/{name[-1]}" if family else name[-1]
+        found: ModelPricing = get_model_pricing(provider, model, family)
+        return found
+
+    # -- what it is made of ----------------------------------------------------------------------------------------
+
+    @property
+    def job_status(self) -> JobStatus:
+        """The status."""
+        return self.status
+
+    @property
+    def model(self) -> Any:
+        """The definition's model."""
+        definition: Any = self.job_def
+        return definition.model
+
+    @property
+    def model_family(self) -> Any:
+        """The definition's model family."""
+        definition: Any = self.job_def
+        return definition.model_family
+
+    def get_current_difficulty(self) -> EnumValue:
+        """Return the difficulty."""
+        value: EnumValue = TaskDifficulty[self.difficulty.lower()]
+        return value
+
+    def get_current_model(self, difficulty: Any = None) -> str:
+        """Return the model for a difficulty, for the current one unless another is given."""
+        level = str(difficulty or self.get_current_difficulty()).upper()
+        text = self.job_def.metadata["MODEL"]
+        by_level = {name.upper(): model for name, model in models_by_difficulty(text).items()}
+        return by_level[level] if ":" in text else text
+
+    def system_prompt(self, difficulty: Any = None) -> str:
+        """Return the system prompt with this job's parameters."""
+        return self.agent.system_prompt(job_params=self.job_def.job_params)
+
+    # -- what was said and done ------------------------------------------------------------------------------------
+
+    def get_dialog(self) -> Iterator[DialogItem]:
+        """Yield what user and agent said to each other."""
+        return dialog_of(self)
+
+    def get_chat_responses(self) -> Iterator[str]:
+        """Yield what the agent said to its user."""
+        return chat_responses(self)
+
+    def count_llm_actions(self) -> int:
+        """Return how much the model has done."""
+        return count_llm_actions(self)
+
+    def is_step_final(self, llm_step: LLM_StepData) -> bool:
+        """Return whether storing a reply would end the job."""
+        return is_final(self.chat_style, llm_step.text, calls=bool(llm_step.call_requests))
+
+    def get_response_times(self) -> list[tuple[datetime, float | None]]:
+        """Return each user message's time, and the seconds to the first text for the user after it."""
+        times: list[tuple[datetime, float | None]] = []
+        waiting: list[int] = []
+        for item in self.chat_log:
+            if isinstance(item, str | UserLogItem):
+                if item if isinstance(item, str) else item.message:
+                    waiting.append(len(times))
+                    times.append((self.created_at if isinstance(item, str) else item.timestamp, None))
+            elif isinstance(item, LLM_LogItem) and waiting and faces_user(self, item):
+                for index in waiting:
+                    asked = times[index][0]
+                    times[index] = (asked, (item.timestamp - asked).total_seconds())
+                waiting = []
+        return times
+
+    # -- what it keeps ---------------------------------------------------------------------------------------------
+
+    def find_locals(
+        self,
+        var_type: type | None = None,
+        var_name: str | None = None,
+        ext_scan: bool = True,  # STATEK's own signature
+    ) -> Iterator[Any]:
+        """Yield variables of the workspace by type or name, then those that `perm_ctx_set` keeps."""
+        env: Any = self.py_env
+        return matching(dict(env.local_state), var_type, var_name, env.perm_ctx if ext_scan else None)
+
+    def find_sub_task_handler(self, id: Any = None) -> SubTaskHandler | None:  # noqa: A002  # STATEK's own name
+        """Return the handler of a completed subtask, the newest when no id is given."""
+        return find_handler(self, id)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in NOT_COVERED["Job"]:
+            raise NotCovered(f"Job.{name}")
+        return super().__getattribute__(name)
+
+
+def _runtime() -> Any:
+    from statek_sim.runtime.current import current_runtime  # noqa: PLC0415
+
+    return current_runtime()
+
+
+def _settings() -> Any:
+    return _runtime().settings
+
+
+for _named in (AppJob, AppJobDef, AppPyEnv, AppUsage):
+    # Agents and error messages show the names of classes.
+    _named.__name__ = _named.__qualname__ = _named.__mro__[1].__name__
+
+BROUGHT: Final = Brought(registered=registered, job=AppJob, job_def=AppJobDef)
+"""What an application brings to the runtime that it runs on."""

@@ -1,0 +1,114 @@
+"""`@tool`, `@subtask` and what finds tools again: STATEK keeps every tool of a process in one registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from statek_sim.runtime import subtasks, tools
+from statek_sim.runtime.builtin_tools import get_all, get_any, system_tools
+from statek_sim.runtime.chat_style import ChatStyle
+from statek_sim.runtime.current import current_runtime
+from statek_sim.runtime.tools_scope import fits
+
+Tool = Callable[..., Any]
+
+_REGISTRY: Final[list[Tool]] = []
+"""The application's tools in the order in which they were made: system ones belong to every agent."""
+
+
+def registered() -> tuple[Tool, ...]:
+    """Return the application's tools, oldest first."""
+    return tuple(_REGISTRY)
+
+
+@contextmanager
+def registry_restored() -> Iterator[None]:
+    """Take back what is registered inside the block: a test's own tools. Those of imported modules stay."""
+    before = list(_REGISTRY)
+    try:
+        yield
+    finally:
+        _REGISTRY[:] = before
+
+
+def tool(f: Any = None, **options: Any) -> Any:
+    """Mark a function as a tool, with STATEK's options, and register it."""
+    return _registering(tools.tool(**options), f)
+
+
+def subtask(f: Any = None, **options: Any) -> Any:
+    """Mark a function that starts delegated work, and register it."""
+    return _registering(subtasks.subtask(**options), f)
+
+
+def _registering(mark: Callable[[Any], Any], f: Any) -> Any:
+    def decorate(function: Any) -> Any:
+        made = mark(function)
+        _REGISTRY.append(made)
+        return made
+
+    return decorate if f is None else decorate(f)
+
+
+def find_tools(
+    scope: str | None = None,
+    chat_style: ChatStyle | None = None,
+    include_hidden: bool = False,  # STATEK's own signature
+) -> list[Tool]:
+    """Return registered tools: SYSTEM, APPLICATION or all; the first of each name, hidden ones only if asked for."""
+    own = system_tools(current_runtime().profile.system_tools)
+    found: dict[str, Tool] = {}
+    for one in _selected([*own, get_any, get_all, *_REGISTRY], scope, chat_style):
+        if include_hidden or not getattr(one, "tool_hidden", False):
+            found.setdefault(one.__name__, one)
+    return list(found.values())
+
+
+def select_tools(tools: Iterable[Tool], scope: str | None, chat_style: ChatStyle | None = None) -> list[Tool]:
+    """Return those of `tools` that are SYSTEM, APPLICATION or any, and fit a style; hidden ones are left out."""
+    return [one for one in _selected(tools, scope, chat_style) if not getattr(one, "tool_hidden", False)]
+
+
+def _selected(tools: Iterable[Tool], scope: str | None, chat_style: ChatStyle | None) -> Iterator[Tool]:
+    for one in tools:
+        system = bool(getattr(one, "tool_system", False))
+        if (scope == "SYSTEM" and not system) or (scope == "APPLICATION" and system):
+            continue
+        if fits(one, chat_style):
+            yield one
+
+
+def create_tool(
+    tool_name: str,
+    callable: Tool,  # noqa: A002  # STATEK's own name
+    docstring: str,
+    context: dict[str, Any],
+    *args: Any,
+    **kwargs: Any,
+) -> Tool:
+    """Put a tool into `context` that calls `callable` with the arguments given here, whatever agents pass."""
+    if tool_name in context:
+        raise ValueError(f"tool {tool_name} already exists within the context")
+
+    def tool_func(*_args: Any, **_kwargs: Any) -> Any:
+        return callable(*args, **kwargs)
+
+    tool_func.__name__ = tool_name
+    tool_func.__doc__ = docstring
+    tool_func.__annotations__ = {}
+    made: Tool = tool(tool_func)
+    context[tool_name] = made
+    return made
+
+
+__all__ = [
+    "create_tool",
+    "find_tools",
+    "registered",
+    "registry_restored",
+    "select_tools",
+    "subtask",
+    "tool",
+]

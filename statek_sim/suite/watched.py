@@ -1,0 +1,164 @@
+"""Scenarios in worker processes under a watchdog: one that hangs or eats the machine fails, the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from statek_sim.backends.record import RunError, RunRecord, UsageRecord
+from statek_sim.executors.limits import WatchdogLimits
+from statek_sim.executors.pool import Killed, Pool
+from statek_sim.scenario.merge import expectations_for
+from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.suite.expectations import compare
+from statek_sim.suite.result import Mismatch, ScenarioResult
+
+Pair = tuple[Scenario, Profile]
+"""A scenario and the profile that it runs under."""
+
+KILLED = "KilledByWatchdog"
+"""The `error.type` of a run that the watchdog ended; expecting it makes no scenario pass."""
+
+
+class Runner(Protocol):
+    """Runs one scenario: `run_one` with its other arguments given."""
+
+    def __call__(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
+        """Run and compare."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a worker sends of a result: its scenario is here already, and a third of it."""
+
+    record: RunRecord
+    mismatches: tuple[Mismatch, ...]
+    seconds: float
+    preset: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """What a worker does: the scenario at a place of a list that it was started with."""
+
+    pairs: Sequence[Pair]
+    run: Runner
+
+    def __call__(self, place: int) -> _Answer:
+        return _answer(self.run(*self.pairs[place]))
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    """What a worker does that is sent its scenarios."""
+
+    run: Runner
+
+    def __call__(self, scenario: Scenario, profile: Profile) -> _Answer:
+        return _answer(self.run(scenario, profile))
+
+
+def _answer(result: ScenarioResult) -> _Answer:
+    return _Answer(result.record, result.mismatches, result.seconds, result.preset)
+
+
+def run_watched(
+    pairs: Sequence[Pair],
+    run: Runner,
+    limits: WatchdogLimits | None,
+    *,
+    seed: int | None = None,
+    workers: int | None = None,
+) -> Iterator[ScenarioResult]:
+    """Yield the result of each pair, in their order; what `run` raises is raised in its turn.
+
+    Without `limits`, and where workers cannot be given what `run` needs, everything runs in this process. `workers` is
+    a number of processes, None for one per core; the results are the same with any. `seed` is the one that `run` was
+    given.
+    """
+    pool = Pool(_Runs(pairs, run), limits=limits, workers=workers)
+    if limits is None or not pool.possible:
+        yield from (run(scenario, profile) for scenario, profile in pairs)
+        return
+    with pool:
+        came = pool.map((place,) for place in range(len(pairs)))
+        for (scenario, profile), answer in zip(pairs, came, strict=True):
+            yield _result(scenario, profile, answer, seed=seed, limits=limits)
+
+
+class WatchedRunner:
+    """Runs one scenario at a time in one worker process, which is kept; `close` ends it.
+
+    `run`, `limits` and `seed` as for `run_watched`.
+    """
+
+    def __init__(self, run: Runner, limits: WatchdogLimits, *, seed: int | None = None) -> None:
+        self._limits = limits
+        self._seed = seed
+        self._pool = Pool(_One(run), limits=limits, workers=1)
+        self._here = None if self._pool.possible else run
+
+    def __call__(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
+        """Run and compare; in this process where a worker cannot be given what `run` needs."""
+        if self._here is not None:
+            return self._here(scenario, profile)
+        answer = self._pool.run(scenario, profile)
+        return _result(scenario, profile, answer, seed=self._seed, limits=self._limits)
+
+    def close(self) -> None:
+        """End the worker."""
+        self._pool.close()
+
+
+def _result(
+    scenario: Scenario,
+    profile: Profile,
+    answer: _Answer | Killed,
+    *,
+    seed: int | None,
+    limits: WatchdogLimits,
+) -> ScenarioResult:
+    if isinstance(answer, Killed):
+        return killed(scenario, profile, answer, seed=seed, after=limits.wall)
+    return ScenarioResult(
+        scenario=scenario,
+        profile=profile,
+        record=answer.record,
+        mismatches=answer.mismatches,
+        seconds=answer.seconds,
+        preset=answer.preset,
+    )
+
+
+def killed(
+    scenario: Scenario, profile: Profile, why: Killed, *, seed: int | None, after: float
+) -> ScenarioResult:
+    """Return the result of a run that was ended from outside: failed, whatever was expected, and nothing else known."""
+    record = RunRecord(
+        scenario=scenario.id,
+        profile=profile,
+        seed=scenario.seed if seed is None else seed,
+        backend="reference",
+        jobs={},
+        handlers=(),
+        items={},
+        leaked_claims=(),
+        ledger=(),
+        llm_calls=0,
+        idle=False,
+        settled=False,
+        worker=None,
+        usage=UsageRecord(),
+        digest="",
+        events=(),
+        error=RunError(type=KILLED, message=str(why)),
+    )
+    found = compare(record, expectations_for(scenario, profile))
+    # A scenario that expects an error of any text would pass otherwise.
+    own = next((one for one in found if one.keypath == ("error",)), None)
+    told = own or Mismatch(keypath=("error",), expected=None, actual=str(why))
+    return ScenarioResult(
+        scenario=scenario, profile=profile, record=record, mismatches=(told,), seconds=after
+    )

@@ -1,0 +1,289 @@
+"""Definitions of tools, the registry and its lint, arguments and their coercions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from pydantic import Field
+
+from statek_sim.agent.tools.arguments import ArgumentCheck
+from statek_sim.agent.tools.registry import Registry, api_format, lint
+from statek_sim.agent.tools.tool import Tool, result_text, tool_from, tool_of_schema
+from statek_sim.agent.variants import DOCUMENT
+from statek_sim.errors import BadTool
+from statek_sim.values import JSON
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+def named(name: str, *tags: str, description: str = "Do something of its own.") -> Tool:
+    return tool_of_schema(name, description, {"type": "object", "properties": {}}, nothing, tags=tags)
+
+
+class Size(Enum):
+    SMALL = "s"
+    LARGE = "l"
+
+
+def order(
+    item: str,
+    count: int = 1,
+    size: Size = Size.SMALL,
+    menu: Literal["a", "b"] | None = None,
+    notes: list[str] | None = None,
+    price: Annotated[float, Field(gt=0)] = 1.0,
+    context: object = None,
+) -> str:
+    """Order something.
+
+    It takes a while.
+
+    Args:
+        item: What to order,
+            in one word.
+        count: How many.
+
+    Returns:
+        A receipt.
+    """
+    return item
+
+
+# -- definitions ------------------------------------------------------------------------------------------------
+
+
+def test_a_function_says_what_the_model_reads() -> None:
+    tool = tool_from(order, tags=["shop"])
+    assert (tool.name, tool.description, tool.tags) == (
+        "order",
+        "Order something. It takes a while.",
+        ("shop",),
+    )
+    properties: Any = tool.parameters["properties"]
+    assert list(properties) == ["item", "count", "size", "menu", "notes", "price"]
+    assert properties["item"] == {"type": "string", "description": "What to order, in one word."}
+    assert properties["count"] == {"type": "integer", "default": 1, "description": "How many."}
+    assert tool.parameters["required"] == ["item"]
+    assert tool.parameters["additionalProperties"] is False
+    assert "title" not in json.dumps(tool.parameters)
+
+
+def test_a_parameter_that_is_called_title_stays() -> None:
+    def publish(title: str) -> None:
+        """Publish.
+
+        :param title: The headline.
+        """
+
+    assert tool_from(publish).parameters["properties"] == {
+        "title": {"type": "string", "description": "The headline."}
+    }
+
+
+def test_a_parameter_that_cannot_be_named_is_refused() -> None:
+    def spread(*items: str) -> None: ...
+
+    with pytest.raises(
+        BadTool, match=r"^tool 'spread': parameter 'items' is variadic positional; a call names"
+    ):
+        tool_from(spread)
+
+
+def test_a_hint_without_a_schema_is_refused() -> None:
+    class Opaque: ...
+
+    def use(thing: Opaque) -> None: ...
+
+    use.__annotations__ = {"thing": Opaque}
+    with pytest.raises(BadTool, match=r"^tool 'use': its type hints have no JSON Schema: "):
+        tool_from(use)
+
+
+def test_a_given_schema_is_copied() -> None:
+    schema: dict[str, JSON] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    tool = tool_of_schema("t", "T.", schema, nothing)
+    properties: Any = schema["properties"]
+    properties["a"]["type"] = "integer"
+    assert tool.parameters["properties"] == {"a": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("text", "text"),
+        (None, "null"),
+        (3, "3"),
+        ({"a": (1, 2)}, '{"a":[1,2]}'),
+        (Size.LARGE, "l"),
+        (b"x", "x"),
+    ],
+)
+def test_a_result_is_text_or_json(value: object, shown: str) -> None:
+    assert result_text(value) == shown
+
+
+def test_a_result_that_is_no_json_is_its_text() -> None:
+    class Odd:
+        def __str__(self) -> str:
+            return "odd"
+
+    assert result_text(Odd()) == "odd"
+
+
+# -- the registry -----------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    registry = Registry([named("look")])
+    with pytest.raises(
+        BadTool, match=r"^tool 'look' is already registered; expected another name, or unregister it$"
+    ):
+        registry.register(named("look"))
+
+
+def test_tools_come_in_the_order_in_which_they_were_registered() -> None:
+    registry = Registry([named("b"), named("a")])
+    assert [tool.name for tool in registry.list()] == ["b", "a"]
+
+
+def test_a_tool_that_is_gone_is_not_offered_any_more() -> None:
+    registry = Registry([named("look"), named("tell")])
+    before = registry.offer()
+    registry.unregister("look")
+    after = registry.offer()
+    assert (before.names, after.names) == (("look", "tell"), ("tell",))
+    assert after.generation > before.generation
+    with pytest.raises(BadTool, match=r"^tool 'look' is not registered"):
+        registry.unregister("look")
+
+
+def test_the_same_request_gives_the_same_offer_until_something_changes() -> None:
+    registry = Registry([named("look", "read")])
+    assert registry.offer(all_tags=["read"]) is registry.offer(all_tags=["read"])
+    registry.register(named("tell", "read"))
+    assert registry.offer(all_tags=["read"]).names == ("look", "tell")
+
+
+def test_a_servers_new_list_takes_the_place_of_its_old_one() -> None:
+    registry = Registry([named("search")])
+    registry.register_server("wiki", [named("search"), named("edit")])
+    registry.register_server("jira", [named("search")])
+    registry.register_server("wiki", [named("search")])
+    assert [tool.name for tool in registry.list()] == ["search", "jira__search", "wiki__search"]
+
+
+def test_an_empty_filter_and_an_unknown_task_are_errors_unless_the_variant_is_the_documents() -> None:
+    tasks = {"read": ["look", "gone"]}
+    registry = Registry([named("look")], task_types=tasks)
+    with pytest.raises(BadTool, match=r"^an empty list of tags filters nothing"):
+        registry.offer(all_tags=[])
+    with pytest.raises(BadTool, match=r"^task type 'raed' is unknown. Did you mean 'read'\?$"):
+        registry.offer(task="raed")
+    with pytest.raises(BadTool, match=r"^task type 'read' names tools that nobody registered: gone$"):
+        registry.offer(task="read")
+    documented = Registry([named("look")], task_types=tasks, variant=DOCUMENT)
+    assert [documented.offer(all_tags=[]).names, documented.offer(task="raed").names] == [("look",), ()]
+    assert documented.offer(task="read").names == ("look",)
+
+
+def test_a_schema_that_is_none_is_refused_where_it_is_registered() -> None:
+    broken = replace(named("look"), parameters={"type": "object", "properties": {"a": {"type": "txt"}}})
+    with pytest.raises(
+        BadTool, match=r"^tool 'look': parameters\['properties'\]\['a'\]\['type'\]: no JSON Schema"
+    ):
+        Registry([broken])
+
+
+def test_tools_have_the_shape_of_each_providers_format() -> None:
+    look = named("look")
+    assert api_format([look], "openai")[0]["type"] == "function"
+    assert set(api_format([look], "anthropic")[0]) == {"name", "description", "input_schema"}
+    assert list(api_format([look], "gemini")[0]) == ["functionDeclarations"]
+
+
+def test_lint_says_what_makes_tools_hard_to_choose() -> None:
+    tools = [
+        named("look_up_order", description="Look up an order of a customer."),
+        named("find_order", description="Look up an order of a customer"),
+        named("SendMail"),
+        named("bad name!"),
+        replace(tool_from(order), description=" "),
+    ]
+    assert [(found.tool, found.rule) for found in lint(tools)] == [
+        ("SendMail", "name"),
+        ("bad name!", "name"),
+        ("order", "description"),
+        ("order", "parameter"),
+        ("order", "parameter"),
+        ("order", "parameter"),
+        ("order", "parameter"),
+        ("find_order", "overlap"),
+        ("bad name!", "overlap"),
+    ]
+    many = [named(f"tool_{number}", description="") for number in range(20)]
+    assert str(lint(many)[0]) == "tools: too-many: 20 tools are offered together, expected under 20"
+
+
+# -- arguments --------------------------------------------------------------------------------------------------
+
+FLAT: dict[str, JSON] = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "count": {"type": "integer"}, "sure": {"type": "boolean"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.floats(allow_nan=False, width=16),
+    st.text(max_size=3),
+    st.just([]),
+)
+
+
+@given(st.dictionaries(st.sampled_from(["name", "count", "sure", "more"]), VALUES))
+def test_the_short_way_accepts_nothing_that_the_schema_refuses(arguments: dict[str, JSON]) -> None:
+    checked = ArgumentCheck("t", FLAT).check(arguments, coerce=False)
+    assert (not checked.problems) is Draft202012Validator(FLAT).is_valid(arguments)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["name", "count", "sure"]), VALUES | st.sampled_from(["7", "true", "x", "1.5"])
+    )
+)
+def test_what_is_coerced_fits_the_schema_and_nothing_else_changes(arguments: dict[str, JSON]) -> None:
+    checked = ArgumentCheck("t", FLAT).check(arguments, coerce=True)
+    if not checked.problems:
+        assert Draft202012Validator(FLAT).is_valid(dict(checked.arguments))
+    changed = {
+        f"arguments.{name}" for name, value in arguments.items() if checked.arguments[name] is not value
+    }
+    assert changed <= set(checked.coerced) | {
+        f"arguments.{n}" for n, v in arguments.items() if checked.arguments[n] == v
+    }
+
+
+@pytest.mark.parametrize("text", ["1_0", "٣", "0x10", "1e3", "", " ", "--1", "9" * 30])
+def test_what_only_python_takes_for_a_whole_number_is_refused(text: str) -> None:
+    assert ArgumentCheck("t", FLAT).check({"name": "a", "count": text}, coerce=True).problems
+
+
+def test_a_reference_to_somewhere_else_is_never_fetched() -> None:
+    schema: dict[str, JSON] = {
+        "type": "object",
+        "properties": {"a": {"$ref": "https://example.invalid/schema"}},
+    }
+    with pytest.raises(Exception, match=r"Unresolvable|example\.invalid"):
+        ArgumentCheck("t", schema).check({"a": 1}, coerce=False)

@@ -1,0 +1,43 @@
+"""The reference pages say what the code says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import statek_sim
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.scenario.jsonschema import json_schema
+from statek_sim.scenario.schema import Budget
+from tools.reference import DOCS, PAGES, python_api, scenario_format
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_what_today_makes_of_it(name: str) -> None:
+    assert (DOCS / name).read_text("utf-8") == PAGES[name](), (
+        f"docs/{name} is not up to date: run `make docs`"
+    )
+
+
+def test_every_fixture_and_every_public_name_is_on_the_page() -> None:
+    page = python_api()
+    assert [name for name in statek_sim.__all__ if f"### `{name}" not in page] == []
+    for fixture in ("llm", "runtime", "clock", "queue", "app", "llm_server", "cassette"):
+        assert f"### `statek_{fixture}: " in page
+
+
+def test_every_field_of_every_part_is_on_the_page() -> None:
+    page = scenario_format()
+    schema: Any = json_schema()
+    parts: dict[str, Any] = schema["$defs"]
+    fields = {field for part in parts.values() for field in part.get("properties", ())}
+    assert len(fields) > 100
+    assert [field for field in sorted(fields) if f"| `{field}` |" not in page] == []
+
+
+def test_the_budget_in_the_format_is_the_budget_in_force() -> None:
+    in_force = ExecutionBudget()
+    assert {name: getattr(Budget(), name) for name in Budget.model_fields} == {
+        name: getattr(in_force, name) for name in Budget.model_fields
+    }

@@ -1,0 +1,69 @@
+"""The fixture `statek_agent`: an agent that calls tools, in a test of a user."""
+
+from __future__ import annotations
+
+import pytest
+
+TEST = '''\
+from statek_sim import text, tool_call
+
+
+def get_weather(city: str) -> str:
+    """Return the weather of a city."""
+    return f"22 C in {city}"
+
+
+def test_the_weather(statek_agent):
+    agent = statek_agent(
+        tools=[get_weather],
+        steps=["get_weather"],
+        script=[text("Warm, I guess."), tool_call("get_weather", city="Tokyo"), text("22 C.")],
+    )
+    run = agent.run("What's the weather in Tokyo?")
+    assert (run.answer, run.nudged) == ("22 C.", ["unfinished"])
+    assert run.calls == [{"name": "get_weather", "arguments": "city='Tokyo'", "via": "call", "result": "22 C in Tokyo"}]
+'''
+
+
+def test_an_agent_is_made_and_run_in_fifteen_lines(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=TEST)
+    pytester.runpytest("test_it.py").assert_outcomes(passed=1)
+    body = TEST.partition("def test_the_weather")[2]
+    assert body.count("\n") <= 15
+
+
+def test_replies_that_nobody_asked_for_fail_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=TEST.replace('text("22 C.")]', 'text("22 C."), text("More.")]'))
+    result = pytester.runpytest("test_it.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*1 reply that no job asked for*"])
+
+
+def test_the_conversation_of_a_failed_test_is_shown(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=TEST.replace('== ("22 C.", ', '== ("23 C.", '))
+    result = pytester.runpytest("test_it.py")
+    result.stdout.fnmatch_lines(
+        ["*STATEK conversation*", "*nudge*unfinished, 1 of 3*", "*get_weather -> 22 C in Tokyo*"]
+    )
+
+
+def test_a_tool_that_goes_to_the_network_fails_the_test(pytester: pytest.Pytester) -> None:
+    source = TEST.replace(
+        '    return f"22 C in {city}"', '    import socket; socket.create_connection(("192.0.2.1", 80))'
+    )
+    pytester.makepyfile(test_it=source)
+    result = pytester.runpytest("test_it.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*192.0.2.1*"])
+
+
+def test_the_plugin_does_not_load_engine_two_unless_it_is_used(pytester: pytest.Pytester) -> None:
+    source = """
+import sys
+
+def test_it():
+    heavy = ("statek_sim.agent", "jsonschema", "referencing")
+    assert not [name for name in sys.modules if name.startswith(heavy)]
+"""
+    pytester.makepyfile(test_it=source)
+    pytester.runpytest_subprocess("test_it.py").assert_outcomes(passed=1)

@@ -1,0 +1,136 @@
+"""Tests that share a cassette: whatever the mode and however many workers, nothing is lost, and in one order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pytest_statek.cassettes  # noqa: F401  # loaded once: every run in this process would import it anew
+from statek_sim.cassettes.document import read
+from tests.cassettes.provider import Provider, provider
+
+TESTS = """\
+import httpx
+import pytest
+
+client = httpx.Client(verify=False)  # certificates take longer to load than all else
+
+@pytest.mark.parametrize("number", range({count}))
+@pytest.mark.statek_cassette(name="shared", allow_unplayed=True{more})
+def test_it(number):
+    for question in ("everybody's", f"of {{number % 5}}", f"of {{number % 5}}", f"only {{number}}"):
+        body = {{"messages": [{{"role": "user", "content": question}}]}}
+        assert client.post("{url}/v1/chat/completions", json=body).status_code == 200
+    assert number not in {failing}
+"""
+EVERY_MODE = ["once", "new_episodes", "all", "rewrite"]
+
+
+@pytest.fixture
+def live() -> Iterator[Provider]:
+    with provider() as running:
+        yield running
+
+
+def project(
+    pytester: pytest.Pytester, url: str, count: int = 16, more: str = "", failing: object = ()
+) -> Path:
+    pytester.makepyfile(test_geo=TESTS.format(url=url, count=count, more=more, failing=failing))
+    return pytester.path / "cassettes" / "test_geo" / "shared.yaml"
+
+
+def questions(path: Path) -> list[str]:
+    return [json.loads(one.request.body)["messages"][0]["content"] for one in read(path)]
+
+
+def expected(count: int = 16) -> list[str]:
+    """What sixteen tests record one after the other."""
+    asked: list[str] = []
+    for number in range(count):
+        mine = ["everybody's", f"of {number % 5}", f"of {number % 5}", f"only {number}"]
+        asked += [one for one in dict.fromkeys(mine) for _ in range(mine.count(one) - asked.count(one))]
+    return asked
+
+
+@pytest.mark.parametrize("mode", EVERY_MODE)
+def test_every_mode_keeps_everything_in_one_order(
+    pytester: pytest.Pytester, live: Provider, mode: str
+) -> None:
+    path = project(pytester, live.url)
+    pytester.runpytest(f"--statek-record={mode}").assert_outcomes(passed=16)
+    assert questions(path) == expected()
+    first = path.read_bytes()
+    asked = len(live.requests)
+    pytester.runpytest().assert_outcomes(passed=16)
+    assert (path.read_bytes(), len(live.requests)) == (first, asked)
+    pytester.runpytest(f"--statek-record={mode}").assert_outcomes(passed=16)
+    assert questions(path) == expected()
+
+
+@pytest.mark.parametrize("mode", EVERY_MODE)
+def test_four_workers_record_what_one_process_does(
+    pytester: pytest.Pytester, live: Provider, mode: str
+) -> None:
+    path = project(pytester, live.url)
+    pytester.runpytest("-n", "4", f"--statek-record={mode}").assert_outcomes(passed=16)
+    assert questions(path) == expected()
+
+
+@pytest.mark.parametrize("mode", ["new_episodes", "all"])
+def test_one_test_alone_adds_to_what_the_others_recorded(
+    pytester: pytest.Pytester, live: Provider, mode: str
+) -> None:
+    path = project(pytester, live.url)
+    pytester.runpytest(f"--statek-record={mode}").assert_outcomes(passed=16)
+    project(pytester, live.url, count=17)
+    pytester.runpytest("-k", "16", f"--statek-record={mode}").assert_outcomes(passed=1)
+    assert sorted(questions(path)) == sorted(expected(17))
+
+
+def test_a_miss_advises_no_mode_that_loses_what_others_recorded(
+    pytester: pytest.Pytester, live: Provider
+) -> None:
+    project(pytester, live.url)
+    pytester.runpytest("--statek-record=once").assert_outcomes(passed=16)
+    project(pytester, live.url, count=17)
+    result = pytester.runpytest("-k", "16")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*record it: pytest 'test_geo.py::test_it[[]16[]]' --statek-record=new_episodes"]
+    )
+    assert "rewrite" not in result.stdout.str()
+
+
+def test_a_test_that_fails_while_others_rewrite_keeps_what_it_played(
+    pytester: pytest.Pytester, live: Provider
+) -> None:
+    path = project(pytester, live.url, count=4)
+    pytester.runpytest("--statek-record=once").assert_outcomes(passed=4)
+    project(pytester, live.url, count=4, failing=[1, 2])
+    pytester.runpytest("--statek-record=rewrite").assert_outcomes(passed=2, failed=2)
+    assert sorted(questions(path)) == sorted(expected(4))
+    put_aside = questions(path.with_name("shared.new.yaml"))
+    assert put_aside == ["everybody's", "of 1", "of 1", "only 1", "of 2", "of 2", "only 2"]
+
+
+def test_modes_that_conflict_are_warned_about_and_lose_nothing(
+    pytester: pytest.Pytester, live: Provider
+) -> None:
+    path = project(pytester, live.url, count=2, more=", mode='new_episodes'")
+    source = (pytester.path / "test_geo.py").read_text()
+    pytester.makepyfile(
+        test_geo=source
+        + "\n"
+        + source.replace("'new_episodes'", "'rewrite'").replace("test_it", "test_other")
+    )
+    result = pytester.runpytest()
+    result.assert_outcomes(passed=4, warnings=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*cassettes/test_geo/shared.yaml: tests share it with different record modes: new_episodes (*), rewrite (*)"
+        ]
+    )
+    assert sorted(questions(path)) == sorted(expected(2))

@@ -1,0 +1,152 @@
+"""The scan reads what the recorder does, within bounds, and takes nothing harmless for a secret."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from statek_sim.cassettes import scan as scanning
+from statek_sim.cassettes.emit import rendered
+from statek_sim.cassettes.exchange import Exchange, Request, Response
+from statek_sim.cassettes.reading import Tangled, read
+from statek_sim.cassettes.scan import Skipped, files_under, scan
+from statek_sim.cli import main
+from tests.property.planted import ANYWHERE, NAMED, odd, shaped
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("place", [*ANYWHERE, *NAMED])
+def test_the_scan_finds_what_the_recorder_would_have_replaced(tmp_path: Path, place: str) -> None:
+    path = tmp_path / "it.yaml"
+    for number in range(6):
+        random = Random(f"{place} {number}")
+        one = (
+            ANYWHERE[place](random, shaped(random))
+            if place in ANYWHERE
+            else NAMED[place](random, odd(random))
+        )
+        text = rendered([one])
+        if (
+            one.request.body
+            or one.response.body
+            or place not in ("a header", "a folded header", "the reason")
+        ):
+            path.write_text(text, "utf-8", newline="")
+            assert scan(path), text
+
+
+def test_pipes_and_devices_are_skipped_with_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "loop.yaml").symlink_to("loop.yaml")
+    (tmp_path / "it.yaml").write_text("a: 1\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["cassette", "scan", str(tmp_path), "/dev/null"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().err.split("\n")[:4] == [
+        f"{tmp_path}/loop.yaml: skipped: too many levels of symbolic links",
+        f"{tmp_path}/pipe.yaml: skipped: a pipe",
+        "/dev/null: skipped: a device",
+        "1 files scanned, 0 credentials found",
+    ]
+    assert files_under([tmp_path])[0] == [tmp_path / "it.yaml"]
+
+
+def test_aliases_that_multiply_are_not_followed_for_ever(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanning, "MOST_VALUES", 20_000)
+    path = tmp_path / "bomb.yaml"
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    path.write_text("\n".join(lines) + "\n")
+    assert path.stat().st_size < 1024
+    with pytest.raises(SystemExit) as ended:
+        main(["cassette", "scan", str(path)])
+    assert ended.value.code == 1
+    assert (
+        "bomb.yaml: not scanned: its values, with aliases, are more than are looked into"
+        in capsys.readouterr().err
+    )
+
+
+def test_a_file_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "LARGEST", 10)
+    path = tmp_path / "it.yaml"
+    path.write_text("a: 12345678901\n")
+    with pytest.raises(Skipped, match=r"^15 bytes are more than the 10 that are looked into$"):
+        scan(path)
+
+
+UNITS = (
+    "sk-", "'pwd':'", "\\'pwd\\':\\'", "\\", "eyJ-", ".eyJaaaaaaaaaaaa", "://a:b", "password=", '{"a":[', "%25",
+    '"token":', "-----BEGIN PRIVATE KEY-----", 'data: {"a":"b"}\n\n', "basic ", "key ", "&amp;", "\\u0041", "A-Z.",
+    "aaaaaaaaaaaaaaaa=", "[", "token='", '\\\\"', 'Content-Disposition: form-data; name="a"\r\n\r\n',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_reading_is_linear_in_what_is_read(unit: str) -> None:
+    """Ten times the text takes hours where a rule is not linear; what has too many layers is refused."""
+    text = unit * (500_000 // len(unit))
+    with suppress(Tangled):
+        assert isinstance(read(text), list)
+
+
+HARMLESS: list[object] = [
+    {"usage": {"prompt_tokens": 12, "total_tokens": 19, "prompt_tokens_details": {"cached_tokens": 0}}},
+    {"max_tokens": 100, "max_completion_tokens": 5, "stop_token": "<|end|>", "eos_token": "</s>", "pad_token": "[PAD]"},
+    {"next_page_token": "CAUQAA1b2c3d4e5f6g7h", "continuationToken": "x1y2z3x1y2z3x1y2z3"},
+    {"logprobs": {"content": [{"token": " P", "logprob": -1, "top_logprobs": [{"token": " L", "logprob": -2}]}]}},
+    {"idempotency_key": "stainless-python-retry-0b5c1f2e-9d3a", "prompt_cache_key": "user-1234567890abcdef"},
+    {"id": "chatcmpl-9aBcDeFgHiJkLmNoPqRsTuVwXyZ12", "sha": "9f86d081884c7d659a2feaa0c55ad015"},
+    {"tools": [{"function": {"parameters": {"type": "object", "required": ["password"], "properties": {
+        "password": {"type": "string", "description": "The user's password, 12 letters"},
+        "api_key": {"anyOf": [{"type": "string"}, {"type": "null"}], "title": "Api Key"}}}}}]},
+    {"content": "client = OpenAI(api_key=os.environ['OPENAI_API_KEY'])\ntoken = settings.token\npassword = getpass()"},
+    {"content": "def login(password: str, token: Token | None = None) -> bool: ...\nkey=lambda pair: pair[0]"},
+    {"content": "The secret: there is none. Press any key to go on. Token: a piece of a word. The password is wrong."},
+    {"image": "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4" * 40},
+    {"key": "123e4567-e89b-12d3-a456-426614174000", "keys": ["a", "b"]},
+    {"type": "thinking", "signature": "EqQBCgIYAhIkNDUxMjM0NTY3ODkwYWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXo="},
+    {"password": "REDACTED", "token": "<token>", "secret": "***", "api_key": "${API_KEY}", "pwd": None},
+    {"content": "pip install scikit-learn sk-learn risk-based-task-1-of-the-disk-controller task-0123456789abcdefghij"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", HARMLESS)
+def test_what_is_harmless_stays(value: object) -> None:
+    for text in (
+        json.dumps(value),
+        json.dumps(value, indent=1),
+        json.dumps({"arguments": json.dumps(value)}),
+    ):
+        assert read(text) == []
+
+
+def test_nothing_in_our_own_documents_and_scenarios_looks_secret_but_examples() -> None:
+    found = []
+    for path in sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("scenarios/**/*.yaml"), ROOT / "README.md"]):
+        text = path.read_text("utf-8")
+        found += [f"{path.name}: {text[one.ranges[0][0] : one.ranges[0][1]][:12]}" for one in read(text)]
+    # A token in a scenario's script and a made-up key in a document's example.
+    assert sorted({name.partition(":")[0] for name in found}) == ["blocks.yaml", "cassettes.md"]
+
+
+def test_a_request_and_its_response_are_what_they_were_when_there_is_nothing_secret() -> None:
+    from statek_sim.cassettes.scrub import scrubbed
+
+    for value in HARMLESS:
+        body = json.dumps(value).encode()
+        one = Exchange(
+            request=Request(method="POST", uri="https://h.test/v1?page=2&q=a%20b", body=body),
+            response=Response(status=200, reason="OK", body=body),
+        )
+        assert scrubbed(one) == one

@@ -1,0 +1,153 @@
+"""Worker processes: results in order, and what hangs, grows or dies ends alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from statek_sim import progress
+from statek_sim.executors.limits import WatchdogLimits
+from statek_sim.executors.pool import Killed, Pool
+
+MIB = 2**20
+TIGHT = WatchdogLimits(cpu=0.5, wall=30.0, memory=200 * MIB)
+
+
+def work(what: str) -> str:
+    """Do what a scenario should not."""
+    progress.at("main", 3)
+    match what:
+        case "loop":
+            while True:
+                pass
+        case "c code":
+            # One call of C code, which no signal handler of Python's could interrupt.
+            return str(len(str(7 ** (10**8) >> 3)))
+        case "grow":
+            return str(len(b"x" * (1024 * MIB)))
+        case "die":
+            os._exit(7)
+        case "crash":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "raise":
+            raise ValueError("as asked")
+        case "unsendable":
+            raise Unsendable(1, 2)
+        case "leave":
+            sys.exit(3)
+    return what
+
+
+class Unsendable(Exception):
+    """Cannot be made again from its arguments."""
+
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(f"{first} and {second}")
+
+
+def of(*works: str, limits: WatchdogLimits | None = TIGHT, workers: int = 2) -> list[str | Killed]:
+    with Pool(work, limits=limits, workers=workers) as pool:
+        return list(pool.map((each,) for each in works))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_results_come_in_the_order_of_the_work(workers: int) -> None:
+    works = [f"piece {number}" for number in range(100)]
+    assert of(*works, workers=workers) == works
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("loop", "0.5 s CPU"),
+        ("c code", "0.5 s CPU"),
+        ("grow", "200 MiB of memory"),
+        ("die", "its process ended with exit code 7"),
+        ("crash", "its process died of SIGKILL"),
+    ],
+)
+def test_what_goes_beyond_its_limits_is_killed_and_the_rest_goes_on(what: str, why: str) -> None:
+    came = of("before", what, "after", "and after")
+    assert came == ["before", Killed(why, "turn 3 of job main"), "after", "and after"]
+    assert str(came[1]) == f"killed by the watchdog: {why} in turn 3 of job main"
+
+
+def test_time_that_passes_without_work_is_limited_too() -> None:
+    limits = WatchdogLimits(cpu=30.0, wall=0.3)
+    with Pool(threading.Event().wait, limits=limits, workers=1) as pool:
+        assert pool.run() == Killed("0.3 s passed", "")
+        assert pool.run(0.0) is False
+
+
+def test_what_a_piece_of_work_raises_is_raised_in_its_turn() -> None:
+    with Pool(work, limits=TIGHT, workers=2) as pool:
+        came = pool.map((each,) for each in ("first", "raise", "never seen"))
+        assert next(came) == "first"
+        with pytest.raises(ValueError, match=r"^as asked$"):
+            next(came)
+
+
+def test_an_exit_of_the_work_is_one_of_the_parent() -> None:
+    with pytest.raises(SystemExit, match=r"^3$"):
+        of("leave")
+
+
+def test_an_error_that_cannot_be_sent_keeps_its_traceback() -> None:
+    with pytest.raises(Exception, match=r"(?s)in work.*Unsendable: 1 and 2|missing 1 required positional"):
+        of("unsendable")
+
+
+def several(times: int) -> int:
+    """Use more processor time than one run may, in several runs."""
+    done = 0
+    for _ in range(times):
+        progress.afresh()
+        done += sum(1 for _ in range(3_000_000)) > 0
+    return done
+
+
+def test_limits_are_those_of_one_run_where_a_piece_of_work_has_several() -> None:
+    with Pool(several, limits=WatchdogLimits(cpu=1.0, wall=60.0), workers=1) as pool:
+        assert pool.run(30) == 30
+
+
+def test_who_stops_listening_leaves_no_process_at_work() -> None:
+    with Pool(work, limits=None, workers=2) as pool:
+        came: Iterator[str | Killed] = pool.map((each,) for each in ("first", "loop", "loop"))
+        assert next(came) == "first"
+        came.close()  # type: ignore[attr-defined]  # it is a generator
+        assert list(pool.map([("again",)])) == ["again"]
+
+
+def test_workers_start_fresh_where_other_threads_could_hold_locks() -> None:
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        assert of("one", "c code", "two") == ["one", Killed("0.5 s CPU", "turn 3 of job main"), "two"]
+    finally:
+        done.set()
+        other.join()
+
+
+def test_workers_do_not_outlive_their_parent() -> None:
+    code = (
+        "import os, sys; from statek_sim.executors.pool import Pool\n"
+        "pool = Pool(os.getpid, limits=None, workers=1); print(pool.run(), flush=True); os._exit(0)"
+    )
+    worker = int(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    )
+    for _ in range(200):
+        try:
+            os.kill(worker, 0)
+        except ProcessLookupError:
+            return
+        threading.Event().wait(0.05)
+    pytest.fail(f"worker {worker} is still there")

@@ -1,0 +1,381 @@
+"""Rescue parsing: what becomes a call, what does not, and what a refusal says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from statek_sim.agent.rescue import (
+    DOCUMENT,
+    FORGE,
+    HARDENED,
+    Limits,
+    Reason,
+    Rescued,
+    RescueStream,
+    rescue,
+    rescue_rules,
+)
+from statek_sim.agent.rescue.document import cleaned
+from statek_sim.cli.app import app
+from statek_sim.errors import BadInput
+from statek_sim.values import JSON
+
+WEATHER: dict[str, JSON] = {
+    "name": "get_weather",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer"},
+            "hourly": {"type": "boolean"},
+        },
+        "required": ["city"],
+    },
+}
+
+
+def _calls(result: Rescued) -> list[tuple[str, Mapping[str, object]]]:
+    return [(call.name, dict(call.arguments)) for call in result.calls]
+
+
+def _reasons(result: Rescued) -> list[Reason]:
+    return [refusal.reason for refusal in result.refused]
+
+
+# -- repairs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stage"),
+    [
+        ('{"a": 1,}', "trailing_commas"),
+        ("{'a': 1}", "single_quotes"),
+        ("{a: 1}", "bare_keys"),
+        ('{“a”: 1}', "smart_quotes"),
+        ('{"a": 1 /* one */}', "comments"),
+        ('{"a": 1,\n// one\n}', "comments"),
+        ('{"a": 1 "b": 2}', "missing_commas"),
+        ('{"a": True}', "spelled_literals"),
+        ('{"a": "one\ntwo"}', "raw_control_characters"),
+        ('{"a": "C:\\dir"}', "single_backslashes"),
+        ('{"a": "it\\\'s"}', "needless_escapes"),
+    ],
+)  # fmt: skip
+def test_what_has_one_meaning_is_repaired_and_named(arguments: str, stage: str) -> None:
+    result = rescue(f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>')
+    assert stage in result.stages
+    assert len(result.calls) == 1
+
+
+def test_strings_are_not_touched_by_repairs() -> None:
+    text = '{"name": "f", "arguments": {"code": "f(a, ] // no, } “x”", }}'
+    assert _calls(rescue(text)) == [("f", {"code": "f(a, ] // no, } “x”"})]
+
+
+def test_a_bracket_that_misses_behind_the_arguments_is_closed() -> None:
+    result = rescue('{"name": "f", "arguments": {"a": {"b": 1}}')
+    assert _calls(result) == [("f", {"a": {"b": 1}})]
+    assert "closed_brackets" in result.stages
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "f", "arguments": {"a": "half a sen',
+        '{"name": "f", "arguments": {"a": "x"',
+        '{"name": "f", "arguments": {"a": 12',
+        '{"name": "f", "arguments": {"a": [1, 2]',
+        "<tool_call><function=f><parameter=a>\nx",
+        "<tool_call><function=f><parameter=a>\nx\n</parameter>\n",
+        "[f(a='x'",
+        '<|tool_call>call:f{a:<|"|>Lon',
+    ],
+)
+def test_a_call_that_is_cut_is_refused_and_not_completed(text: str) -> None:
+    result = rescue(text, ["f"])
+    assert result.calls == ()
+    assert _reasons(result) == [Reason.CUT]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ('{"a": 1, "a": 2}', "a key is there twice"),
+        ("{'a': 1, 'a': 2}", "the key 'a' is there twice"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ('{"a": 1e999}', "the number 1e999 is too large"),
+        ('{"a": 99999999999999999999}', "the integer 99999999999999999999 has more than 64 bits"),
+        ('{"a": "\\ud800"}', "a string holds half of a surrogate pair"),
+        ('{"a": undefined}', "'undefined}}<' is no value"),
+        ('{"a": "say "hi""}', "'hi\"\"}}</tool' behind a value"),
+    ],
+)
+def test_what_would_be_a_guess_is_refused_with_its_reason(arguments: str, why: str) -> None:
+    result = rescue(f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>')
+    assert result.calls == ()
+    assert [refusal.why for refusal in result.refused] == [why]
+
+
+def test_depth_values_calls_and_size_are_bounded() -> None:
+    deep = '{"name": "f", "arguments": {"a": ' + "[" * 70 + "]" * 70 + "}}"
+    assert _reasons(rescue(deep)) == [Reason.LIMIT]
+    many = '{"name": "f", "arguments": {"a": [' + "1," * 30_000 + "1]}}"
+    assert _reasons(rescue(many)) == [Reason.LIMIT]
+    calls = rescue('{"name": "f", "arguments": {}}\n' * 10, limits=Limits(max_calls=3))
+    assert (len(calls.calls), _reasons(calls)) == (3, [Reason.LIMIT])
+    assert _reasons(rescue("x" * 11, limits=Limits(max_bytes=10))) == [Reason.LIMIT]
+
+
+# -- tools -------------------------------------------------------------------------------------------------------
+
+
+def test_a_tool_that_was_not_offered_is_not_called() -> None:
+    result = rescue('<tool_call>{"name": "get_wether", "arguments": {"city": "Oslo"}}</tool_call>', [WEATHER])
+    assert result.calls == ()
+    assert result.refused[0].why == (
+        "no tool is called 'get_wether'; offered: get_weather. Did you mean 'get_weather'?"
+    )
+
+
+def test_arguments_that_do_not_fit_are_refused_with_path_and_expectation() -> None:
+    result = rescue('{"name": "get_weather", "arguments": {"city": 5}}', [WEATHER])
+    assert _reasons(result) == [Reason.SCHEMA]
+    assert result.refused[0].why == "'get_weather': ['city']: 5 is not of type 'string'"
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        WEATHER,
+        {"type": "function", "function": WEATHER},
+        {"name": "get_weather", "input_schema": WEATHER["parameters"]},
+    ],
+)
+def test_texts_become_what_the_schema_says_in_every_shape_of_spec(tool: Mapping[str, JSON]) -> None:
+    text = (
+        "<tool_call>\n<function=get_weather>\n<parameter=city>\n10\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
+        "<parameter=hourly>\ntrue\n</parameter>\n</function>\n</tool_call>"
+    )
+    assert _calls(rescue(text, [tool])) == [("get_weather", {"city": "10", "days": 3, "hourly": True})]
+
+
+def test_a_text_in_json_is_a_number_only_where_the_schema_takes_no_text() -> None:
+    result = rescue('{"name": "get_weather", "arguments": {"city": "10", "days": "3"}}', [WEATHER])
+    assert _calls(result) == [("get_weather", {"city": "10", "days": 3})]
+    assert "typed_by_schema" in result.stages
+
+
+def test_a_schema_is_not_fetched_and_a_wrong_tool_is_bad_input() -> None:
+    remote: dict[str, JSON] = {"name": "f", "parameters": {"$ref": "http://localhost:1/schema.json"}}
+    assert (
+        rescue('{"name": "f", "arguments": {}}', [remote])
+        .refused[0]
+        .why.startswith("the schema of 'f' cannot")
+    )
+    with pytest.raises(BadInput, match=r"^tool 1 has no name: "):
+        rescue("", [{"parameters": {}}])
+    sloppy: dict[str, JSON] = {"type": "dict", "properties": {"ratio": {"type": "float"}}}
+    result = rescue(
+        "<function=f><parameter=ratio>0.5</parameter></function>", [{"name": "f", "parameters": sloppy}]
+    )
+    assert (_calls(result), result.stages) == ([("f", {"ratio": 0.5})], ("function", "unchecked_schema"))
+
+
+# -- text that is no call ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The model writes `<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>` to call a tool.",
+        "The <tool_call> tag opens a call, </tool_call> closes it.",
+        'Here is the data: {"name": "Ada", "age": 36, "arguments": {}}',
+        'The config is {"server": {"name": "f", "arguments": {}}}.',
+        '[{"name": "Ada"}, {"name": "f", "arguments": {}}]',
+        "```python\ndef f(a=1):\n    return [f(a=2)]\n```",
+        "```\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\n```",
+        '```json\n{"users": [{"name": "f", "arguments": {}}]}\n```',
+        'For example: {"name": "f", "arguments": {}}',
+        "See [the docs](f) and [f](x), or f(a=1).",
+        '<think>I could call <tool_call>{"name": "f", "arguments": {}}</tool_call></think>No, I will not.',
+        'maybe {"name": "f", "arguments": {}}\n</think>\nNo.',
+        "2 < 3 and {x} and [y] and a ``` fence",
+        "",
+    ],
+)  # fmt: skip
+def test_text_that_talks_about_calls_makes_none(text: str) -> None:
+    assert rescue(text).calls == ()
+    assert rescue(text, ["f"]).calls == ()
+
+
+def test_a_call_inside_a_string_of_a_call_is_a_string() -> None:
+    inner = '<tool_call>{"name": "rm", "arguments": {}}</tool_call>'
+    text = "<tool_call>" + json.dumps({"name": "f", "arguments": {"text": inner}}) + "</tool_call>"
+    assert _calls(rescue(text)) == [("f", {"text": inner})]
+    broken = text.replace('{"name": "f"', '{"name" "f"')
+    assert rescue(broken).calls == ()
+    assert rescue(text[:-30]).calls == ()
+
+
+def test_the_text_around_a_call_is_kept_without_thinking() -> None:
+    text = '<think>hm</think>Let me look. <tool_call>{"name": "f", "arguments": {}}</tool_call> One moment.'
+    result = rescue(text)
+    assert (result.text, result.thinking) == ("Let me look.  One moment.", "<think>hm</think>")
+
+
+def test_a_span_counts_bytes() -> None:
+    text = 'Für dich: {"name": "f", "arguments": {"ort": "Köln"}} ✓'
+    (call,) = rescue(text).calls
+    assert (
+        text.encode()[call.span.start : call.span.end].decode()
+        == '{"name": "f", "arguments": {"ort": "Köln"}}'
+    )
+
+
+# -- work --------------------------------------------------------------------------------------------------------
+
+HOSTILE = (
+    "{", "[", '{"a":', '{"name":', "[{", "<tool_call>", "<tool_call>{", '<tool_call>{"name":"', "[TOOL_CALLS]a{",
+    "<function=a><parameter=b>", "`", "`a\n", "```\n", "```json\n{", "<", "<|", "<think>", "</think>", "[a(b=[", "\\",
+    '"', '{"\\"', "{“", '<|tool_call>call:a{b:<|"|>', '{"name":/*', '[{"name":"a","arguments":{}},', "{ ", "x", "to=",
+    '{"name":"a","arguments":{}}', '{"a":1}', "</tool_call>", "<tool_call>a<arg_key>b</arg_key><arg_value>", "(", "A",
+    ']<]minimax[>[<invoke name="a">]<]minimax[>[<b>', "Action: a\nAction Input: {", "'", "“", "\n", " ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_twice_a_hostile_text_takes_at_most_twice_the_steps(unit: str) -> None:
+    once = rescue(unit * (65_536 // len(unit)))
+    twice = rescue(unit * (131_072 // len(unit)))
+    assert 0 < once.steps <= 12 * 65_536
+    assert twice.steps <= 2 * once.steps + 200
+
+
+# -- streams, the last stage -------------------------------------------------------------------------------------
+
+
+def test_a_stream_keeps_no_more_than_its_limit() -> None:
+    stream = RescueStream(limits=Limits(max_bytes=100))
+    for _ in range(1_000):
+        stream.feed("x" * 10)
+    assert _reasons(stream.finish()) == [Reason.LIMIT]
+
+
+def test_the_last_stage_is_asked_once_and_read_by_the_same_rules() -> None:
+    asked: list[str] = []
+
+    def reformat(text: str) -> str:
+        asked.append(text)
+        return '{"name": "f", "arguments": {"a": "x"}}'
+
+    broken = '<tool_call>{"name": "f", "arguments": {"a": "x</tool_call>'
+    result = rescue(broken, ["f"], reformat=reformat)
+    assert (result.stages, asked) == (("reformat", "json"), [broken])
+    assert rescue("Just text.", ["f"], reformat=reformat).calls == ()
+    assert len(asked) == 1
+    assert _reasons(rescue(broken, ["g"], reformat=reformat)) == [Reason.CUT, Reason.REFORMAT]
+
+
+def test_an_error_of_the_last_stage_is_hidden_by_the_document_only() -> None:
+    def gone(text: str) -> str:
+        raise ConnectionError("no client")
+
+    with pytest.raises(ConnectionError, match=r"^no client$"):
+        rescue('{"name": "f", "arguments": {"a": ', reformat=gone)
+    assert _reasons(rescue("no JSON", rules=DOCUMENT, reformat=gone)) == [Reason.BROKEN, Reason.REFORMAT]
+
+
+# -- the document ------------------------------------------------------------------------------------------------
+
+
+def test_the_documents_strategies_are_its_own() -> None:
+    assert rescue('{"name": "f", "parameters": {}}', rules=DOCUMENT).stages == ("direct",)
+    assert rescue('Sure: {"name": "f", "parameters": {}}!', rules=DOCUMENT).stages == ("first_object",)
+    assert rescue('{"name": "f", "parameters": {},}', rules=DOCUMENT).stages == ("cleaned",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "f", "parameters": {}} see {x}',
+        'Sure: {"name": "f", "parameters": {},}',
+        "{'name': 'f', 'parameters': {}}",
+        '{"name": "f", "parameters": {"a": "x\ny"}}',
+        '{"name": "f", "parameters": {}}\n{"name": "g", "parameters": {}}',
+    ],
+)
+def test_what_the_document_loses_is_rescued(text: str) -> None:
+    assert rescue(text, rules=DOCUMENT).calls == ()
+    assert rescue(text).calls[0].name == "f"
+
+
+def test_the_document_rewrites_strings_and_takes_what_is_no_call() -> None:
+    assert cleaned('{"a": "f(x, ]",}') == '{"a": "f(x]"}'
+    assert rescue("42", rules=DOCUMENT).value == 42
+    assert _reasons(rescue("[1]", rules=DOCUMENT)) == [Reason.NOT_A_CALL]
+    twice = rescue('{"name": "f", "parameters": {"a": 1, "a": 2}}', rules=DOCUMENT)
+    assert _calls(twice) == [("f", {"a": 2})]
+    with pytest.raises(RecursionError):
+        rescue("[" * 100_000, rules=DOCUMENT)
+
+
+def test_forge_reads_fewer_formats() -> None:
+    pythonic = "<function_calls>f(a=1)</function_calls>"
+    assert rescue(pythonic, rules=FORGE).calls == ()
+    assert rescue("[TOOL_CALLS]f[ARGS]{}", rules=FORGE).calls[0].name == "f"
+    assert rescue_rules("hardened") is HARDENED
+    with pytest.raises(BadInput, match=r"Did you mean 'document'\?$"):
+        rescue_rules("dokument")
+
+
+# -- the command -------------------------------------------------------------------------------------------------
+
+
+def test_the_command_reads_a_file_and_tools(tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text(json.dumps({"tools": [WEATHER]}))
+    (tmp_path / "reply.txt").write_text(
+        'Sure! [TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Oslo",}}]'
+    )
+    ran = CliRunner().invoke(
+        app, ["rescue", str(tmp_path / "reply.txt"), "--tools", str(tmp_path / "tools.json")]
+    )
+    assert json.loads(ran.output) == {
+        "calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}],
+        "text": "Sure!",
+        "stages": ["tool_calls", "trailing_commas"],
+        "refused": [],
+    }
+
+
+def test_the_command_answers_every_line_with_its_id() -> None:
+    lines = [
+        {"id": 1, "text": '{"name": "f", "arguments": {}}', "tools": None},
+        {"id": "b", "text": '{"name": "f", "arguments": {}}', "tools": ["g"]},
+        {"id": None, "text": "\ud800 hello"},
+    ]
+    ran = CliRunner().invoke(app, ["rescue", "--jsonl"], input="\n".join(map(json.dumps, lines)))
+    answers = [json.loads(line) for line in ran.output.splitlines()]
+    assert [answer["id"] for answer in answers] == [1, "b", None]
+    assert [len(answer["calls"]) for answer in answers] == [1, 0, 0]
+    assert answers[1]["refused"][0]["reason"] == "not_offered"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", r"^-:1: not JSON: "),
+        ('{"id": 1}', r'^-:1: expected an object with "id", "text" and "tools"; `text` is a string$'),
+        ('{"id": 1, "text": "", "tools": "f"}', r"^-:1: the tools are a list of names or of specs, not str$"),
+        ('{"id": 1, "text": "", "tools": [{}]}', r"^-:1: tool 1 has no name: "),
+    ],
+)
+def test_a_line_that_is_wrong_is_bad_input_with_its_place(line: str, message: str) -> None:
+    ran = CliRunner().invoke(app, ["rescue", "--jsonl"], input=line)
+    assert isinstance(ran.exception, BadInput)
+    with pytest.raises(BadInput, match=message):
+        raise ran.exception

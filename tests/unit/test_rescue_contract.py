@@ -1,0 +1,95 @@
+"""The checker of rescue parsers: ours passes it, and each way to make a call up is found with its shortest text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from statek_sim import check_rescue_parser
+from statek_sim.agent.rescue import DOCUMENT, rescue
+from statek_sim.agent.rescue.contract import Parser, Said
+from statek_sim.agent.rescue.rendering import RENDERINGS
+from statek_sim.errors import BadInput, ContractViolation
+from statek_sim.values import JSON
+
+Tools = Sequence[Mapping[str, JSON]]
+
+
+def _ours() -> Parser:
+    return lambda text, tools: [(call.name, call.arguments) for call in rescue(text, tools).calls]
+
+
+def test_ours_reads_every_rendering_and_makes_nothing_up() -> None:
+    check_rescue_parser(_ours, reads=list(RENDERINGS))
+
+
+def test_the_documents_parser_is_found_to_end_the_stack() -> None:
+    def make() -> Parser:
+        def parse(text: str, tools: Tools) -> Said:
+            said = rescue(text, rules=DOCUMENT).calls
+            return [(call.name, call.arguments) for call in said if call.name == "look_up"]
+
+        return parse
+
+    with pytest.raises(
+        ContractViolation, match=r"^100 KB of open brackets, .*: the parser raised RecursionError: "
+    ):
+        check_rescue_parser(make)
+
+
+def test_a_greedy_parser_is_found_with_its_shortest_text() -> None:
+    def parse(text: str, tools: Tools) -> Said:
+        found = re.search(r'"name": "(\w+)"', text)
+        return [(found[1], {})] if found else []
+
+    with pytest.raises(ContractViolation) as violation:
+        check_rescue_parser(lambda: parse)
+    assert str(violation.value) == (
+        "a call in 'json with parameters', cut, '{\"name\": \"look_up\"': the parser gave look_up({}), "
+        'expected look_up({"city": "Oslo"}) or none'
+    )
+
+
+def test_a_parser_that_completes_what_is_cut_is_found() -> None:
+    def parse(text: str, tools: Tools) -> Said:
+        for end in ("", '"', '"}', '"}}', "}", "}}"):
+            try:
+                value = json.loads(text + end)
+            except ValueError:
+                continue
+            if isinstance(value, dict) and value.get("name") == "look_up" and "arguments" in value:
+                return [("look_up", value["arguments"])]
+        return []
+
+    with pytest.raises(ContractViolation, match=r"^a call in 'json', cut, .*: the parser gave look_up\("):
+        check_rescue_parser(lambda: parse)
+
+
+def test_a_parser_that_reads_nothing_is_found_only_where_it_claims_to_read() -> None:
+    check_rescue_parser(lambda: lambda text, tools: [])
+    with pytest.raises(
+        ContractViolation, match=r"^a call in 'hermes', .*: the parser gave no call, expected look_up"
+    ):
+        check_rescue_parser(lambda: lambda text, tools: [], reads=["hermes"])
+
+
+def test_a_parser_with_a_memory_is_found() -> None:
+    made: list[int] = []
+
+    def make() -> Parser:
+        made.append(1)
+        number = len(made)
+        return lambda text, tools: (
+            [("look_up", {})] if number == 2 and text == RENDERINGS["json"]("look_up", {}) else []
+        )
+
+    with pytest.raises(ContractViolation, match=r"a fresh parser gave other calls$"):
+        check_rescue_parser(make)
+
+
+def test_a_rendering_that_does_not_exist_is_bad_input() -> None:
+    with pytest.raises(BadInput, match=r"Did you mean 'hermes'\?$"):
+        check_rescue_parser(_ours, reads=["herms"])

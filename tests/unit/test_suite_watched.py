@@ -1,0 +1,99 @@
+"""Scenarios under the watchdog: the same results, and one that hangs fails alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from statek_sim.executors.limits import WatchdogLimits
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.result import Outcome, ScenarioResult
+from statek_sim.suite.run import builtin_suites, chosen, run_one
+from statek_sim.suite.watched import Pair, WatchedRunner, run_watched
+
+TIGHT = WatchdogLimits(cpu=1.0, wall=60.0, memory=300 * 2**20)
+TOOLS = """\
+from statek_sim import tool
+
+@tool
+def hang(**kwargs):
+    while True:
+        pass
+
+@tool
+def hoard(**kwargs):
+    return len(b"x" * 2**30)
+
+@tool
+def leave(**kwargs):
+    import os
+    os._exit(9)
+"""
+SCENARIOS = """\
+suite: hostile
+defaults:
+  profiles: [docs]
+  agents: {worker: {tools: ["hostile_tools:hang", "hostile_tools:hoard", "hostile_tools:leave"]}}
+scenarios:
+  - {id: fine, title: Fine, script: {worker: [{code: exit(1)}]}, expect: {jobs: {main: {exit: 1}}}}
+  - {id: hangs, title: Hangs, script: {worker: [{code: print(1)}, {code: hang()}]}, expect: {}}
+  - {id: hoards, title: Hoards, script: {worker: [{code: hoard()}]}, expect: {error: {contains: ""}}}
+  - {id: leaves, title: Leaves, script: {worker: [{code: leave()}]}, expect: {}}
+  - {id: fine-too, title: Fine, script: {worker: [{code: exit(2)}]}, expect: {jobs: {main: {exit: 2}}}}
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Pair, ...]:
+    (tmp_path / "hostile_tools.py").write_text(TOOLS, "utf-8")
+    (tmp_path / "hostile.yaml").write_text(SCENARIOS, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    return chosen(load_or_fail([tmp_path / "hostile.yaml"]))
+
+
+def told(result: ScenarioResult) -> str | None:
+    return None if result.record.error is None else result.record.error.message
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_hangs_hoards_or_leaves_fails_alone(hostile: tuple[Pair, ...], workers: int) -> None:
+    results = list(run_watched(hostile, run_one, TIGHT, workers=workers))
+    assert [told(result) for result in results] == [
+        None,
+        "killed by the watchdog: 1 s CPU in turn 2 of job main",
+        "killed by the watchdog: 300 MiB of memory in turn 1 of job main",
+        "killed by the watchdog: its process ended with exit code 9 in turn 1 of job main",
+        None,
+    ]
+    assert [result.outcome for result in results] == [
+        Outcome.PASSED,
+        Outcome.FAILED,
+        Outcome.FAILED,
+        Outcome.FAILED,
+        Outcome.PASSED,
+    ]
+
+
+def test_one_at_a_time_ends_in_the_same_words(hostile: tuple[Pair, ...]) -> None:
+    runner = WatchedRunner(run_one, TIGHT)
+    try:
+        assert [told(runner(*pair)) for pair in hostile[:2]] == [
+            None,
+            "killed by the watchdog: 1 s CPU in turn 2 of job main",
+        ]
+        assert runner(*hostile[-1]).outcome is Outcome.PASSED
+    finally:
+        runner.close()
+
+
+def test_results_are_the_same_whoever_runs(tmp_path: Path) -> None:
+    pairs = chosen(load_or_fail([builtin_suites() / "claims"]), profiles=["1.4"])
+    run = partial(run_one, preset="local", seed=3)
+    here, there = (
+        [replace(result, seconds=0.0) for result in run_watched(pairs, run, limits, seed=3)]
+        for limits in (None, WatchdogLimits())
+    )
+    assert here == there

@@ -1,0 +1,333 @@
+"""Writes the reference pages from the code: `python -m tools.reference`, or `make docs`.
+
+`docs/python-api.md` comes from docstrings and type hints, `docs/scenario-format.md` from the JSON Schema of scenario
+files. A test compares both with what this makes of today's code.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import importlib
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest_statek
+import statek_sim
+from pytest_statek.options import MARKER
+from statek_sim.scenario.jsonschema import json_schema
+from statek_sim.suite.listing import tool_lines
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+DOCS: Final = ROOT / "docs"
+_PLUGIN: Final = Path(pytest_statek.__file__).parent
+_FIXTURES: Final = ("fixtures.py", "llm_server.py", "record.py")
+
+_HEAD: Final = "<!-- Written by `make docs` from the code. Do not edit. -->"
+
+SECTIONS: Final = {
+    "What the fixtures give": (
+        "statek_sim.testing:ScriptableLLM",
+        "statek_sim.runtime.runtime:Runtime",
+        "statek_sim.runtime.runtime:RunOutcome",
+        "statek_sim.clock:VirtualClock",
+        "statek_sim.world.queue:WorkQueue",
+        "statek_sim.app:StatekApp",
+        "statek_sim.backends.application:AppJob",
+        "statek_sim.server.served:LLMServer",
+    ),
+    "Jobs, and what happened in them": (
+        "statek_sim.runtime.job:Job",
+        "statek_sim.trace:JobTrace",
+        "statek_sim.trace:Trace",
+        "statek_sim.runtime.status:JobStatus",
+    ),
+    "What the model answers": (
+        *(f"statek_sim.providers.script:{name}" for name in ("code", "text", "tool_call", "python", "fault")),
+        *(f"statek_sim.providers.script:{name}" for name in ("timeout", "raw", "Reply")),
+        "statek_sim.providers.function:FunctionLLM",
+        "statek_sim.providers.scripted:ScriptedLLM",
+        "statek_sim.providers.protocol:Provider",
+        "statek_sim.providers.contract:check_provider",
+    ),
+    "Agents and tools": (
+        "statek_sim.runtime.agents:Agent",
+        "statek_sim.runtime.agents:DialogAgent",
+        "statek_sim.runtime.tools:tool",
+        "statek_sim.runtime.error_handlers:error_handler",
+        "statek_sim.runtime.subtasks:subtask",
+    ),
+    "Waiting for something": (
+        "statek_sim.runtime.futures:temporal",
+        "statek_sim.runtime.futures:FutureResult",
+        "statek_sim.runtime.futures:FutureError",
+        "statek_sim.runtime.signals:Signal",
+        "statek_sim.runtime.builtin_tools:get_any",
+        "statek_sim.runtime.builtin_tools:get_all",
+    ),
+}
+"""What is described first; every other public name of `statek_sim` follows."""
+
+
+def python_api() -> str:
+    """Return the page on the Python API."""
+    blocks = ["# The Python API", _HEAD, *_fixtures(), *_marker()]
+    told: set[str] = set()
+    for title, names in SECTIONS.items():
+        blocks.append(f"## {title}")
+        for name in names:
+            module, _, attribute = name.partition(":")
+            told.add(attribute)
+            blocks += _described(attribute, getattr(importlib.import_module(module), attribute))
+    blocks.append("## Everything else that `statek_sim` exports")
+    for attribute in sorted(set(statek_sim.__all__) - told):
+        blocks += _described(attribute, getattr(statek_sim, attribute))
+    blocks += ["## Built-in tools", "For scenarios, by name; `statek-sim tools` prints the same."]
+    blocks.append("```text\n" + "\n".join(tool_lines()) + "\n```")
+    blocks += ["## Hooks", *_functions(_PLUGIN / "hooks.py", fixtures=False)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _fixtures() -> Iterator[str]:
+    yield "## Fixtures"
+    for file in _FIXTURES:
+        yield from _functions(_PLUGIN / file, fixtures=True)
+
+
+def _functions(path: Path, *, fixtures: bool) -> Iterator[str]:
+    """Yield the public functions of a file as its text has them: of fixtures pytest keeps something else."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+            continue
+        is_fixture = any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
+        if is_fixture is not fixtures:
+            continue
+        returns = "" if node.returns is None else ast.unparse(node.returns)
+        given = re.sub(r"^Iterator\[(.*)\]$", r"\1", returns)
+        heading = f"{node.name}: {given}" if fixtures else f"{node.name}({ast.unparse(node.args)})"
+        yield f"### `{heading}`"
+        yield inspect.cleandoc(ast.get_docstring(node) or "")
+
+
+def _marker() -> Iterator[str]:
+    signature, _, meaning = MARKER.partition("): ")
+    yield "## The marker"
+    yield f"`@pytest.mark.{signature})`"
+    yield f"{meaning[:1].upper()}{meaning[1:]}"
+
+
+def _described(name: str, value: Any) -> Iterator[str]:
+    """Yield a heading, the docstring, and for a class its public members."""
+    if not (inspect.isclass(value) or callable(value)):
+        yield f"### `{name}`"
+        return
+    yield f"### `{_called(name, value)}`"
+    yield inspect.cleandoc(value.__doc__ or "")
+    members = list(_members(value)) if inspect.isclass(value) else []
+    if members:
+        yield "\n".join(members)
+
+
+def _members(owner: type) -> Iterator[str]:
+    """Yield a line per public attribute, property and method, with the first paragraph of its docstring."""
+    if issubclass(owner, enum.Enum):
+        yield from (f"- `{member.name}`" for member in owner)
+        return
+    for name, member in vars(owner).items():
+        if name.startswith("_"):
+            continue
+        found = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+        if isinstance(found, property):
+            yield _line(name + _returned(found.fget), found.__doc__)
+        elif inspect.isfunction(found):
+            yield _line(_called(name, found) + _returned(found), found.__doc__)
+
+
+def _line(shown: str, doc: str | None) -> str:
+    first = " ".join(inspect.cleandoc(doc or "").partition("\n\n")[0].split())
+    return f"- `{shown}`: {first}" if first else f"- `{shown}`"
+
+
+def _returned(function: Any) -> str:
+    returns = inspect.signature(function).return_annotation
+    return "" if returns is inspect.Signature.empty else f" -> {_hint(returns)}"
+
+
+def _called(name: str, function: Any) -> str:
+    """Return how it is called, with hints and defaults."""
+    if inspect.isclass(function) and issubclass(function, enum.Enum | BaseException):
+        return name
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return name
+    parts: list[str] = []
+    for at, one in enumerate(parameters):
+        if one.name in ("self", "cls"):
+            continue
+        if one.kind is one.KEYWORD_ONLY and not any(
+            before.kind in (one.KEYWORD_ONLY, one.VAR_POSITIONAL) for before in parameters[:at]
+        ):
+            parts.append("*")
+        stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
+        hint = "" if one.annotation is one.empty else f": {_hint(one.annotation)}"
+        default = "" if one.default is one.empty else f" = {_default(one.default)}"
+        parts.append(f"{stars}{one.name}{hint}{default}")
+    return f"{name}({', '.join(parts)})"
+
+
+def _hint(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    shown = repr(value)
+    # An address or a long value says nothing.
+    return "..." if " at 0x" in shown or len(shown) > 40 else shown
+
+
+# -- the scenario format -----------------------------------------------------------------------------------------------
+
+FIRST: Final = (
+    "ScenarioText",
+    "AgentText",
+    "JobText",
+    "World",
+    "Queue",
+    "QueueItem",
+    "Reply",
+    "When",
+    "TextMatch",
+)
+"""What is described first, after the file; the rest follows in the alphabet."""
+
+TITLES: Final = {
+    "ScenarioText": "Scenario",
+    "AgentText": "Agent",
+    "JobText": "Job",
+    "ReminderText": "Reminder",
+}
+
+_INTRODUCTION: Final = """\
+A scenario file is YAML of this form. `statek-sim schema` prints the JSON Schema for your editor,
+`statek-sim validate PATH` checks files."""
+
+
+def scenario_format() -> str:
+    """Return the page on the fields of scenario files."""
+    schema: Any = json_schema()
+    parts: dict[str, Any] = schema["$defs"]
+    order = [*FIRST, *sorted(set(parts) - {*FIRST, "JsonValue"})]
+    blocks = [
+        "# The scenario format, field by field",
+        _HEAD,
+        _INTRODUCTION,
+        "## File",
+        _fields(schema),
+    ]
+    for name in order:
+        described = parts[name]
+        blocks += [f"## {TITLES.get(name, name)}", described.get("description", "")]
+        table = _fields(described)
+        blocks.append(table or f"Is {_type(described)}.")
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _fields(part: dict[str, Any]) -> str:
+    properties = part.get("properties") or next(
+        (option["properties"] for option in part.get("anyOf", ()) if "properties" in option), None
+    )
+    if not properties:
+        return ""
+    required = part.get("required", ())
+    rows = ["| field | what it is | default | |", "|---|---|---|---|"]
+    for name, field in sorted(properties.items(), key=lambda item: item[0] not in required):
+        default = "required" if name in required else _shown_default(field)
+        rows.append(f"| `{name}` | {_type(field)} | {default} | {_cell(field.get('description', ''))} |")
+    return "\n".join(rows)
+
+
+def _shown_default(field: dict[str, Any]) -> str:
+    value = field.get("default")
+    if value in (None, "", [], {}) and not isinstance(value, bool | int | float):
+        return ""
+    if isinstance(value, list):
+        return _cell(", ".join(map(str, value)))
+    return f"`{str(value).lower() if isinstance(value, bool) else _number(value)}`"
+
+
+def _number(value: Any) -> str:
+    return f"{value:,.0f}" if isinstance(value, float | int) and value >= 10_000 else f"{value}"
+
+
+def _type(field: dict[str, Any]) -> str:
+    """Return what a value is, in words, with links to the parts."""
+    if "$ref" in field:
+        name = field["$ref"].rpartition("/")[2]
+        if name == "JsonValue":
+            return "any value"
+        title = TITLES.get(name, name)
+        return f"[{title}](#{title.lower()})"
+    for key in ("anyOf", "oneOf", "allOf"):
+        if key in field and "type" not in field:
+            return " or ".join(dict.fromkeys(_type(option) for option in field[key]))
+    if "const" in field:
+        return f"`{str(field['const']).lower() if isinstance(field['const'], bool) else field['const']}`"
+    if "enum" in field:
+        return ", ".join(f"`{option}`" for option in field["enum"])
+    match field.get("type"):
+        case "array":
+            return f"list of {_type(field.get('items', {}))}"
+        case "object":
+            inner = field.get("additionalProperties") or next(
+                iter(field.get("patternProperties", {}).values()), None
+            )
+            return f"by name: {_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
+        case "string":
+            return "text"
+        case "integer":
+            return "whole number" + _bounds(field)
+        case "number":
+            return "number" + _bounds(field)
+        case "boolean":
+            return "true or false"
+        case "null":
+            return "null"
+        case list(kinds):
+            return " or ".join(_type({"type": kind}) for kind in kinds)
+    return "any value"
+
+
+def _bounds(field: dict[str, Any]) -> str:
+    if field.get("exclusiveMinimum") == 0 or field.get("minimum") == 1:
+        return " above 0"
+    return " from 0" if field.get("minimum") == 0 else ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+PAGES: Final = {"python-api.md": python_api, "scenario-format.md": scenario_format}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write both pages; return 0, or 2 for arguments: there are none."""
+    if arguments:
+        print(textwrap.dedent(__doc__ or ""), file=sys.stderr)
+        return 2
+    for name, make in PAGES.items():
+        (DOCS / name).write_text(make(), encoding="utf-8")
+        print(f"wrote {(DOCS / name).relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
