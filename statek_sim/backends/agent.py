@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from statek_sim.agent.budget import Budget, Prices
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import Parts
+from statek_sim.agent.effects import Parts, ReplyReader
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
+from statek_sim.agent.readers import rescue_reader
 from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.agent.steps import Step, StepPlan
@@ -189,6 +190,14 @@ class _Run:
         changes: dict[str, Any] = dict(said.overrides)
         return replace(self.variant, **changes) if changes else self.variant
 
+    def _reader(self, said: HarnessText) -> ReplyReader | None:
+        if said.reader is None:
+            return None
+        if said.reader == "rescue":
+            return rescue_reader(self.variant.name)
+        found: ReplyReader = load_attribute(self.scenario, said.reader)
+        return found
+
     def _parts(self, said: HarnessText) -> Parts:
         """Return the parts of one run; watchers and gates have a state, so each run gets its own."""
 
@@ -196,7 +205,7 @@ class _Run:
             return load_attribute(self.scenario, name)
 
         return Parts(
-            reader=None if said.reader is None else load(said.reader),
+            reader=self._reader(said),
             watchers=tuple(load(name)() for name in said.watchers),
             gates=tuple(load(name)() for name in said.gates),
             compactor=None if said.compactor is None else load(said.compactor),

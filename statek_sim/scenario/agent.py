@@ -6,13 +6,22 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from statek_sim.scenario.part import CallableName, Count, Items, Part, Positive, Seconds, refused
+from statek_sim.scenario.part import (
+    READER_PATTERN,
+    CallableName,
+    Count,
+    Items,
+    Part,
+    Positive,
+    Seconds,
+    refused,
+)
 from statek_sim.scenario.reply import Repeat
 
 Variant = Literal["hardened", "document", "forge"]
 """The harness's variants, which take the place of behaviour profiles."""
 
-OfferedName = Annotated[str, Field(min_length=1)]
+ReaderName = Annotated[str, Field(pattern=READER_PATTERN)]
 
 AGENT_STOPS: Final = (
     "max_iterations",
@@ -117,8 +126,8 @@ class HarnessText(Part):
         default=(),
         description="What stands before every call: `module:attribute`, called once per run for one.",
     )
-    reader: CallableName | None = Field(
-        default=None, description="What finds calls in text: `module:attribute`."
+    reader: ReaderName | None = Field(
+        default=None, description="What finds calls in text: `rescue`, or `module:attribute`."
     )
     compactor: CallableName | None = Field(
         default=None, description="What makes the history shorter: `module:attribute`."

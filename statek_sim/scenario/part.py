@@ -28,11 +28,14 @@ NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 TOOL_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$|^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$"
 CALLABLE_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$"
 
+READER_PATTERN: Final = r"^rescue$|" + CALLABLE_PATTERN
+
 PATTERN_WORDS: Final[Mapping[str, str]] = {
     ID_PATTERN: "lower-case letters, digits and single dashes, like 'turns-one-over'",
     NAME_PATTERN: "a name of letters, digits, '_', '-' or '.', starting with a letter",
     TOOL_PATTERN: "a built-in tool's name or 'module:attribute'",
     CALLABLE_PATTERN: "'module:attribute'",
+    READER_PATTERN: "'rescue' or 'module:attribute'",
 }
 """Each pattern in words, for errors."""
 

@@ -124,7 +124,7 @@ def test_a_given_schema_is_copied() -> None:
         (3, "3"),
         ({"a": (1, 2)}, '{"a":[1,2]}'),
         (Size.LARGE, "l"),
-        (b"x", "x"),
+        (b"x", '"x"'),
     ],
 )
 def test_a_result_is_text_or_json(value: object, shown: str) -> None:

@@ -6,10 +6,12 @@ import json
 import re
 import shutil
 import socket
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from statek_sim.agent.effects import Parts
 from statek_sim.analysis.corpus.scenarios import corpus_scenarios
 from statek_sim.analysis.corpus.table import corpus_table
 from statek_sim.analysis.corpus.texts import KINDS
@@ -59,11 +61,10 @@ def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "rescue.md", tmp_path, {}) == 2
 
 
-def test_the_page_on_rescue_parsing_has_code_that_runs() -> None:
-    blocks = re.findall(
-        r"^```python\n(.*?)^```$", (DOCS / "rescue.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
-    )
-    assert len(blocks) == 2
+@pytest.mark.parametrize(("page", "number"), [("rescue.md", 2), ("protection.md", 4)])
+def test_a_page_of_an_agents_parts_has_code_that_runs(page: str, number: int) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == number
     for block in blocks:
         exec(block, {})  # the page's own code, and its assertions
 
@@ -109,6 +110,15 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
     assert not matches("a\nb\n", "a\n...c")
     assert not matches("1", "2")
     assert not matches("x", "?")
+
+
+def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 3
+
+
+def test_the_page_on_agents_has_every_part() -> None:
+    page = (DOCS / "agent.md").read_text(encoding="utf-8")
+    assert [part.name for part in fields(Parts) if f"`{part.name}`" not in page] == []
 
 
 def test_the_first_page_is_true_and_leads_to_every_page(tmp_path: Path) -> None:

@@ -1,0 +1,251 @@
+"""The calls of one reply: which of them are executed, when, and what the model reads about each."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from statek_sim import trace as events
+from statek_sim.agent.calls import Refusal, resolved
+from statek_sim.agent.effects import (
+    Answer,
+    CallTools,
+    CommitPoint,
+    Effect,
+    GuardPoint,
+    Invocation,
+    ToolCall,
+    ToolOutcome,
+    WrittenCall,
+)
+from statek_sim.agent.ending import Ended
+from statek_sim.agent.nudges import PREFIX, Failure, nudge_text
+from statek_sim.agent.reading import ModelReply
+from statek_sim.agent.tools.registry import Offer
+
+if TYPE_CHECKING:
+    from statek_sim.agent.loop import AgentRun, Steps
+
+NOT_RUN: Final = "Error: not executed, because another call of the same reply was refused."
+"""The result of a good call in a reply that is refused whole."""
+
+
+def answer_calls(
+    run: AgentRun, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
+) -> None:
+    """Append a reply with its calls, and a result for each: a provider refuses a history without."""
+    run.conversation.said(reply, calls, text)
+    for call, result in zip(calls, results, strict=True):
+        run.conversation.add({"role": "tool", "content": result, "tool_call_id": call.id})
+
+
+class Batch:
+    """The calls of one reply while they are executed. `text` is what the reply says beside them."""
+
+    def __init__(
+        self, run: AgentRun, reply: ModelReply, text: str, calls: Sequence[WrittenCall], offer: Offer
+    ) -> None:
+        self._run = run
+        self._reply = reply
+        self._text = text
+        self._calls = calls
+        self._offer = offer
+        self._results: list[str | None] = [None] * len(calls)
+        self._ready: list[tuple[int, ToolCall]] = []
+        self._refusals: list[Refusal] = []
+
+    def go(self) -> Steps:
+        """Resolve and execute the calls, append them with their results, and say what was wrong."""
+        run = self._run
+        for at, call in enumerate(self._calls):
+            found = resolved(call, self._offer, run.spec.registry, run.spec.variant)
+            if isinstance(found, Refusal):
+                self._refuse(at, found)
+                continue
+            self._ready.append((at, found[0]))
+            if found[1]:
+                coerced = ", ".join(found[1])
+                run.tell(events.HarnessSpoke(run.now(), run.job, "arguments", "coerced", coerced))
+        if run.spec.variant.batch == "whole" and self._refuse_whole():
+            answer_calls(
+                run, self._reply, self._text, self._calls, [said or NOT_RUN for said in self._results]
+            )
+            run.fail(self._refusals[0].failure, self._refusals[0].details)
+            return
+        yield from self._execute()
+
+    def _refuse_whole(self) -> bool:
+        """Return whether one call of the reply is refused, which takes all others with it."""
+        if not self._refusals:
+            for at, call in self._ready:
+                refusal = self._check_step(call)
+                if refusal is not None:
+                    self._refuse(at, refusal)
+        return bool(self._refusals)
+
+    def _execute(self) -> Steps:
+        """Execute the calls that may be, in waves: a step that waits for another one waits for its result."""
+        run = self._run
+        failed, progress, terminal = 0, False, None
+        done: list[tuple[ToolCall, ToolOutcome]] = []
+        while self._ready:
+            wave = self._next_wave()
+            outcomes = yield from self._call(wave)
+            for (at, call), outcome in zip(wave, outcomes, strict=True):
+                self._results[at] = self._guarded_result(call, outcome)
+                done.append((call, outcome))
+                failed += outcome.failed
+                progress |= self._is_news(call, outcome)
+                if not outcome.failed and run.enforcer.is_terminal(call.name):
+                    terminal = outcome.text
+        if run.spec.variant.keeps_bad_output or not self._refusals:
+            answer_calls(run, self._reply, self._text, self._calls, [said or "" for said in self._results])
+        run.counters.batch(failed=failed)
+        if progress or not self._refusals:
+            run.nudges.went_well(progress=progress)
+        if self._refusals:
+            run.fail(self._refusals[0].failure, self._refusals[0].details)
+        else:
+            run.counters.turn_ended(failed=failed > 0)
+        if terminal is not None and run.spec.variant.final_answer == "terminal_tool":
+            run.finish(terminal)
+        self._bound_tool_errors()
+        run.watch(self._reply.text, done)
+        yield from run.commit(CommitPoint.TOOLS_RETURNED)
+
+    def _next_wave(self) -> list[tuple[int, ToolCall]]:
+        """Return the calls that may run now, reserved; those that have to wait for them stay ready."""
+        wave: list[tuple[int, ToolCall]] = []
+        ready, self._ready = self._ready, []
+        for position, (at, call) in enumerate(ready):
+            refusal = self._check_step(call) if self._run.enforcer.active else None
+            if refusal is not None and wave:
+                self._ready = ready[position:]
+                break
+            if refusal is not None:
+                self._refuse(at, refusal)
+            elif (reason := self._not_admitted(call)) is not None:
+                details = {"reason": reason}
+                self._run.counters.exceptions += 1
+                self._note(at, Refusal(Failure.REFUSED, f"Error: {reason}", details))
+            else:
+                self._reserve(call)
+                wave.append((at, call))
+        return wave
+
+    def _refuse(self, at: int, refusal: Refusal) -> None:
+        """Note a call that is refused, and that the model has to be told so."""
+        self._note(at, refusal)
+        self._refusals.append(refusal)
+
+    def _note(self, at: int, refusal: Refusal) -> None:
+        run, call = self._run, self._calls[at]
+        failure, reason = refusal.failure.value, refusal.reason
+        self._results[at] = reason
+        run.refused.append({"name": call.name, "failure": failure, "reason": reason})
+        run.tell(events.CallRefused(run.now(), run.job, call.name, call.arguments, failure, reason))
+
+    def _check_step(self, call: ToolCall) -> Refusal | None:
+        found = self._run.enforcer.check(call.name, iteration=self._run.iteration - 1)
+        if found is None:
+            return None
+        said = nudge_text(found.failure, found.details, self._run.spec.variant).removeprefix(PREFIX)
+        return Refusal(found.failure, f"Error: {said}", found.details)
+
+    def _not_admitted(self, call: ToolCall) -> str | None:
+        """Return why the budget, a gate or a guard keeps a call from being executed."""
+        run = self._run
+        if run.budget.calls_left(1) == 0:
+            return "the budget of steps is used up"
+        for gate in run.around.parts.gates:
+            reason = gate.admit(call, at=run.now())
+            if reason is not None:
+                return reason
+        if run.around.parts.guards:
+            return run.guard(GuardPoint.CALL, f"{call.name}({dict(call.arguments)!r})", call.name)[1]
+        return None
+
+    def _call(self, wave: Sequence[tuple[int, ToolCall]]) -> Generator[Effect, Answer, Sequence[ToolOutcome]]:
+        if not wave:
+            return ()
+        invocations: list[Invocation] = []
+        records: list[dict[str, str | None]] = []
+        for _, call in wave:
+            tool = self._run.spec.registry.get(call.name)
+            if tool is None:
+                raise LookupError(f"tool {call.name!r} was checked and is not registered any more")
+            timeout = tool.timeout if tool.timeout is not None else self._run.spec.variant.tool_timeout
+            invocations.append(Invocation(call, tool.run, timeout))
+            arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
+            record: dict[str, str | None] = {"name": call.name, "arguments": arguments, "via": "call"}
+            records.append(record)
+            self._run.calls.append(record)
+            self._run.tell(events.ToolCalled(self._run.now(), self._run.job, call.name, arguments, "call"))
+
+        def done(position: int, outcome: ToolOutcome) -> None:
+            self._ended(wave[position][1], outcome, records[position])
+
+        answer = yield CallTools(invocations, done)
+        assert isinstance(answer, Sequence), "a driver answers CallTools with outcomes"
+        outcomes = [outcome for outcome in answer if isinstance(outcome, ToolOutcome)]
+        for (_, call), outcome in zip(wave, outcomes, strict=True):
+            if outcome.failed and self._run.spec.variant.tool_error == "ends_run":
+                raise Ended("crash", f"tool {call.name!r}: {outcome.text}")
+        return outcomes
+
+    def _ended(self, call: ToolCall, outcome: ToolOutcome, record: dict[str, str | None]) -> None:
+        """Note how a call ended, at the moment it did."""
+        failed = outcome.failed
+        record["error" if failed else "result"] = outcome.text
+        self._run.tell(
+            events.ToolReturned(
+                self._run.now(),
+                self._run.job,
+                call.name,
+                None if failed else outcome.text,
+                outcome.text if failed else None,
+            )
+        )
+        for gate in self._run.around.parts.gates:
+            gate.ended(call, outcome, at=self._run.now())
+        if not self._run.enforcer.active:
+            return
+        moved = self._run.enforcer.roll_back(call.name) if failed else self._run.enforcer.commit(call.name)
+        if moved:
+            self._step_moved(call.name, "rolled back" if failed else "committed")
+
+    def _reserve(self, call: ToolCall) -> None:
+        if not self._run.enforcer.active:
+            return
+        before = self._run.enforcer.done
+        self._run.enforcer.reserve(call.name)
+        if self._run.enforcer.done != before:
+            self._step_moved(call.name, "done as proposed")
+
+    def _step_moved(self, tool: str, change: str) -> None:
+        self._run.tell(
+            events.StepMoved(self._run.now(), self._run.job, tool, change, self._run.enforcer.open)
+        )
+
+    def _is_news(self, call: ToolCall, outcome: ToolOutcome) -> bool:
+        """Return whether a tool returned something that it had not returned for these arguments before."""
+        if outcome.failed:
+            return False
+        signature = (call.name, repr(sorted(call.arguments.items())), outcome.text)
+        news = signature not in self._run.seen
+        self._run.seen.add(signature)
+        return news
+
+    def _guarded_result(self, call: ToolCall, outcome: ToolOutcome) -> str:
+        said = outcome.text if not outcome.failed else f"Error: {outcome.text}"
+        if not self._run.around.parts.guards:
+            return said
+        text, blocked = self._run.guard(GuardPoint.RESULT, said, call.name)
+        return text if blocked is None else f"Error: the result is withheld: {blocked}"
+
+    def _bound_tool_errors(self) -> None:
+        bound = self._run.spec.variant.tool_errors_in_a_row
+        if bound is not None and self._run.counters.failed_batches > bound:
+            raise Ended(
+                "tool_errors", f"{self._run.counters.failed_batches} batches in a row had a tool that failed"
+            )

@@ -1,0 +1,292 @@
+"""Rules of engine two beside its scenarios: variants, nudges, steps, budgets, the prefix, what a file may say."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statek_sim.agent import variants
+from statek_sim.agent.budget import Budget, BudgetTracker, Prices
+from statek_sim.agent.effects import Compaction, Parts
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
+from statek_sim.agent.steps import Step, StepEnforcer, StepPlan
+from statek_sim.agent.variants import DOCUMENT, FORGE, HARDENED, VARIANTS, Variant, variant_named
+from statek_sim.errors import BadInput
+from statek_sim.providers.script import Reply, text, tool_call
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.scenario import schema
+from statek_sim.scenario.load import load_paths
+from statek_sim.trace import Compacted
+
+# -- variants ---------------------------------------------------------------------------------------------------
+
+
+def test_the_format_knows_exactly_the_variants_there_are() -> None:
+    assert tuple(VARIANTS) == schema.VARIANTS
+
+
+def test_every_rule_differs_between_some_variants() -> None:
+    same = [
+        rule.name
+        for rule in fields(Variant)
+        if len({repr(getattr(variant, rule.name)) for variant in VARIANTS.values()}) == 1
+    ]
+    assert same == []
+
+
+def test_an_unknown_variant_is_told_with_the_one_it_is_like() -> None:
+    with pytest.raises(BadInput, match=r"^variant 'hardend' is unknown; .* Did you mean 'hardened'\?$"):
+        variant_named("hardend")
+
+
+def test_every_rule_has_its_words() -> None:
+    source = Path(variants.__file__).read_text(encoding="utf-8")
+    for rule in fields(Variant):
+        if rule.name != "name":
+            after = source.partition(f"\n    {rule.name}: ")[2].split("\n", 1)[1]
+            assert after.lstrip().startswith('"""'), rule.name
+
+
+# -- nudges -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failure", Failure)
+def test_every_failure_has_a_text_that_survives_missing_details(failure: Failure) -> None:
+    said = nudge_text(failure, {}, HARDENED)
+    assert said.startswith(PREFIX)
+    assert len(said) > len(PREFIX)
+    assert failure in TEXTS
+
+
+def test_braces_in_details_are_shown_as_they_are() -> None:
+    assert "'{0.__class__}'" in nudge_text(Failure.UNKNOWN_TOOL, {"called": "{0.__class__}"}, HARDENED)
+
+
+def test_the_documents_formatting_dies_of_a_missing_detail() -> None:
+    with pytest.raises(KeyError, match=r"^'called'$"):
+        nudge_text(Failure.WRONG_TOOL, {}, DOCUMENT)
+
+
+@given(st.lists(st.sampled_from(Failure), max_size=30), st.integers(0, 5))
+def test_a_streak_is_never_longer_than_its_limit(failures: list[Failure], limit: int) -> None:
+    budget = NudgeBudget(HARDENED, limit)
+    given_nudges = [budget.take(failure) for failure in failures]
+    assert sum(number is not None for number in given_nudges) == min(len(failures), limit)
+
+
+# -- steps ------------------------------------------------------------------------------------------------------
+
+TOOLS = ("a", "b", "c")
+PLANS = st.builds(
+    lambda steps, order: StepPlan(steps=tuple(steps), order=order),
+    st.lists(
+        st.builds(Step, tool=st.sampled_from(TOOLS), times=st.integers(1, 3), required=st.booleans()),
+        max_size=4,
+    ),
+    st.sampled_from(("ordered", "any")),
+)
+CALLS = st.lists(st.tuples(st.sampled_from((*TOOLS, "helper")), st.booleans()), max_size=30)
+
+
+@given(PLANS, CALLS, st.sampled_from((HARDENED, FORGE)))
+def test_only_what_succeeded_is_done_and_the_end_is_open_exactly_while_something_is(
+    plan: StepPlan, calls: list[tuple[str, bool]], variant: Variant
+) -> None:
+    enforcer = StepEnforcer(plan, variant)
+    succeeded: list[str] = []
+    for tool, works in calls:
+        if enforcer.check(tool, iteration=0) is not None:
+            continue
+        enforcer.reserve(tool)
+        if works:
+            enforcer.commit(tool)
+            succeeded.append(tool)
+        else:
+            enforcer.roll_back(tool)
+    steps = {step.tool for step in plan.steps}
+    assert list(enforcer.done) == [tool for tool in succeeded if tool in steps]
+    assert (enforcer.final() is None) is (not enforcer.open)
+    needed = sum(step.times for step in plan.steps if step.required)
+    assert len(enforcer.open) <= needed
+
+
+@given(PLANS)
+def test_a_model_that_calls_what_it_is_told_to_always_gets_through(plan: StepPlan) -> None:
+    enforcer = StepEnforcer(plan, HARDENED)
+    for _ in range(20):
+        refused = enforcer.final()
+        if refused is None:
+            break
+        tool = str(refused.details["expected"])
+        assert enforcer.check(tool, iteration=0) is None
+        enforcer.reserve(tool)
+        enforcer.commit(tool)
+    assert enforcer.open == ()
+
+
+def test_a_plan_that_can_never_be_done_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"^steps a, b: each waits for another one of them$"):
+        StepPlan(steps=(Step(tool="a", after=("b",)), Step(tool="b", after=("a",))))
+    with pytest.raises(BadInput, match=r"^step 'a': it cannot come after itself$"):
+        StepPlan(steps=(Step(tool="a", after=("a",)),))
+
+
+# -- budgets ----------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 100)), max_size=20), st.integers(0, 3000))
+def test_tokens_never_go_over_the_budget_by_more_than_what_was_told(
+    requests: list[tuple[int, int]], limit: int
+) -> None:
+    tracker = BudgetTracker(Budget(tokens=limit, answer_tokens=60), HARDENED, began=0.0)
+    for prompt, completion in requests:
+        if tracker.before_request(prompt, at=0.0) is not None:
+            break
+        tracker.replied(prompt, completion)
+    assert tracker.tokens <= limit + tracker.overshoot
+
+
+def test_money_is_counted_exactly() -> None:
+    prices = Prices(prompt=Decimal("0.1"), completion=Decimal("0.2"))
+    tracker = BudgetTracker(Budget(cost=Decimal(1), prices=prices), HARDENED, began=0.0)
+    for _ in range(3):
+        tracker.replied(1_000_000, 0)
+    assert tracker.cost == Decimal("0.3")
+
+
+def test_a_budget_of_money_needs_prices() -> None:
+    with pytest.raises(BadInput, match=r"^a budget of money needs prices"):
+        Budget(cost=Decimal(1))
+
+
+# -- the loop, from code ----------------------------------------------------------------------------------------
+
+
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def harness(script: list[Reply], **settings: object) -> AgentHarness:
+    return AgentHarness(ScriptedLLM(script), tools=[look], **settings)  # type: ignore[arg-type]  # as the test says
+
+
+def test_messages_may_come_later() -> None:
+    run = harness([text("one"), text("two")]).run("Work.", then={5.0: "And then?"})
+    assert (run.answer, run.completions) == ("two", 2)
+
+
+def test_two_runs_of_a_harness_share_its_trace_and_not_their_history() -> None:
+    agent = harness([text("one"), text("two")])
+    first, second = agent.run("First."), agent.run("Second.")
+    assert (first.job, second.job) == ("main", "main-2")
+    assert [len(run.conversation.messages) for run in (first, second)] == [2, 2]
+
+
+def test_a_compacted_history_shares_its_first_messages_with_the_cache() -> None:
+    def forget(messages: object, *, tokens: int) -> Compaction | None:
+        kept = list(messages)  # type: ignore[call-overload]  # a sequence
+        return Compaction(messages=[*kept[:1], *kept[3:]], strategy="forget") if len(kept) > 3 else None
+
+    run = harness([tool_call("look").times(3), text("done")], parts=Parts(compactor=forget)).run("Work.")
+    assert len(run.around.trace.of_job("main").of_type(Compacted)) == 2
+    assert 0 < (run.conversation.prefix.share or 0) < 1
+
+
+def test_a_variant_may_be_changed_in_one_rule() -> None:
+    lenient = replace(HARDENED, name="lenient", final_gate=False)
+    run = harness([text("done")], steps=["look"], variant=lenient).run("Work.")
+    assert (run.answer, run.enforcer.open) == ("done", ("look",))
+
+
+def test_forge_needs_a_terminal_tool() -> None:
+    with pytest.raises(
+        BadInput, match=r"^agent 'agent': under variant 'forge' a run ends by a terminal tool"
+    ):
+        harness([], variant="forge")
+
+
+# -- what a file may say ----------------------------------------------------------------------------------------
+
+FILE = """\
+scenarios:
+  - id: one
+    title: One.
+    engine: agent
+    tools: {look: {result: seen}}
+    agents: {a: {}}
+    script: {a: [{text: done}]}
+"""
+
+
+ELSEWHERE = " is for engine statek, and this scenario runs on agent"
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            "settings: {}",
+            "settings: 'settings'" + ELSEWHERE,
+        ),
+        (
+            "world: {}",
+            "world: 'world'" + ELSEWHERE,
+        ),
+        (
+            "profiles: [docs]",
+            "profiles[0]: 'docs' is not for engine agent, expected hardened, document, forge",
+        ),
+        (
+            "events: [{at: 1, crash: worker}]",
+            "events[0].crash: 'crash'" + ELSEWHERE,
+        ),
+        (
+            "expect: {jobs: {main: {console: []}}}",
+            "expect.jobs.main.console: 'console'" + ELSEWHERE,
+        ),
+        (
+            "expect: {jobs: {main: {stop: exit}}}",
+            "expect.jobs.main.stop: no job of engine agent stops by 'exit'",
+        ),
+        (
+            "jobs: {main: {warmup: look()}}",
+            "jobs.main.warmup: 'warmup'" + ELSEWHERE,
+        ),
+        (
+            "expect_in: {forge: {}}",
+            "expect_in: profile 'forge' is not among profiles (hardened)",
+        ),
+    ],
+)
+def test_what_does_not_go_with_the_engine_is_refused_at_its_line(
+    tmp_path: Path, line: str, problem: str
+) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(f"{FILE}    {line}\n", encoding="utf-8")
+    assert [str(found) for found in load_paths([path]).problems] == [f"{path}:8: scenario 'one': {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "problem"),
+    [
+        ("{tools: [loook]}", "agents.a.tools[0]: 'loook' is no tool of this scenario. Did you mean 'look'?"),
+        ("{workflow: {steps: [lok]}}", "agents.a.workflow.steps[0]: 'lok' is no tool. Did you mean 'look'?"),
+        ("{workflow: {terminal: [end]}}", "agents.a.workflow.terminal[0]: 'end' is no tool. Known: look"),
+        (
+            "{warmup: look()}",
+            "agents.a.warmup: 'warmup'" + ELSEWHERE,
+        ),
+        ("{metadata: {MODE: x}}", "agents.a.metadata.MODE: engine agent knows PROVIDER only"),
+    ],
+)
+def test_names_that_are_not_there_are_told_at_their_line(tmp_path: Path, agent: str, problem: str) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(FILE.replace("{a: {}}", f"{{a: {agent}}}"), encoding="utf-8")
+    assert [str(found) for found in load_paths([path]).problems] == [f"{path}:6: scenario 'one': {problem}"]
