@@ -360,6 +360,7 @@ COMMANDS = (
     "calibrate",
     "sensitivity",
     "gate",
+    "rescue",
 )
 
 
