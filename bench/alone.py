@@ -15,8 +15,10 @@ from typing import Final
 from bench import cassettes, gate, metering
 from bench.agent import agent_entries
 from bench.entry import Entry, time_entry
+from bench.rescue import rescue_entries
 from bench.server import server_entries
 from bench.server_setup import TOOLS
+from bench.server_stress import stress_entries
 from bench.setup import ensure
 from bench.sides import ROOT, BenchError, Side, run_clean
 
@@ -159,8 +161,10 @@ SOLOS: Final = (
     Solo(name="startup", entries=_startup),
     Solo(name="cassettes", entries=cassettes.entries),
     Solo(name="server", entries=server_entries),
+    Solo(name="stress", entries=stress_entries),
     Solo(name="metering", entries=metering.entries),
     Solo(name="gate", entries=gate.entries),
     Solo(name="agent", entries=lambda ours, runs: agent_entries(runs)),
+    Solo(name="rescue", entries=lambda ours, runs: rescue_entries(runs)),
 )
 """Everything measured on our side alone."""

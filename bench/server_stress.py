@@ -16,10 +16,12 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from bench.entry import Entry
+from bench.sides import Side
 from statek_sim.providers.script import text
 from statek_sim.server.fault import (
     Fault,
@@ -35,6 +37,7 @@ from statek_sim.server.fault import (
 from statek_sim.server.served import LLMServer
 
 _PATH: Final = "/v1/chat/completions"
+_PATIENCE: Final = 5.0
 _SECONDS: Final = 120.0
 """How long a part may take before its clients give up."""
 
@@ -162,7 +165,7 @@ def stops(count: int, clients: int = 8) -> Outcome:
         def ask(where: tuple[str, int] = where, over: threading.Event = over) -> None:
             while not over.is_set():
                 try:
-                    with socket.create_connection(where, timeout=5) as connection:
+                    with socket.create_connection(where, timeout=_SECONDS) as connection:
                         connection.sendall(request(stream=True) * 3)
                         connection.recv(4096)
                 except OSError:
@@ -176,7 +179,7 @@ def stops(count: int, clients: int = 8) -> Outcome:
         server.stop()
         over.set()
         for thread in asking:
-            thread.join(10)
+            thread.join(_SECONDS)
         left = any(thread.is_alive() for thread in asking) or not server.join(0)
         try:
             socket.create_connection(where, timeout=1).close()
@@ -186,7 +189,10 @@ def stops(count: int, clients: int = 8) -> Outcome:
 
 
 def large_message(size: int, peers: int = 4) -> Outcome:
-    """Ask with one large message while other clients ask too; good are those that waited for less than a second."""
+    """Ask with one large message while other clients ask too; good are those that waited for less than 5 s.
+
+    A wall-clock bound, so for the benchmark alone; counting all tokens of 20 MB took 16 s.
+    """
     worst: list[float] = []
     began = time.monotonic()
     with LLMServer() as server:
@@ -214,7 +220,7 @@ def large_message(size: int, peers: int = 4) -> Outcome:
         over.set()
         for thread in asking:
             thread.join(_SECONDS)
-    good = sum(seconds < 1.0 for seconds in worst) + received.startswith(b"HTTP/1.1 200")
+    good = sum(seconds < _PATIENCE for seconds in worst) + received.startswith(b"HTTP/1.1 200")
     return Outcome(f"clients beside a message of {size:,} bytes", good, peers + 1, time.monotonic() - began)
 
 
@@ -249,20 +255,34 @@ def given_back(count: int, size: int) -> Outcome:
     return Outcome("bodies given back", int(kept <= size < most), 1, time.monotonic() - began)
 
 
+def heavy() -> Iterator[Outcome]:
+    """Yield what came of the heavy variant, part by part."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, most), most))
+    yield pipelined(20_000)
+    yield slow_clients(500)
+    yield struck_clients(200)
+    yield stops(30)
+    yield large_message(20_000_000)
+    yield given_back(20, 10_000_000)
+
+
+def stress_entries(_ours: Side, _runs: int) -> Iterator[Entry]:
+    """Yield what `make bench` says of crowds: how many answers were not as they should be, which is none."""
+    for outcome in heavy():
+        yield Entry(
+            name=f"fake server, {outcome.name}: {outcome.total:,}, not as they should be",
+            peer="-",
+            unit="",
+            ours=outcome.total - outcome.good,
+            goal=0,
+        )
+
+
 def main() -> None:
     """Run the heavy variant; exit 1 when anything was not as it should be."""
-    resource.setrlimit(
-        resource.RLIMIT_NOFILE, (4096, max(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    )
     held = True
-    for outcome in (
-        pipelined(20_000),
-        slow_clients(500),
-        struck_clients(200),
-        stops(30),
-        large_message(20_000_000),
-        given_back(20, 10_000_000),
-    ):
+    for outcome in heavy():
         print(outcome, flush=True)
         held = held and outcome.held
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

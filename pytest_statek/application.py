@@ -8,12 +8,13 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.installed import InstalledStatek, installed_statek
+from pytest_statek.installed import InstalledStatek, chosen_backend, installed_statek
 from pytest_statek.lab import OPENED, Opened, marked, open_lab, or_fail
 from pytest_statek.marker import Wishes
 from pytest_statek.options import REFERENCE, REQUESTED
 from statek_sim.app import StatekApp
 from statek_sim.backends.application import AppJob
+from statek_sim.backends.in_process.plain_dates import plain_dates
 from statek_sim.backends.reference_application import ReferenceApplication
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput
@@ -35,7 +36,7 @@ LAST_SHOWN: Final = 5
 @contextmanager
 def open_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
     """Set the application up as the test's marker says; inside, the network is closed and time is virtual."""
-    backend = request.config.stash[REQUESTED].backend
+    backend = request.config.stash[REQUESTED].backend or chosen_backend()[0]
     with _on_reference(request) if backend == REFERENCE else _on_installed(request) as app:
         yield app
 
@@ -43,6 +44,7 @@ def open_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
 @contextmanager
 def _on_reference(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
     with (
+        plain_dates(),
         open_lab(request, BROUGHT) as lab,
         active(lab.runtime),
         get_llm_harness.simulated(lab.harness),

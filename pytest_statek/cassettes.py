@@ -36,6 +36,8 @@ class _Open:
 
 
 _OPEN: Final = pytest.StashKey[_Open]()
+_CONFLICT: Final = pytest.StashKey[str]()
+"""What to warn of before the first of the tests that disagree about a cassette."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -69,6 +71,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     """Open the cassette before the first fixture, so that what fixtures send is in it too."""
     if item.get_closest_marker(MARKER_NAME):
+        if _CONFLICT in item.stash:
+            item.warn(pytest.PytestWarning(item.stash[_CONFLICT]))
         _open(item)
     return (yield)
 
@@ -117,7 +121,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _share(path: Path, items: list[pytest.Item]) -> None:
-    """Note that tests share a cassette, and warn where they disagree about how it is recorded."""
+    """Note that tests share a cassette, and what to warn of where they disagree about how it is recorded."""
     modes: dict[str, pytest.Item] = {}
     for item in items:
         item.stash[SHARED] = True
@@ -127,12 +131,8 @@ def _share(path: Path, items: list[pytest.Item]) -> None:
             continue
     if len(modes) > 1:
         told = ", ".join(f"{mode} ({item.nodeid})" for mode, item in modes.items())
-        first = next(iter(modes.values()))
-        first.warn(
-            pytest.PytestWarning(
-                f"{_shown(path, first.config)}: tests share it with different record modes: {told}"
-            )
-        )
+        shown = _shown(path, items[0].config)
+        items[0].stash[_CONFLICT] = f"{shown}: tests share it with different record modes: {told}"
 
 
 def _used(item: pytest.Item) -> Path:

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from pytest_statek.options import INSTALLED, REFERENCE
 from statek_sim.backends.installed.peer import Peer
 from statek_sim.backends.releases import profile_of, releases
 from statek_sim.conformance.declared import load_declarations
@@ -48,6 +49,21 @@ def installed_statek() -> InstalledStatek:
             f"installed with: {sys.executable} -m pip install 'statek[dbzero]=={known[-1].version}'"
         )
     return InstalledStatek(found, profile)
+
+
+def chosen_backend() -> tuple[str, str]:
+    """Return the backend of applications when nobody says, and what that is: the installed package, if there is one."""
+    if _found("statek") is None and _found("dbzero") is None:
+        return REFERENCE, "the reference runtime: statek is not installed here"
+    found = _found("statek")
+    return INSTALLED, "the installed package" if found is None else f"the installed statek {found}"
+
+
+def _found(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _missing(module: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_statek import hooks
+from pytest_statek.fallback import fall_back
 
 # By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
 from pytest_statek.fixtures import (
@@ -62,11 +63,14 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Let `import statek` find the reference runtime if that was asked for: before the first conftest imports it."""
-    if wanted_early(early_config) == REFERENCE:
+    wanted = wanted_early(early_config)
+    if wanted == REFERENCE:
         # Here and not above: it brings statek_sim in.
         from pytest_statek.shadow import stand_in  # noqa: PLC0415
 
         stand_in(early_config)
+    elif wanted is None:
+        fall_back(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -78,6 +82,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")
     if gate_is_wanted(config):
         config.pluginmanager.import_plugin(GATE)
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Say what `statek_app` runs on when nobody chose it."""
+    if config.stash[REQUESTED].backend is not None:
+        return []
+    if not any("statek_app" in getattr(item, "fixturenames", ()) for item in items):
+        return []
+    # Here and not above: it brings statek_sim in.
+    from pytest_statek.installed import chosen_backend  # noqa: PLC0415
+
+    return [f"statek: statek_app runs on {chosen_backend()[1]}"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -274,7 +274,7 @@ class StoreRemark:
     """What dbzero's store did to a value: `change` is lost, changed, not stored or kills.
 
     `release` is None when it happened, and a release of STATEK when it would happen there: this profile keeps
-    every value. `name` is the variable, or `exit status` and the like.
+    every value. `name` is the variable, or `exit status`, `code` and the like.
     """
 
     at: float

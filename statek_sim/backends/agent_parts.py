@@ -18,6 +18,10 @@ from statek_sim.agent.effects import (
     Verdict,
     WrittenCall,
 )
+from statek_sim.agent.protection.breaker import BreakerSettings
+from statek_sim.agent.protection.repetition import LoopSettings
+from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
+from statek_sim.agent.rescue import DOCUMENT
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, tool_call
 from statek_sim.values import JSON, Message
@@ -100,3 +104,18 @@ def half_wrong(request: ChatRequest) -> Reply:
     if request.turn % 2:
         return tool_call("nowhere")
     return tool_call("tick", n=request.turn)
+
+
+def patient_watcher() -> TurnWatcher:
+    """Return the watcher of loops that allows `poll` the same answer five times in a row."""
+    return loop_watcher(LoopSettings(polling={"poll": 5}))
+
+
+def quick_breakers() -> BreakerGate:
+    """Return breakers that two failures open for 30 seconds."""
+    return BreakerGate(BreakerSettings(failures=2, cooldown=30.0))
+
+
+def documents_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
+    """Read a reply as document 004's parser does."""
+    return rescued(text, offered, rules=DOCUMENT)

@@ -32,6 +32,9 @@ def _plain(value: object, shown: Callable[[object], str], left: list[int], depth
         return value
     if isinstance(value, StoredCollection) and issubclass(value.shown_as, dict):
         entries: Any = value
+        # A stored tuple has no hash, so it cannot be a key here.
+        if not all(isinstance(key, str) for key in entries):
+            return shown(value)
         value = {key: entries[key] for key in entries}
     if isinstance(value, list | tuple) or (
         isinstance(value, StoredCollection) and issubclass(value.shown_as, list | tuple)

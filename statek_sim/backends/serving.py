@@ -32,6 +32,7 @@ from statek_sim.server.fault import (
     SlowTokens,
     Truncated,
     WrongContentType,
+    check_together,
 )
 from statek_sim.server.recorded import replies_of
 
@@ -102,6 +103,11 @@ def _of_file(path: Path) -> Playable:
     written = load_serve_file(path)
     where = str(path)
     script = written.script
+    faults = tuple(map(_rule, written.faults))
+    try:
+        check_together(faults)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
     vectors = [embedding(*vector).on(text).forever() for text, vector in written.embeddings.items()]
     return Playable(
         script={
@@ -110,7 +116,7 @@ def _of_file(path: Path) -> Playable:
         }
         if isinstance(script, dict)
         else [*(reply_at(where, entry) for entry in script), *vectors],
-        faults=tuple(map(_rule, written.faults)),
+        faults=faults,
         models=written.models,
         styles=written.chat_style,
         count_usage=written.count_usage,

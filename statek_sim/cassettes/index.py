@@ -21,7 +21,7 @@ from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Res
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.tape import Tape
 
-FORMAT: Final = "statek-sim cassette index 2"
+FORMAT: Final = "statek-sim cassette index 3"
 LEAST_SIZE: Final = 256 * 1024
 """Cassettes smaller than this, in bytes, are read in some milliseconds and get no index."""
 _FINGERPRINT: Final = 32

@@ -171,11 +171,9 @@ def _printable(token: str) -> str:
     except ValueError:
         return ""
     # A text that was cut ends in the middle of a character at most.
-    return (
-        text
-        if text.rstrip("\ufffd").replace("\n", "").replace("\r", "").replace("\t", "").isprintable()
-        else ""
-    )
+    text = text.rstrip("\ufffd")
+    plain = text.replace("\n", "").replace("\r", "").replace("\t", "")
+    return text if "\ufffd" not in plain and plain.isprintable() else ""
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -33,9 +33,9 @@ def init(
         Path, typer.Argument(metavar="FOLDER", show_default=False, help="Where; none: here.")
     ] = Path(),
 ) -> None:
-    """Write a starter folder: a scenario, a test, a preset, a policy and a workflow.
+    """Write a starter folder in which everything passes.
 
-    Everything in it passes. A file that is there already is kept as it is.
+    It has a scenario, a test, a preset, a policy and a workflow. A file that is there already is kept as it is.
     """
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder}: expected a folder, found something else")

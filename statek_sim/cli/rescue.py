@@ -42,9 +42,10 @@ def rescue(
     ] = False,
     variant: Annotated[str, typer.Option(metavar="V", help="document, hardened or forge.")] = "hardened",
 ) -> None:
-    """Print the tool calls in a model's raw text, and why what looks like one is none.
+    """Print the tool calls in a model's raw text.
 
-    Exits 0 whatever the text says, and 2 when the files are wrong.
+    What looks like a call and is none is told with its reason. Exits 0 whatever the text says, and 2 when the
+    files are wrong.
     """
     from statek_sim.agent.rescue import rescue_rules
 

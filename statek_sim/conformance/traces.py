@@ -54,6 +54,8 @@ def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
         told: dict[str, JSON] = json.loads(json.dumps(as_dict(event), default=dict))
         if isinstance(event, events.LLMRequested):
             told["bytes_sent"] = event.bytes_sent + requests.correction(event)
+            # A text with an id of the store may be another one although nothing else is: count in normal text.
+            told["kept"], told["new"] = requests.kept(event.job)
         yield {
             name: _normal(name, value) for name, value in told.items() if (kind, name) not in UNSEEN_FIELDS
         }
@@ -72,6 +74,8 @@ class Requests:
 
     def __init__(self) -> None:
         self._messages: dict[str, list[JSON]] = {}
+        self._usual: dict[str, list[JSON]] = {}
+        self._before: dict[str, list[JSON]] = {}
 
     def correction(self, request: events.LLMRequested) -> int:
         """Return by how many bytes a request would be longer with normal text."""
@@ -79,7 +83,18 @@ class Requests:
         messages: list[JSON] = [*kept, *map(dict, request.new)]
         self._messages[request.job] = messages
         usual = normal(messages)
+        self._before[request.job] = self._usual.get(request.job, [])
+        self._usual[request.job] = usual if isinstance(usual, list) else messages
         return 0 if usual == messages else len(json.dumps(usual)) - len(json.dumps(messages))
+
+    def kept(self, job: str) -> tuple[int, list[JSON]]:
+        """Return how many messages of a job's latest request the one before had, and the rest, in normal text."""
+        before, now = self._before[job], self._usual[job]
+        kept = next(
+            (place for place, (old, new) in enumerate(zip(before, now, strict=False)) if old != new),
+            min(len(before), len(now)),
+        )
+        return kept, now[kept:]
 
 
 def size_corrections(trace: Iterable[Event]) -> dict[str, int]:

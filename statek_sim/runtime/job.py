@@ -140,6 +140,28 @@ class Job:
         """Fires when the job becomes DONE, so that futures may depend on a job."""
         return self.done_signal
 
+    # -- in the words of a report (`statek_app` has the same) --------------------------------------------------
+
+    @property
+    def stop(self) -> str | None:
+        """Why the last unit ended: `stop_reason`."""
+        return self.stop_reason
+
+    @property
+    def exit(self) -> object:
+        """What `exit` was given, None without one: `py_env.exit_status`."""
+        return self.py_env.exit_status
+
+    @property
+    def console(self) -> list[str]:
+        """What the job has printed, entry by entry: `py_env.console`."""
+        return self.py_env.console
+
+    @property
+    def locals(self) -> dict[str, object]:
+        """The variables of its workspace: `py_env.local_state`."""
+        return self.py_env.local_state
+
     @property
     def trace(self) -> events.JobTrace:
         """The events of this job."""

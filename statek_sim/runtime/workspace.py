@@ -117,6 +117,8 @@ def run_block(
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
+        if isinstance(error, StoreKills):
+            job.remark([Remark("code", "kills", str(error))])
         raise Contained(_contained_reason(error)) from error
     finally:
         reset_execution(token)
@@ -136,6 +138,7 @@ def _store_locals(job: Job, before: dict[str, object]) -> None:
         crossing = cross(before, env.local_state)
     except StoreKills as end:
         env.local_state = before
+        job.remark([Remark("code", "kills", str(end))])
         raise Contained(_contained_reason(end)) from end
     env.local_state = crossing.names
     job.remark(crossing.remarks)

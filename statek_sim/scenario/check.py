@@ -88,8 +88,11 @@ def _agents(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 def unknown_tool(name: str, known: Iterable[str]) -> str:
     """Return what is said about a tool name that is none of the `known` ones."""
     names = list(known)
+    hint = suggestion(name, names)
+    if hint:
+        return f"there is no built-in tool {name!r}.{hint} `statek-sim tools` lists them"
     return (
-        f"there is no built-in tool {name!r}.{suggestion(name, names)} There are {', '.join(names)} "
+        f"there is no built-in tool {name!r}. There are {', '.join(names)} "
         "(`statek-sim tools` describes them); your own are written 'module:attribute'"
     )
 

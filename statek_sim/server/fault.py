@@ -180,8 +180,8 @@ def exclude_each_other(one: Fault, other: Fault) -> bool:
     return {type(one), type(other)} == {NullUsage, NoUsage}
 
 
-def _check_together(rules: Sequence[FaultRule]) -> None:
-    """Refuse two rules that name one position and cannot both strike it."""
+def check_together(rules: Sequence[FaultRule]) -> None:
+    """Raise `BadInput` for two rules that name one position and cannot both strike it."""
     certain = [rule for rule in rules if rule.rate is None and rule.when is None]
     for number, rule in enumerate(certain):
         for other in certain[:number]:
@@ -202,7 +202,7 @@ class Fate:
     """Decides which faults strike, request by request."""
 
     def __init__(self, rules: Sequence[FaultRule]) -> None:
-        _check_together(rules)
+        check_together(rules)
         self._rules = tuple(_Rule(rule) for rule in rules)
         self._ranked = sorted(self._rules, key=lambda rule: not rule.rule.positions)
 

@@ -16,6 +16,8 @@ from statek_sim.stand_in.names import MODULES, elsewhere
 from statek_sim.stand_in.not_covered import ModuleNotCovered, NotCovered
 
 PACKAGES: Final = ("statek", "dbzero")
+NOT_COVERED_PACKAGES: Final = ("dbzero_modelkit",)
+"""What builds on the real dbzero, and is therefore out of reach while the stand-ins are there."""
 
 
 class StandInModule(ModuleType):
@@ -55,6 +57,8 @@ class StandIns(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of a stand-in; another module of these packages is an error that names it."""
+        if fullname.partition(".")[0] in NOT_COVERED_PACKAGES:
+            raise ModuleNotCovered(fullname)
         if fullname.partition(".")[0] not in PACKAGES:
             return None
         if fullname not in MODULES:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from statek_sim.runtime.chat_log import LLM_LogItem, UserLogItem
+from statek_sim.runtime.current import current_runtime
 from statek_sim.runtime.dialog import DialogItem, chat_responses, count_llm_actions, dialog_of, faces_user
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.job_def import JobDef
@@ -29,10 +30,11 @@ NOT_COVERED: Final[Mapping[str, frozenset[str]]] = {
     kind: frozenset(names.split())
     for kind, names in {
         "Job": (
-            "add_ext_ref advance_warmup_block append_chat_log console_append_batch contains_ext_ref get_chat_history "
-            "get_llm_initial_step_size get_llm_step_sizes get_next_code_block get_next_prompt get_next_request "
-            "get_request_data get_resource_agents get_resource_tools handle_post_processor handle_reminder "
-            "has_more_warmup_blocks iter_notification_log_items last_chat_log_item logs_path set_status tokens_per_sec"
+            "add_ext_ref advance_warmup_block append_chat_log contains_ext_ref get_chat_history "
+            "get_llm_initial_step_size get_llm_response_times get_llm_step_sizes get_next_code_block get_next_prompt "
+            "get_next_request get_request_data get_resource_agents get_resource_tools handle_post_processor "
+            "handle_reminder has_more_warmup_blocks iter_notification_log_items last_chat_log_item logs_path "
+            "set_status tokens_per_sec"
         ),
         "JobDef": "extra_resources provider_config set_post_processing update_warmup_code",
         "PyEnv": "console_append next_instr_id warmup_block_num",
@@ -235,8 +237,6 @@ class AppJob(Job):
 
 
 def _runtime() -> Any:
-    from statek_sim.runtime.current import current_runtime  # noqa: PLC0415
-
     return current_runtime()
 
 
@@ -244,9 +244,9 @@ def _settings() -> Any:
     return _runtime().settings
 
 
-for _named in (AppJob, AppJobDef, AppPyEnv, AppUsage):
+for _named, _base in ((AppJob, Job), (AppJobDef, JobDef), (AppPyEnv, PyEnv), (AppUsage, LLM_Usage)):
     # Agents and error messages show the names of classes.
-    _named.__name__ = _named.__qualname__ = _named.__mro__[1].__name__
+    _named.__name__ = _named.__qualname__ = _base.__name__
 
 BROUGHT: Final = Brought(registered=registered, job=AppJob, job_def=AppJobDef)
 """What an application brings to the runtime that it runs on."""

@@ -42,7 +42,7 @@ def facts(request):
     app = request.getfixturevalue("statek_app") if "statek_app" in request.fixturenames else None
     if app is not None:
         seen["jobs"] = [_job(job, request) for job in app.jobs]
-    told = json.loads(ADDRESS.sub(" at 0x...", json.dumps(seen, default=_plain)))
+    told = json.loads(ADDRESS.sub(" at 0x...", UUID.sub("uuid=...", json.dumps(seen, default=_plain))))
     SEEN[_name(request.node)] = told
     held = request.config.getoption("--held-facts")
     if held:
@@ -67,6 +67,7 @@ def _job(job, request):
 
 ADDRESS = re.compile(r" at 0x[0-9a-f.]+")
 AN_AGENT = re.compile(r"\w*Agent\(role=\"(\w+)\"[^)]*\)")
+UUID = re.compile(r"uuid=[A-Z0-9]{24}")
 CRASHED = re.compile(r"\AJob \S+ failed with error: (.*?)\nTraceback .*\Z", re.DOTALL)
 
 

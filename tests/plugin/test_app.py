@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -59,7 +59,9 @@ def test_the_next_test_finds_an_empty_store(statek_app):
 REFERENCE = "--statek-backend=reference"
 HEADER = "statek: `import statek` and `import dbzero` find the reference runtime, not the real packages"
 
-without_statek = pytest.mark.skipif(find_spec("statek") is not None, reason="statek is installed here")
+without_statek = pytest.mark.skipif(
+    any(one.name == "statek" for one in distributions()), reason="statek is installed here"
+)
 
 
 @pytest.fixture
@@ -92,23 +94,46 @@ def test_the_configuration_file_may_ask_for_it(shop: pytest.Pytester) -> None:
 
 
 @without_statek
-def test_nothing_is_put_in_place_when_nobody_asked(shop: pytest.Pytester) -> None:
-    result = shop.runpytest()
-    result.stdout.fnmatch_lines(["E   ModuleNotFoundError: No module named 'dbzero'"])
+def test_without_statek_an_application_runs_on_the_reference_runtime_and_the_run_says_so(
+    shop: pytest.Pytester,
+) -> None:
+    result = shop.runpytest_subprocess()
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["statek: statek_app runs on the reference runtime: statek is not installed here"]
+    )
+
+
+@without_statek
+def test_the_installed_package_is_used_when_it_was_asked_for_and_its_lack_is_said(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile("def test_one(statek_app): pass")
+    result = pytester.runpytest_subprocess("--statek-backend=installed")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*statek is not installed for {sys.executable}; install it with: *"])
+
+
+@without_statek
+def test_a_run_without_applications_says_nothing_and_has_nothing_of_ours_in_it(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        "import sys\n\ndef test_one(): assert not [name for name in sys.modules if name.startswith('statek')]"
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("statek: *")
 
 
 @without_statek
-def test_without_statek_the_fixture_says_what_to_install_or_to_ask_for(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("def test_one(statek_app): pass")
-    result = pytester.runpytest()
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(
-        [
-            f"test_without_*.py::test_one: statek_app: statek is not installed for {sys.executable}; install it with: "
-            f"{sys.executable} -m pip install 'statek[[]dbzero]', or run on the reference runtime: {REFERENCE}"
-        ]
+def test_where_only_dbzero_is_there_nothing_stands_in_for_statek(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        dbzero="",
+        test_one="import importlib.util\n\ndef test_one(): assert importlib.util.find_spec('statek') is None",
     )
+    pytester.makeini("[pytest]\npythonpath = .\n")
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
 def test_after_the_run_the_real_import_is_back(pytester: pytest.Pytester) -> None:

@@ -12,6 +12,7 @@ ALLOWED = {
     "pytest_statek.gate_options",
     "pytest_statek.hooks",
     "pytest_statek.llm_server",
+    "pytest_statek.fallback",
     "pytest_statek.options",
     "pytest_statek.plugin",
     "pytest_statek.fixtures",

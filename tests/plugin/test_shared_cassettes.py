@@ -126,7 +126,7 @@ def test_modes_that_conflict_are_warned_about_and_lose_nothing(
         + "\n"
         + source.replace("'new_episodes'", "'rewrite'").replace("test_it", "test_other")
     )
-    result = pytester.runpytest()
+    result = pytester.runpytest("-Wdefault")
     result.assert_outcomes(passed=4, warnings=1)
     result.stdout.fnmatch_lines(
         [

@@ -92,6 +92,15 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, message: str
     assert message is None or said == f"{path}:{message}"
 
 
+def test_faults_that_exclude_each_other_are_refused_when_the_file_is_read(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "script: []\nfaults:\n  - {http: 500, requests: [1, 2]}\n  - {silence: true, requests: [2]}\n",
+    )
+    with pytest.raises(BadInput, match=rf"^{re.escape(str(path))}: .* exclude each other on request 2: .*"):
+        load_playable(path)
+
+
 def test_a_scenario_of_one_agent_is_served_to_whoever_asks(tmp_path: Path) -> None:
     text = """\
 suite: s
@@ -156,6 +165,18 @@ def test_the_command_serves_until_it_is_told_to_end(
         process.send_signal(ending)
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (code, "1 request answered\n", "")
+
+
+def test_a_parameter_is_ignored_on_the_command_line(tmp_path: Path) -> None:
+    path = written(tmp_path, "script: [{text: Hello.}]\n")
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi."}], "logprobs": True}
+    with served(path, "--check", "--ignore", "logprobs") as (url, process):
+        asked = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode())
+        with urllib.request.urlopen(asked, timeout=120) as response:
+            assert response.status == 200
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+    assert process.returncode == 0
 
 
 def test_with_check_what_was_left_over_is_a_failure(tmp_path: Path) -> None:

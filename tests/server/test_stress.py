@@ -9,13 +9,13 @@ import pytest
 from bench.server_stress import (
     Outcome,
     given_back,
-    large_message,
     pipelined,
     slow_clients,
     stops,
     struck_clients,
 )
 from statek_sim.providers.script import text
+from statek_sim.server import known
 from statek_sim.server.exchange import ESTIMATED, Incoming, Whole
 from statek_sim.server.known import LARGEST_COUNTED
 from statek_sim.server.llm import FakeLLM
@@ -42,8 +42,21 @@ def test_a_server_that_is_asked_stops_in_time() -> None:
     held(stops(4, clients=4))
 
 
-def test_a_large_message_keeps_nobody_waiting() -> None:
-    held(large_message(4_000_000, peers=2))
+def test_of_a_large_message_no_more_is_counted_than_of_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    class Counting:
+        def count(self, text: str) -> int:
+            counted.append(len(text))
+            return len(text) // 4
+
+    monkeypatch.setattr(known, "model_tokenizer", lambda model: Counting())
+    llm = FakeLLM([text("x").forever()])
+    whole(ask(llm, openai("word " * 4_000_000)))
+    parts = [{"type": "text", "text": "word " * 20_000} for _ in range(100)]
+    whole(ask(llm, {"model": "gpt-4o", "messages": [{"role": "user", "content": parts}]}))
+    whole(ask(llm, {"model": "gpt-4o", "input": "word " * 4_000_000}, "/v1/embeddings"))
+    assert sum(counted) < 3 * LARGEST_COUNTED
 
 
 def test_what_clients_that_left_had_sent_is_given_back() -> None:

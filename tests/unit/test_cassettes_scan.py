@@ -117,7 +117,7 @@ HARMLESS: list[object] = [
     {"key": "123e4567-e89b-12d3-a456-426614174000", "keys": ["a", "b"]},
     {"type": "thinking", "signature": "EqQBCgIYAhIkNDUxMjM0NTY3ODkwYWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXo="},
     {"password": "REDACTED", "token": "<token>", "secret": "***", "api_key": "${API_KEY}", "pwd": None},
-    {"content": "pip install scikit-learn sk-learn risk-based-task-1-of-the-disk-controller task-0123456789abcdefghij"},
+    {"content": "pip install scikit-learn sk-learn risk-based-task-1-of-the-disk task-0123456789abcdefghijk"},
 ]  # fmt: skip
 
 

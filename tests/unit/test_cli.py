@@ -254,7 +254,7 @@ def test_validate_finds_an_unknown_tool_at_its_own_line(shell: Shell) -> None:
     assert (ran.code, ran.err) == (
         2,
         "a.yaml:8: scenario 'a': agents.w.tools[1]: there is no built-in tool 'fetch_next_itm'. "
-        "Did you mean 'fetch_next_item'?\n",
+        "Did you mean 'fetch_next_item'? `statek-sim tools` lists them\n",
     )
 
 
@@ -345,6 +345,8 @@ COMMANDS = (
     "suites",
     "trace",
     "schema",
+    "init",
+    "tools",
     "presets",
     "profiles",
     "conformance",
@@ -358,6 +360,7 @@ COMMANDS = (
     "calibrate",
     "sensitivity",
     "gate",
+    "rescue",
 )
 
 

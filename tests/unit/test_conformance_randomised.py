@@ -71,10 +71,11 @@ def test_another_number_makes_other_examples() -> None:
 
 
 def test_examples_reach_every_kind_of_event_reply_and_style() -> None:
-    written = str([example.written for example in random_examples(120, 0)])
+    written = str([example.written for example in random_examples(240, 0)])
 
     for word in (
-        *("'resolve'", "'push'", "'notify'", "'complete'", "'fail'"),
+        *("'resolve'", "'push'", "'notify'", "'complete'", "'fail'", "'crash'", "'restart'", "'after'"),
+        *("slow_echo", "global ", "LMH:one", "L:a,M:b"),
         *(
             "'code'",
             "'text'",

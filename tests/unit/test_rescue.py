@@ -112,6 +112,7 @@ def test_a_call_that_is_cut_is_refused_and_not_completed(text: str) -> None:
         ('{"a": 99999999999999999999}', "the integer 99999999999999999999 has more than 64 bits"),
         ('{"a": "\\ud800"}', "a string holds half of a surrogate pair"),
         ('{"a": undefined}', "'undefined}}<' is no value"),
+        ("{'a': '\\x00'}", "'\\\\x00' has two meanings"),
         ('{"a": "say "hi""}', "'hi\"\"}}</tool' behind a value"),
     ],
 )

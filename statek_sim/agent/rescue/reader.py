@@ -22,6 +22,7 @@ _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
+_OTHER_ESCAPES: Final = re.compile(r"x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|N\{|[0-7]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _LITERALS: Final[dict[str, JSON]] = {
     "true": True, "false": False, "null": None, "True": True, "False": False, "None": None,
@@ -265,6 +266,9 @@ class Reader:
             return chr(int(text[at + 2 : at + 4], 16)), at + 4
         if self.style.python and letter == "\n":
             return "", at + 2
+        if _OTHER_ESCAPES.match(text, at + 1) or (self.style.python and letter in "av"):
+            # JSON has no such escape and Python has: the backslash may be one too few, or the escape be meant.
+            raise Broken(at, f"{text[at : at + 4]!r} has two meanings")
         self.repaired("single_backslashes")
         return "\\" + letter, at + 2
 

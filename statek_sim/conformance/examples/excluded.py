@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 EXCLUDED: Final[dict[str, str]] = {
-    "kept containers": (
-        "A list, tuple or dict that a variable keeps from one reply to the next is an object of dbzero there, with "
-        "another class name, repr and error texts (`'Tuple' object has no attribute ...`). Variables are shown, "
-        "compared and passed on; methods, subscripts and `get_any` are used on new values."
-    ),
-    "values the store cannot keep": (
-        "Sets of texts, ranges, iterators, bytes, complex numbers, functions and exceptions are shown, never assigned."
+    "what ends STATEK's process": (
+        "A plain value added to a kept list from the left, a kept dict's keys, values or items printed, collections "
+        "that hold themselves, tuples with integers beyond 64 bits. The reference runtime stops the job there."
     ),
     "texts of stored objects": (
         "A future, work item or job of the store shows its private fields, and Python's error texts name its class "

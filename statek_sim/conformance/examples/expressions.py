@@ -70,7 +70,7 @@ PASSING: Final = (
     "ValueError",
     "...",
 )
-"""Values that are shown but never kept in a variable: see `excluded.NOT_STORED`."""
+"""Values that are mostly only shown: the store refuses nearly all of them."""
 
 LEAVES: Final = (*NUMBERS, *TEXTS, *CONTAINERS)
 

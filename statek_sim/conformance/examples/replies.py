@@ -183,7 +183,7 @@ def reply(subject: Subject, style: Style, *, crashes: bool) -> Callable[[Draw], 
     )
 
     def made(draw: Draw) -> Written:
-        said = draw.of(kinds)(draw)
+        said = draw.of((*kinds, fault, fault) if crashes else kinds)(draw)
         latency = draw.of((0, 0, 0, 0, 1, 5, 30))
         if latency and "latency" not in said:
             said["latency"] = latency

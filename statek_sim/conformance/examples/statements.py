@@ -7,7 +7,7 @@ from textwrap import indent
 from typing import Final
 
 from statek_sim.conformance.examples.draw import Draw
-from statek_sim.conformance.examples.expressions import NAMES, expression, shown_expression
+from statek_sim.conformance.examples.expressions import LEAVES, NAMES, expression, shown_expression
 
 Statement = Callable[[Draw], str]
 
@@ -55,6 +55,88 @@ def _change(draw: Draw) -> str:
             "a = b = c = 1",
         )
     )
+
+
+_KEPT: Final = (
+    "{name} = {0}",
+    "{name}.append({0})",
+    "{name}.append(range(2))",
+    "{name}.append(2 ** 63)",
+    "{name}[0] = {0}",
+    "{name}['k'] = {0}",
+    "{name}['k'] = 2 ** 64",
+    "del {name}[0]",
+    "del {name}['k']",
+    "{name} += [{0}]",
+    "{name}.sort()",
+    "{name}.insert(0, {0})",
+    "print({name}.pop())",
+    "{name}.update({{'z': {0}}})",
+    "{name}.extend([{0}, 'end'])",
+    "{name}.add({0})",
+    "print({name}.get('k'), {name}.get('z', 'none'))",
+    "for k, v in {name}.items():\n    print(k, v)",
+    "for item in {name}:\n    print(item)",
+    "print(sorted({name}))",
+    "print(list({name}), len({name}), bool({name}))",
+    "print({name} == {other}, {name} != {other})",
+    "print({name} == {0}, {0} != {name})",
+    "{other} = {name}",
+    "{other} = [{name}, {name}]",
+    "{other} = {{'k': {name}}}",
+    "print({name}[0], {name}[-1])",
+    "print({name}['k'])",
+    "print({name}[0:1], {name}[::-1])",
+    "print({0} in {name})",
+    "print(isinstance({name}, list), isinstance({name}, dict), isinstance({name}, tuple))",
+    "import json\nprint(json.dumps({name}))",
+    "print({name} + [{0}])",
+    "print({name} * 2)",
+    "print({name} | {{'z': {0}}})",
+    "print('%s and %s' % {name})",
+    "x, *y = {name}\nprint(x, y)",
+    "print({name}.index(1), {name}.count(1))",
+    "print({{**{name}}})",
+    "print([*{name}], ({name},))",
+    "print(max({name}), sum({name}))",
+    "print(str({name}), repr({name}))",
+)
+"""Uses of what a variable kept from earlier replies. Nothing that ends STATEK's process: `excluded` says what does."""
+
+
+def _kept(draw: Draw) -> str:
+    form = draw.of(_KEPT)
+    leaf = draw.of(LEAVES) if "{0}" in form else ""
+    return form.format(leaf, name=draw.of(NAMES), other=draw.of(NAMES))
+
+
+_LOST: Final = (
+    "range(3)",
+    "{1, 2}",
+    "{'x', 'y', 3}",
+    "{-1, 2}",
+    "{'k': 1, -1: 'x'}",
+    "{3: 'c', 'b': 2, 1: None}",
+    "lambda: 1",
+    "2 ** 63",
+    "-2 ** 63 - 1",
+    "[1, 2 ** 64]",
+    "{'k': 2 ** 63, 'z': 1}",
+    "'cut\\0off'",
+    "['cut\\0off']",
+    "b'raw'",
+    "1 + 2j",
+    "[1 + 2j]",
+    "frozenset([1])",
+    "ValueError('e')",
+    "iter([1])",
+    "{'k': 1}.items()",
+    "{(1, 2): 'pair'}",
+)
+
+
+def _lose(draw: Draw) -> str:
+    return f"{draw.of(NAMES)} = {draw.of(_LOST)}"
 
 
 _SCOPES: Final = (
@@ -203,6 +285,10 @@ PLAIN: Final[tuple[Statement, ...]] = (
     _idle,
     _exit,
     _refused,
+    _kept,
+    _kept,
+    _kept,
+    _lose,
     _scope,
 )
 

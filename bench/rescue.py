@@ -1,0 +1,115 @@
+"""Rescue parsing beside json_repair, jiter and document 004's parser: right, refused, silently wrong, time per MB."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from statistics import median
+from time import perf_counter
+from typing import Final
+
+import jiter
+import json_repair
+
+from bench.entry import Entry, time_entry
+from statek_sim.agent.rescue import DOCUMENT, rescue
+from statek_sim.values import JSON
+from tests.rescue.scoring import Case, Verdict, load_cases, verdict
+
+Said = list[tuple[str, Mapping[str, JSON]]]
+MOST_SECONDS: Final = 0.3
+"""For a megabyte of any hostile shape."""
+WORDS: Final[dict[str, Verdict]] = {"right": "right", "refused": "refused", "silently wrong": "wrong"}
+SHAPES: Final = (
+    "{", "[", '{"name":', "<tool_call>{", "[TOOL_CALLS]a{", "<function=a><parameter=b>", "`a\n", "```json\n{", "<|",
+    "[a(b=[", '{“', '{"name":"a","arguments":{"b":[1,', '{"name":"a","arguments":{}}', "x", "</tool_call>", '"{',
+)  # fmt: skip
+
+
+def _ours(case: Case) -> Said:
+    return [(call.name, call.arguments) for call in rescue(case.text, case.tools).calls]
+
+
+def _document(case: Case) -> Said:
+    try:
+        return [(call.name, call.arguments) for call in rescue(case.text, rules=DOCUMENT).calls]
+    except RecursionError:
+        return []
+
+
+def _json_repair(case: Case) -> Said:
+    return _calls(json_repair.loads(case.text))
+
+
+def _jiter(case: Case) -> Said:
+    try:
+        return _calls(jiter.from_json(case.text.encode(), partial_mode="on"))
+    except ValueError:
+        return []
+
+
+def _calls(value: object) -> Said:
+    """Return the calls that a JSON value is, as its reader would take them: a name and arguments, or a list of such."""
+    found: Said = []
+    for one in value if isinstance(value, list) else [value]:
+        if not isinstance(one, dict):
+            continue
+        arguments = one.get("arguments", one.get("parameters"))
+        if isinstance(arguments, dict) and isinstance(one.get("name"), str):
+            found.append((one["name"], arguments))
+    return found
+
+
+READERS: Final[dict[str, Callable[[Case], Said]]] = {
+    "json_repair": _json_repair,
+    "jiter": _jiter,
+    "document 004": _document,
+}
+
+
+def rescue_entries(runs: int) -> Iterator[Entry]:
+    """Yield what each reader makes of other people's cases, and what a megabyte costs."""
+    cases = load_cases()
+    ours = Counter(verdict(case, _ours(case)) for case in cases)
+    for name, reader in READERS.items():
+        theirs = Counter(verdict(case, reader(case)) for case in cases)
+        for what, counted in WORDS.items():
+            yield Entry(
+                name=f"{len(cases)} cases of others: {what}",
+                peer=name,
+                unit="cases",
+                ours=ours[counted],
+                theirs=theirs[counted],
+            )
+    text = '{"name": "write", "arguments": {"content": "' + "line of text\\n" * 75_000 + '"}}'
+    case = Case(source="", half="build", text=text, tools=None, calls=(), differs="")
+    megabytes = len(text) / 1e6
+    mine = _seconds(_ours, case, runs) / megabytes
+    for name, reader in READERS.items():
+        yield time_entry(
+            name="a call with a megabyte of text",
+            peer=name,
+            unit="ms/MB",
+            ours=1e3 * mine,
+            theirs=1e3 * _seconds(reader, case, runs) / megabytes,
+            goal=None,
+        )
+    hostile = {shape: replace(case, text=shape * (1_000_000 // len(shape))) for shape in SHAPES}
+    slowest = max((_seconds(_ours, one, runs), shape) for shape, one in hostile.items())
+    yield Entry(
+        name=f"1 MB of the worst of {len(SHAPES)} hostile shapes, {slowest[1]!r}",
+        peer="-",
+        unit="s",
+        ours=slowest[0],
+        goal=MOST_SECONDS,
+    )
+
+
+def _seconds(reader: Callable[[Case], Said], case: Case, runs: int) -> float:
+    measured = []
+    for _ in range(runs):
+        started = perf_counter()
+        reader(case)
+        measured.append(perf_counter() - started)
+    return median(measured)

@@ -1,0 +1,178 @@
+"""Is the agent going round in circles (document 002, 6.2)? A state that is a value, and a pure step of it.
+
+A turn is its calls, each a signature of tool, arguments and result, or its text where it makes none. The newest turns
+are a loop when they are one period of 1 to k turns several times over. The same call with another result is no
+repetition; tools that poll are allowed more of the same; progress clears what was seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Final, Literal
+
+from statek_sim.agent.protection.similarity import similarity
+from statek_sim.agent.protection.variants import HARDENED, ProtectionRules
+from statek_sim.errors import BadInput
+from statek_sim.values import JSON
+
+_WINDOW: Final = 5
+"""The document's `windowSize`; it looks for a loop from the third output on."""
+_THRESHOLD: Final = 0.9
+"""The document's `threshold`: texts more alike than this are the same."""
+
+Response = Literal["nudge", "fewer_tools", "escalate", "stop"]
+STRATEGY: Final[tuple[Response, ...]] = ("nudge", "fewer_tools", "escalate", "stop")
+"""What is done about a loop, one after the other (002: detection "triggers strategy change", then the hard stop)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSeen:
+    """One executed call and what it gave, as the model sees it."""
+
+    tool: str
+    arguments: Mapping[str, JSON]
+    result: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSeen:
+    """One turn. `progress`: something was achieved, for example a required step was done."""
+
+    text: str = ""
+    calls: Sequence[CallSeen] = ()
+    progress: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSettings:
+    """When turns are a loop. `periods`: the longest period, in turns; `repeats`: how often it has to come.
+
+    `polling` maps the names of tools that honestly ask again to how often the same answer is allowed in a row.
+    """
+
+    periods: int = 4
+    repeats: int = 3
+    alike: float = _THRESHOLD
+    polling: Mapping[str, int] = field(default_factory=dict)
+    strategy: Sequence[Response] = STRATEGY
+
+    def __post_init__(self) -> None:
+        if self.periods < 1 or self.repeats < 2:
+            raise BadInput(
+                f"a loop has periods of 1 or more turns and comes twice or more, not {self.periods} and {self.repeats}"
+            )
+        if not self.strategy:
+            raise BadInput("a strategy has at least one response; the last one is repeated")
+
+    @property
+    def kept(self) -> int:
+        """How many turns have to be remembered."""
+        return max(self.periods * self.repeats, max(self.polling.values(), default=0) + 1, _WINDOW)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    signature: str
+    """Equal for equal calls with equal results; empty for a turn without calls."""
+    text: str
+    polls: int
+    """How often the same answer is allowed, when all calls of the turn poll; else 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What was seen so far; a checkpoint may hold it. `found`: how many loops were answered since the last progress."""
+
+    turns: tuple[_Turn, ...] = ()
+    found: int = 0
+    calm: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """The newest turns are `period` turns, `repeats` times; what to do about it, and a sentence for the model."""
+
+    period: int
+    repeats: int
+    response: Response
+    reason: str
+
+
+def observe(
+    watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None, rules: ProtectionRules = HARDENED
+) -> tuple[Watch, Loop | None]:
+    """Return the watch after `turn`, and the loop that it completes, if it does.
+
+    After a loop was found, the same turns are not counted again: the model gets as many turns to change its ways as it
+    took to be found. A loop found after that gets the next response of the strategy; progress, or as many other turns
+    as are remembered, start over at the first.
+    """
+    settings = settings or LoopSettings()
+    if turn.progress and rules.forgets == "on progress":
+        return Watch(), None
+    turns = (*watch.turns, _seen(turn, settings, rules))[-settings.kept :]
+    if rules.loop_when == "half of the window":
+        return _documents(replace(watch, turns=turns[-_WINDOW:]), settings, rules)
+    period = _period(turns, settings, rules)
+    if period == 0:
+        calm = watch.calm + 1
+        found = 0 if calm >= settings.kept else watch.found
+        return Watch(turns, found, calm), None
+    return _found(Watch((), watch.found, 0), period, settings)
+
+
+def _found(watch: Watch, period: int, settings: LoopSettings) -> tuple[Watch, Loop]:
+    response = settings.strategy[min(watch.found, len(settings.strategy) - 1)]
+    what = "the same turn" if period == 1 else f"the same {period} turns"
+    reason = f"{what} came {settings.repeats} times in a row; do something else, or say why you cannot"
+    loop = Loop(period=period, repeats=settings.repeats, response=response, reason=reason)
+    return replace(watch, found=watch.found + 1), loop
+
+
+def _seen(turn: TurnSeen, settings: LoopSettings, rules: ProtectionRules) -> _Turn:
+    if rules.compared == "texts" or not turn.calls:
+        return _Turn("", turn.text, 0)
+    polls = [settings.polling.get(call.tool, 0) for call in turn.calls]
+    return _Turn("\n".join(signature(call) for call in turn.calls), "", min(polls))
+
+
+def signature(call: CallSeen) -> str:
+    """Return a call as text that is equal for equal calls with equal results, whatever the order of arguments."""
+    said = json.dumps([call.tool, dict(call.arguments), call.result], sort_keys=True)
+    return f"{call.tool} {sha256(said.encode()).hexdigest()}"
+
+
+def _period(turns: Sequence[_Turn], settings: LoopSettings, rules: ProtectionRules) -> int:
+    """Return the shortest period that the newest turns repeat often enough, or 0."""
+    newest = list(reversed(turns))
+    for period in range(1, settings.periods + 1):
+        one = newest[:period]
+        # A period of polls alone may come as often as the most patient of its tools allows.
+        patience = min(turn.polls for turn in one) // period + 1 if one else 0
+        repeats = max(settings.repeats, patience)
+        long = newest[: period * repeats]
+        if len(long) == period * repeats and all(
+            _same(long[at], long[at + period], settings, rules) for at in range(len(long) - period)
+        ):
+            return period
+    return 0
+
+
+def _same(one: _Turn, other: _Turn, settings: LoopSettings, rules: ProtectionRules) -> bool:
+    if one.signature or other.signature:
+        return one.signature == other.signature
+    return similarity(one.text, other.text, rules) > settings.alike
+
+
+def _documents(watch: Watch, settings: LoopSettings, rules: ProtectionRules) -> tuple[Watch, Loop | None]:
+    """Follow 6.2: at least half, rounded down, of the window is like the newest output."""
+    texts = [turn.text for turn in watch.turns]
+    if len(texts) < 3:
+        return watch, None
+    alike = sum(similarity(text, texts[-1], rules) > _THRESHOLD for text in texts[:-1])
+    if alike < len(texts) // 2:
+        return watch, None
+    return _found(watch, 1, replace(settings, repeats=alike + 1))

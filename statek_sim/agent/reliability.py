@@ -1,0 +1,99 @@
+"""Rescue parsing and loop protection as parts of the loop: a reader of replies, a watcher of turns, a gate for calls.
+
+The parts themselves know nothing of the loop; here they are given its values. A harness in a scenario names them:
+`reader: "statek_sim.agent.reliability:rescued"`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from statek_sim.agent.effects import (
+    Advice,
+    Reading,
+    ToolCall,
+    ToolOutcome,
+    TurnFacts,
+    TurnWatcher,
+    WrittenCall,
+)
+from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit
+from statek_sim.agent.protection.repetition import CallSeen, Loop, LoopSettings, TurnSeen, Watch, observe
+from statek_sim.agent.protection.variants import HARDENED as HARDENED_PROTECTION
+from statek_sim.agent.protection.variants import ProtectionRules
+from statek_sim.agent.rescue import HARDENED, RescueRules, rescue
+from statek_sim.values import JSON
+
+
+def rescued(
+    text: str, offered: Mapping[str, Mapping[str, JSON]], *, rules: RescueRules = HARDENED
+) -> Reading:
+    """Read a reply's text with rescue parsing: its calls, or the first reason why what looks like one is none."""
+    found = rescue(text, offered, rules=rules)
+    if found.calls:
+        calls = tuple(
+            WrittenCall("", call.name, json.dumps(dict(call.arguments), ensure_ascii=False))
+            for call in found.calls
+        )
+        return Reading(calls=calls, text=found.text, stages=found.stages)
+    stages = tuple(dict.fromkeys(f"refused: {refusal.reason}" for refusal in found.refused))
+    if found.refused:
+        return Reading(stages=stages, refused=found.refused[0].why)
+    return Reading(text=text)
+
+
+def loop_watcher(
+    settings: LoopSettings | None = None,
+    *,
+    rules: ProtectionRules = HARDENED_PROTECTION,
+    escalate: Callable[[Loop], None] | None = None,
+) -> TurnWatcher:
+    """Return a watcher of one run that answers loops: a nudge, then without the tools that loop, then the end.
+
+    `escalate` is told of a loop whose response is `escalate`; without it that response is a nudge.
+    """
+    chosen = settings or LoopSettings()
+    watch = Watch()
+
+    def look(turn: TurnFacts) -> Advice | None:
+        nonlocal watch
+        seen = [
+            CallSeen(tool=call.name, arguments=call.arguments, result=f"{outcome.status} {outcome.text}")
+            for call, outcome in turn.calls
+        ]
+        watch, loop = observe(watch, TurnSeen(text=turn.text, calls=seen), chosen, rules)
+        if loop is None:
+            return None
+        if loop.response == "escalate" and escalate is not None:
+            escalate(loop)
+        tools = tuple(dict.fromkeys(call.name for call, _ in turn.calls))
+        if loop.response == "fewer_tools" and tools:
+            return Advice(kind="fewer_tools", reason=loop.reason, tools=tools)
+        return Advice(kind="stop" if loop.response == "stop" else "nudge", reason=loop.reason)
+
+    return look
+
+
+class BreakerGate:
+    """A gate with one circuit breaker per tool. A call that raised, timed out or was cancelled is a failure."""
+
+    def __init__(
+        self, settings: BreakerSettings | None = None, rules: ProtectionRules = HARDENED_PROTECTION
+    ) -> None:
+        self.breakers = Breakers(settings, rules)
+        self._permits: dict[str, Permit] = {}
+
+    def admit(self, call: ToolCall, *, at: float) -> str | None:
+        """Return why `call` must not be executed now, None when it may."""
+        permit = self.breakers.ask(call.name, at=at)
+        if permit is None:
+            return self.breakers.why_not(call.name, at=at)
+        self._permits[call.id] = permit
+        return None
+
+    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+        """Hand the permit back with the outcome."""
+        permit = self._permits.pop(call.id, None)
+        if permit is not None:
+            self.breakers.tell(call.name, permit, at=at, failed=outcome.failed)

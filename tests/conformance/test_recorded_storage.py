@@ -1,0 +1,40 @@
+"""Our stored collections do what dbzero's were recorded doing, operation by operation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from statek_sim.runtime.stored.containers import StoreKills, inside
+from tests.conformance.stored_operations import OPERATIONS, outcome, stored_values
+
+RECORDED: Final = json.loads((Path(__file__).parent / "recorded_storage.json").read_text("utf-8"))[
+    "operations"
+]
+
+UNLIKE: Final = {
+    r"d['a\0b']=1": "two keys that are one up to the NUL",
+    "d[decimal.Decimal('1.5')]=1": "the hash of a Decimal that is no whole number",
+    "s.add([1])": "an unhashable member is refused there and added all the same",
+    "s.add({1})": "as above",
+    "s.add({'a':1})": "as above",
+}
+"""Operations that go another way here, and why."""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_our_collections_do_what_dbzeros_do(operation: str) -> None:
+    values = stored_values(lambda made: {name: inside(value) for name, value in made.items()})
+    theirs = RECORDED[operation]
+    if theirs is None:
+        with pytest.raises(StoreKills):
+            outcome(operation, values)
+    else:
+        assert (outcome(operation, values) == theirs) is (operation not in UNLIKE)
+
+
+def test_every_operation_is_recorded() -> None:
+    assert list(RECORDED) == list(OPERATIONS)

@@ -1,0 +1,57 @@
+"""Rescue parsing and loop protection as parts of the loop: what the loop's own values become, and back."""
+
+from __future__ import annotations
+
+import json
+
+from statek_sim.agent.effects import ToolCall, ToolOutcome, ToolStatus, TurnFacts, WrittenCall
+from statek_sim.agent.protection.breaker import BreakerSettings
+from statek_sim.agent.protection.repetition import Loop, LoopSettings
+from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
+from statek_sim.values import JSON
+
+FIND: dict[str, dict[str, JSON]] = {"find": {"type": "object", "properties": {"what": {"type": "string"}}}}
+
+
+def test_a_reply_is_read_into_written_calls_text_and_stages() -> None:
+    reading = rescued('Now. {"name": "find", "arguments": {"what": "é",}}', FIND)
+    assert reading.calls == (WrittenCall("", "find", json.dumps({"what": "é"}, ensure_ascii=False)),)
+    assert (reading.text, reading.stages, reading.refused) == ("Now.", ("json", "trailing_commas"), None)
+
+
+def test_a_refusal_is_the_first_reason_and_an_answer_stays_an_answer() -> None:
+    refused = rescued('<tool_call>{"name": "find", "arguments": {"what": "ke', FIND)
+    assert (refused.refused, refused.stages) == ("the reply ends inside a string", ("refused: cut",))
+    assert rescued("Done.", FIND).text == "Done."
+
+
+def _turn(number: int, tool: str = "find") -> TurnFacts:
+    call = (ToolCall("1", tool, {}), ToolOutcome(ToolStatus.RETURNED, "nothing"))
+    return TurnFacts(turn=number, at=float(number), text="", calls=[call])
+
+
+def test_a_watcher_answers_each_loop_differently_and_tells_who_asked_for_it() -> None:
+    told: list[Loop] = []
+    watch = loop_watcher(LoopSettings(repeats=2, periods=1), escalate=told.append)
+    advice = [watch(_turn(number)) for number in range(8)]
+    assert [None if one is None else (one.kind, one.tools) for one in advice] == [
+        None,
+        ("nudge", ()),
+        None,
+        ("fewer_tools", ("find",)),
+        None,
+        ("nudge", ()),
+        None,
+        ("stop", ()),
+    ]
+    assert [loop.response for loop in told] == ["escalate"]
+
+
+def test_a_gate_keeps_a_breaker_per_tool() -> None:
+    gate = BreakerGate(BreakerSettings(failures=1, cooldown=10.0))
+    call = ToolCall("1", "web", {})
+    assert gate.admit(call, at=0.0) is None
+    gate.ended(call, ToolOutcome(ToolStatus.TIMED_OUT, "no answer"), at=5.0)
+    assert gate.admit(call, at=6.0) == "'web' failed 1 times in a row and is left alone for 9 s more"
+    assert gate.admit(ToolCall("2", "disk", {}), at=6.0) is None
+    assert gate.admit(call, at=15.0) is None

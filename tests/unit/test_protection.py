@@ -1,0 +1,298 @@
+"""Loop protection: step limit, repetition, circuit breakers, and the document's variants of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit
+from statek_sim.agent.protection.repetition import CallSeen, Loop, LoopSettings, TurnSeen, Watch, observe
+from statek_sim.agent.protection.similarity import similarity
+from statek_sim.agent.protection.steps import StepCount, TooManySteps, next_step, resumed
+from statek_sim.agent.protection.variants import DOCUMENT, HARDENED, ProtectionRules, protection_rules
+from statek_sim.errors import BadInput
+from statek_sim.values import JSON
+
+# -- steps -------------------------------------------------------------------------------------------------------
+
+
+def test_step_101_of_100_is_refused_in_the_documents_words() -> None:
+    count: StepCount | TooManySteps = StepCount()
+    for _ in range(100):
+        assert isinstance(count, StepCount)
+        count = next_step(count)
+    assert count == StepCount(100)
+    assert isinstance(count, StepCount)
+    refused = next_step(count)
+    assert isinstance(refused, TooManySteps)
+    assert refused.message == "Task exceeded max iterations (100)"
+
+
+def test_the_limit_survives_a_resume_except_in_the_document() -> None:
+    assert isinstance(next_step(resumed(StepCount(100))), TooManySteps)
+    assert next_step(resumed(StepCount(100), DOCUMENT)) == StepCount(1)
+
+
+@pytest.mark.parametrize("most", [0, -1])
+def test_a_limit_below_one_is_bad_input(most: int) -> None:
+    with pytest.raises(BadInput, match=rf"^a step limit is 1 or more, not {most}$"):
+        next_step(StepCount(), most)
+
+
+# -- similarity --------------------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_similarity_is_symmetric_bounded_and_one_for_equal_texts_alone(one: str, other: str) -> None:
+    alike = similarity(one, other)
+    assert alike == similarity(other, one)
+    assert 0.0 <= alike <= 1.0
+    assert (alike == 1.0) is (one == other)
+
+
+def test_similarity_of_long_texts_looks_at_both_ends() -> None:
+    long = "x" * 1_000_000
+    assert similarity(long, long + "y") > 0.9
+    assert similarity(long, "y" * 1_000_000) < 0.1
+    assert similarity(long, long[:100]) < 0.01
+
+
+def test_the_documents_similarity_is_neither_symmetric_nor_a_number() -> None:
+    one, other = "abc" * 40, "abcabc" + "z" * 114
+    assert similarity(one, other, DOCUMENT) > 0.9
+    assert similarity(other, one, DOCUMENT) < 0.1
+    assert math.isnan(similarity("a", "b", DOCUMENT))
+
+
+# -- repetition --------------------------------------------------------------------------------------------------
+
+
+def _call(tool: str, result: str = "ok", **arguments: JSON) -> TurnSeen:
+    return TurnSeen(calls=[CallSeen(tool=tool, arguments=arguments, result=result)])
+
+
+def _loops(
+    turns: Sequence[TurnSeen], settings: LoopSettings | None = None, rules: ProtectionRules = HARDENED
+) -> list[tuple[int, Loop]]:
+    watch, found = Watch(), []
+    for number, turn in enumerate(turns, 1):
+        watch, loop = observe(watch, turn, settings, rules)
+        if loop is not None:
+            found.append((number, loop))
+    return found
+
+
+@pytest.mark.parametrize("period", [1, 2, 3, 4])
+def test_every_period_up_to_four_is_found_at_its_third_repetition(period: int) -> None:
+    turns = [_call("read", path=str(number)) for number in range(period)]
+    ((number, loop),) = _loops(turns * 3)
+    assert (number, loop.period, loop.repeats, loop.response) == (3 * period, period, 3, "nudge")
+
+
+def test_the_order_of_arguments_does_not_hide_a_loop() -> None:
+    one = TurnSeen(calls=[CallSeen(tool="f", arguments={"a": 1, "b": 2}, result="")])
+    other = TurnSeen(calls=[CallSeen(tool="f", arguments={"b": 2, "a": 1}, result="")])
+    assert [number for number, _ in _loops([one, other, one])] == [3]
+
+
+def test_another_result_is_no_repetition() -> None:
+    assert _loops([_call("status", f"{percent} %") for percent in range(20)]) == []
+
+
+def test_a_tool_that_polls_is_allowed_the_same_answer_and_no_more() -> None:
+    patient = LoopSettings(polling={"status": 10})
+    assert _loops([_call("status", "pending")] * 10, patient) == []
+    assert [number for number, _ in _loops([_call("status", "pending")] * 11, patient)] == [11]
+    assert [number for number, _ in _loops([_call("read")] * 3, patient)] == [3]
+
+
+def test_polling_beside_another_call_is_no_excuse() -> None:
+    both = TurnSeen(
+        calls=[
+            CallSeen(tool="status", arguments={}, result="pending"),
+            CallSeen(tool="write", arguments={}, result="ok"),
+        ]
+    )
+    assert [number for number, _ in _loops([both] * 3, LoopSettings(polling={"status": 10}))] == [3]
+
+
+def test_texts_that_are_nearly_equal_are_the_same_turn() -> None:
+    turns = [
+        TurnSeen(text=f"I will now look at the file and then report back, attempt {n}.") for n in range(3)
+    ]
+    assert [number for number, _ in _loops(turns)] == [3]
+    different = [
+        TurnSeen(text=text) for text in ("First the plan.", "Now the code itself.", "Tests are next, then.")
+    ]
+    assert _loops(different) == []
+
+
+def test_progress_clears_what_was_seen_and_done() -> None:
+    again, progress = _call("read"), TurnSeen(progress=True)
+    assert _loops([again, again, progress, again, again]) == []
+    found = _loops([again] * 3 + [progress] + [again] * 3)
+    assert [loop.response for _, loop in found] == ["nudge", "nudge"]
+
+
+def test_the_strategy_changes_with_every_loop_and_ends_in_a_stop() -> None:
+    found = _loops([_call("read")] * 15)
+    assert [(number, loop.response) for number, loop in found] == [
+        (3, "nudge"),
+        (6, "fewer_tools"),
+        (9, "escalate"),
+        (12, "stop"),
+        (15, "stop"),
+    ]
+    assert found[0][1].reason == (
+        "the same turn came 3 times in a row; do something else, or say why you cannot"
+    )
+
+
+def test_a_loop_that_is_left_for_long_starts_over_at_the_first_response() -> None:
+    other = [_call("read", path=str(number)) for number in range(12)]
+    found = _loops([_call("read")] * 3 + other + [_call("read")] * 3)
+    assert [loop.response for _, loop in found] == ["nudge", "nudge"]
+
+
+def test_a_watch_is_a_value_and_goes_on_after_a_resume() -> None:
+    watch, _ = observe(Watch(), _call("read"))
+    watch, _ = observe(watch, _call("read"))
+    saved = watch
+    observe(watch, _call("write"))
+    assert saved == watch
+    assert observe(saved, _call("read"))[1] is not None
+
+
+def test_the_document_flags_a_b_a_and_not_a_b_a_b() -> None:
+    outputs = {
+        "a": "reading the configuration file",
+        "b": "writing the summary of findings",
+        "c": "testing it all",
+    }
+
+    def flagged(said: str) -> list[int]:
+        return [number for number, _ in _loops([TurnSeen(text=outputs[one]) for one in said], rules=DOCUMENT)]
+
+    assert flagged("aba") == [3]
+    assert flagged("abab") == [3]
+    assert flagged("abcabcabc") == []
+    assert _loops([TurnSeen(text=outputs[one]) for one in "aba"]) == []
+    assert [number for number, _ in _loops([TurnSeen(text=outputs[one]) for one in "abcabcabc"])] == [9]
+
+
+def test_settings_that_mean_nothing_are_bad_input() -> None:
+    with pytest.raises(
+        BadInput, match=r"^a loop has periods of 1 or more turns and comes twice or more, not 0 and 3$"
+    ):
+        LoopSettings(periods=0)
+    with pytest.raises(BadInput, match=r"^a strategy has at least one response; the last one is repeated$"):
+        LoopSettings(strategy=())
+    with pytest.raises(BadInput, match=r"Did you mean 'hardened'\?$"):
+        protection_rules("hardend")
+
+
+# -- breakers ----------------------------------------------------------------------------------------------------
+
+SETTINGS = BreakerSettings(failures=2, cooldown=60.0, lease=30.0)
+
+
+def _permit(breakers: Breakers, key: str, at: float) -> Permit:
+    permit = breakers.ask(key, at=at)
+    assert permit is not None
+    return permit
+
+
+def _opened(rules: ProtectionRules = HARDENED) -> Breakers:
+    breakers = Breakers(SETTINGS, rules)
+    for _ in range(2):
+        breakers.tell("web", _permit(breakers, "web", 0.0), at=0.0, failed=True)
+    return breakers
+
+
+def test_failures_in_a_row_open_one_key_and_no_other() -> None:
+    breakers = _opened()
+    assert breakers.ask("web", at=59.9) is None
+    assert breakers.ask("disk", at=0.0) is not None
+    assert breakers.why_not("web", at=10.0) == "'web' failed 2 times in a row and is left alone for 50 s more"
+
+
+def test_a_success_in_between_starts_the_count_over() -> None:
+    breakers = Breakers(SETTINGS)
+    for failed in (True, False, True):
+        breakers.tell("web", _permit(breakers, "web", 0.0), at=0.0, failed=failed)
+    assert breakers.ask("web", at=0.0) is not None
+
+
+@pytest.mark.parametrize(("failed", "open_after"), [(False, True), (True, False)])
+def test_one_probe_decides(failed: bool, open_after: bool) -> None:
+    breakers = _opened()
+    probe = _permit(breakers, "web", 60.0)
+    assert breakers.ask("web", at=60.0) is None
+    assert (
+        breakers.why_not("web", at=60.0) == "'web' failed before and is being tried by one call; wait for it"
+    )
+    breakers.tell("web", probe, at=61.0, failed=failed)
+    assert (breakers.ask("web", at=61.0) is not None) is open_after
+
+
+def test_a_probe_that_never_ends_loses_its_lease_and_its_say() -> None:
+    breakers = _opened()
+    lost = _permit(breakers, "web", 60.0)
+    assert breakers.ask("web", at=89.9) is None
+    second = _permit(breakers, "web", 90.0)
+    breakers.tell("web", lost, at=91.0, failed=True)
+    breakers.tell("web", second, at=92.0, failed=False)
+    assert breakers.state["web"].circuit == "closed"
+
+
+def test_a_late_result_changes_nothing_except_in_the_document() -> None:
+    for rules, expected in ((HARDENED, None), (DOCUMENT, Permit(2))):
+        breakers = Breakers(SETTINGS, rules)
+        slow, *failing = (_permit(breakers, "web", 0.0) for _ in range(3))
+        for permit in failing:
+            breakers.tell("web", permit, at=1.0, failed=True)
+        breakers.tell("web", slow, at=2.0, failed=False)
+        assert breakers.ask("web", at=3.0) == expected
+
+
+def test_the_document_lets_everybody_through_half_open_and_waits_a_moment_longer() -> None:
+    breakers = _opened(DOCUMENT)
+    assert breakers.ask("web", at=60.0) is None
+    assert [breakers.ask("web", at=60.1) is not None for _ in range(8)] == [True] * 8
+
+
+def test_the_state_of_breakers_is_restored() -> None:
+    resumed_ones = Breakers(SETTINGS)
+    resumed_ones.restore(_opened().state)
+    assert resumed_ones.ask("web", at=1.0) is None
+    assert resumed_ones.ask("web", at=60.0) is not None
+
+
+@pytest.mark.parametrize(
+    "settings", [{"failures": 0}, {"cooldown": 0.0}, {"lease": -1.0}, {"cooldown": math.nan}]
+)
+def test_breaker_settings_are_checked(settings: Mapping[str, float]) -> None:
+    with pytest.raises(BadInput, match=r"^a breaker needs failures of 1 or more and times above 0, not "):
+        BreakerSettings(**settings)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.sampled_from(["read", "write", "status"]), max_size=30))
+def test_a_loop_is_only_said_when_the_newest_turns_are_one(tools: list[str]) -> None:
+    settings = LoopSettings(strategy=("nudge",))
+    watch, since = Watch(), 0
+    for number, tool in enumerate(tools):
+        watch, loop = observe(watch, _call(tool), settings)
+        seen = tools[since : number + 1]
+        periodic = any(
+            len(seen) >= 3 * period
+            and all(seen[-at] == seen[-at - period] for at in range(1, 2 * period + 1))
+            for period in range(1, 5)
+        )
+        assert (loop is not None) is periodic, json.dumps(seen)
+        if loop is not None:
+            since = number + 1

@@ -1,0 +1,106 @@
+"""The checker of circuit breakers: every interleaving of four calls and two cooldowns, ours and other people's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from statek_sim import check_breaker
+from statek_sim.agent.protection.contract import Finding, breaker_findings
+from statek_sim.agent.protection.variants import DOCUMENT, HARDENED
+from statek_sim.errors import BadInput, ContractViolation
+from tests.docs.page import DOCS
+from tools.breaker_table import BREAKERS, COOLDOWN, LEASE, Ours, breaker_table, own_clocks
+
+Clock = Callable[[], float]
+
+
+def test_ours_keeps_the_contract_in_every_interleaving() -> None:
+    assert check_breaker(lambda now: Ours(now, HARDENED), cooldown=COOLDOWN, lease=LEASE) == 60_480
+
+
+def test_the_documents_breaker_is_told_by_its_shortest_interleaving() -> None:
+    with pytest.raises(ContractViolation) as violation:
+        check_breaker(lambda now: Ours(now, DOCUMENT), cooldown=COOLDOWN)
+    assert str(violation.value) == (
+        "call 1 starts, call 2 starts, call 1 fails, call 2 succeeds, call 3 starts: "
+        "the breaker let a call through though it has to be open: a late result changed it"
+    )
+
+
+class _Never:
+    """Lets nothing through after the first failure."""
+
+    def __init__(self, now: Clock) -> None:
+        self._shut = False
+
+    def start(self) -> object | None:
+        return None if self._shut else object()
+
+    def finish(self, call: object, *, failed: bool) -> None:
+        self._shut = self._shut or failed
+
+
+class _Closed(_Never):
+    """Lets everything through, whatever fails."""
+
+    def finish(self, call: object, *, failed: bool) -> None:
+        """Do nothing."""
+
+
+class _Shy(_Never):
+    """Lets one call through at a time, even while nothing is wrong."""
+
+    def start(self) -> object | None:
+        was, self._shut = self._shut, True
+        return None if was else object()
+
+    def finish(self, call: object, *, failed: bool) -> None:
+        self._shut = failed
+
+
+@pytest.mark.parametrize(
+    ("make", "finding", "sentence"),
+    [
+        (
+            _Never,
+            Finding.WEDGED,
+            "call 1 starts, call 1 fails, the cooldown passes, call 2 starts: "
+            "the breaker refused a call though the cooldown had passed",
+        ),
+        (
+            _Closed,
+            Finding.LEAKS,
+            "call 1 starts, call 1 fails, call 2 starts: "
+            "the breaker let a call through though it has to be open",
+        ),
+        (
+            _Shy,
+            Finding.SHUT,
+            "call 1 starts, call 2 starts: the breaker refused a call though it has to be closed",
+        ),
+    ],
+)
+def test_every_kind_of_fault_has_its_sentence(make: type[_Never], finding: Finding, sentence: str) -> None:
+    assert breaker_findings(make, cooldown=1.0, acts=4)[finding] == sentence
+    with pytest.raises(ContractViolation):
+        check_breaker(make, cooldown=1.0)
+
+
+def test_a_probe_that_is_lost_wedges_a_breaker_without_lease_only_if_a_lease_is_claimed() -> None:
+    make = BREAKERS["ours, `hardened`"][0]
+    assert breaker_findings(make, cooldown=COOLDOWN, lease=LEASE, acts=6) == {}
+    with own_clocks():
+        assert Finding.WEDGED not in breaker_findings(
+            BREAKERS["purgatory 3.0.1"][0], cooldown=COOLDOWN, acts=5
+        )
+
+
+def test_times_that_mean_nothing_are_bad_input() -> None:
+    with pytest.raises(BadInput, match=r"^a cooldown and a lease are above 0 seconds, not 0 and None$"):
+        check_breaker(_Never, cooldown=0)
+
+
+def test_the_page_shows_what_is_found_in_other_peoples_breakers() -> None:
+    assert breaker_table() in (DOCS / "protection.md").read_text("utf-8")

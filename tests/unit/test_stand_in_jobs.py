@@ -1,0 +1,98 @@
+"""Jobs as applications are handed them: what they have beyond the runtime's, and how they refuse the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from statek_sim import code
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.runtime.current import active
+from statek_sim.runtime.runtime import Runtime
+from statek_sim.stand_in.agents import SupervisedAgent
+from statek_sim.stand_in.jobs import BROUGHT, NOT_COVERED
+from statek_sim.stand_in.memo import memo
+from statek_sim.stand_in.not_covered import NotCovered
+from statek_sim.stand_in.prompts import make_system_prompt
+from statek_sim.stand_in.store import opened_store
+from statek_sim.stand_in.task import create_new_job
+from tests.unit.runtime_samples import UNLIMITED
+
+
+@memo
+class Box:
+    """A stored object with members of every kind."""
+
+    size = 3
+
+    def __init__(self) -> None:
+        self.colour = "red"
+
+    def open(self) -> str:
+        """A method that uses a private one."""
+        return self._key()
+
+    def _key(self) -> str:
+        return "key"
+
+    @property
+    def empty(self) -> None:
+        """A property without a value."""
+
+
+@pytest.fixture
+def runtime() -> Iterator[Runtime]:
+    replies = [code(f"print(box.{name})") for name in ("colour", "open()", "size", "empty", "nope")]
+    made = Runtime(
+        ScriptedLLM([*replies, code("exit(1)")]), harness=UNLIMITED, brought=BROUGHT, profile="1.4"
+    )
+    with opened_store(), active(made):
+        yield made
+
+
+def agent() -> Any:
+    return SupervisedAgent(
+        role="worker",
+        _system_prompt=make_system_prompt("You work."),
+        _tools=[],
+        _metadata={"MODEL": "openai/gpt-4o"},
+    )
+
+
+@pytest.mark.parametrize("name", sorted(NOT_COVERED["Job"]))
+@pytest.mark.usefixtures("runtime")
+def test_a_member_that_is_not_there_is_refused_by_name(name: str) -> None:
+    job = create_new_job(agent())
+    with pytest.raises(NotCovered, match=rf"^Job\.{name}: the reference runtime does not cover it"):
+        getattr(job, name)
+
+
+@pytest.mark.usefixtures("runtime")
+def test_members_of_what_a_job_holds_are_refused_too() -> None:
+    job: Any = create_new_job(agent())
+    for holder, name in (
+        (job.py_env, "next_instr_id"),
+        (job.job_def, "provider_config"),
+        (job.usage, "for_model"),
+    ):
+        with pytest.raises(NotCovered, match=rf"^{type(holder).__name__}\.{name}: "):
+            getattr(holder, name)
+        with pytest.raises(AttributeError, match=r"object has no attribute 'nonsense'$"):
+            holder.nonsense  # noqa: B018  # reading it is the test
+
+
+def test_agent_code_reads_stored_objects_as_the_store_lets_it(runtime: Runtime) -> None:
+    job = create_new_job(agent(), {"box": Box()})
+    runtime.run()
+    denied = "AttributeError: Restricted memo attribute access denied: "
+    assert job.console[:5] == ["red", "key", f"{denied}size", f"{denied}empty", f"{denied}nope"]
+
+
+@pytest.mark.usefixtures("runtime")
+def test_definitions_are_given_a_style_and_their_jobs_with_them() -> None:
+    job: Any = create_new_job(agent(), chat_style="DIRECT")
+    assert (job.job_def.chat_style, job.job_def.job_params) == (None, {"chat_style": "DIRECT"})
+    job.job_def.set_chat_style("MARKDOWN")
+    assert (job.chat_style, job.job_def.chat_style) == ("MARKDOWN", "MARKDOWN")

@@ -1,0 +1,152 @@
+"""What a value becomes in the store, and what is said about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from statek_sim import stored, tool_call
+from statek_sim.backends.plain import plain
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.runtime.agents import Agent
+from statek_sim.runtime.job import Job
+from statek_sim.runtime.runtime import Runtime
+from statek_sim.runtime.shown import shown
+from statek_sim.runtime.stored.block_end import cross, foresee
+from statek_sim.runtime.stored.containers import Dict, List, StoreKills, inside
+from statek_sim.runtime.stored.hashing import in_store_order, key_hash
+from statek_sim.trace import StoreRemark
+
+
+def finished(profile: str, *replies: str, **shared: object) -> Job:
+    runtime = Runtime(ScriptedLLM([*replies, "exit('ok')"]), profile=profile)
+    job = runtime.create_job(Agent("clerk"), shared_vars=shared)
+    runtime.run()
+    return job
+
+
+def told(job: Job) -> list[str]:
+    return [remark.told for remark in job.trace.of_type(StoreRemark)]
+
+
+@pytest.mark.parametrize(
+    ("key", "number"),
+    [
+        ("a", 0x71717D2D36B6B11),
+        ("abcdefgh", 0xAFDB0257FF41AA98),
+        ("abcdefghi", 0xC9B9D84356146AC2),
+        ("é", 18195260988191342947),
+        ("", 0),
+        (b"q", 8861071527689086543),
+        (True, 1),
+        (3.5, 1152921504606846979),
+        ((1, 2), 3),
+    ],
+)
+def test_keys_hash_as_in_dbzero(key: object, number: int) -> None:
+    assert key_hash(key) == number
+
+
+def test_the_order_of_arguments_is_that_of_their_hashes() -> None:
+    assert in_store_order(["a", "b", "c"]) == ["a", "c", "b"]
+
+
+def test_a_refused_value_is_lost_with_the_names_after_it() -> None:
+    crossing = cross({"old": 1}, {"old": 1, "first": 2, "gap": timedelta(1), "last": 3})
+    assert crossing.names == {"old": 1, "first": 2}
+    assert [(remark.name, remark.change) for remark in crossing.remarks] == [
+        ("gap", "lost"),
+        ("last", "lost"),
+    ]
+    assert str(crossing.error) == "Type unsupported by dbzero: datetime.timedelta\n"
+
+
+def test_what_is_foreseen_changes_nothing() -> None:
+    rows = [3, 1]
+    assert foresee({}, {"rows": rows}) == []
+    assert [remark.change for remark in foresee({}, {"big": 2**63, "next": 1})] == ["changed", "lost"]
+
+
+def test_a_plain_collection_is_copied_and_a_stored_one_is_shared() -> None:
+    rows = [1]
+    kept = inside(rows)
+    rows.append(2)
+    assert (kept, inside({"k": kept})["k"] is kept) == (List([1]), True)
+
+
+def test_a_list_that_holds_itself_ends_the_process() -> None:
+    rows: list[object] = []
+    rows.append(rows)
+    with pytest.raises(StoreKills, match=r"^a collection that contains itself was stored$"):
+        inside(rows)
+
+
+def test_an_object_is_stored_when_its_class_says_so() -> None:
+    @dataclass
+    class Plain:
+        amount: int
+
+    marked = stored(type("Marked", (), {}))()
+    assert inside(marked) is marked
+    with pytest.raises(RuntimeError, match=r"^Type unsupported by dbzero: Plain\n$"):
+        inside(Plain(1))
+
+
+def test_the_trace_says_what_was_lost() -> None:
+    job = finished("1.4", "import collections\ntotal = collections.Counter('aab')")
+    assert told(job) == ["`total` was lost: Counter cannot be stored by dbzero"]
+    assert "total" not in job.py_env.local_state
+
+
+def test_the_documents_keep_a_value_and_say_once_what_the_release_would_do() -> None:
+    code = "import collections\ntotal = collections.Counter('aab')"
+    job = finished("docs", code, code)
+    assert told(job) == ["STATEK 1.4.2 would lose `total` here: Counter cannot be stored by dbzero"]
+    assert job.py_env.local_state["total"] == Counter("aab")
+
+
+def test_a_job_cannot_be_started_with_what_is_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"^Type unsupported by dbzero: Counter\n$"):
+        finished("1.4", total=Counter("aab"))
+
+
+def test_a_job_is_started_with_stored_collections() -> None:
+    job = finished("1.2", "print(isinstance(rows, list), entry)", rows=[1], entry={"b": 1, "a": 2})
+    assert job.py_env.console == ['False {"a":2,"b":1}', "None"]
+    assert isinstance(job.py_env.local_state["entry"], Dict)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("print([0] + rows)", "a list was added to a stored list from the left"),
+        ("print(2 * rows)", "a stored list was multiplied from the left"),
+        ("print(entry.keys())", "the keys(), values() or items() of a stored dict were printed"),
+        ("own = []\nown.append(own)", "`own`: a collection that contains itself was stored"),
+        ("pair = (2 ** 65,)", "`pair`: a tuple was stored that holds what dbzero cannot keep whole"),
+    ],
+)
+def test_what_ends_the_process_stops_the_job_with_the_reason(code: str, why: str) -> None:
+    runtime = Runtime(ScriptedLLM([code]), profile="1.4")
+    job = runtime.create_job(Agent("clerk"), shared_vars={"rows": [1, 2], "entry": {"a": 1}})
+    runtime.run()
+    assert job.stop_reason == "contained"
+    assert f"dbzero ends STATEK's process here, with every job in it: {why}" in job.py_env.console[-1]
+    assert [remark.change for remark in job.trace.of_type(StoreRemark)] == ["kills"]
+
+
+def test_an_integer_beyond_64_bits_in_a_requested_call_crashes_the_job() -> None:
+    runtime = Runtime(ScriptedLLM([tool_call("note", text=2**63)]), profile="1.4")
+    job = runtime.create_job(Agent("clerk"))
+    runtime.run()
+    assert job.stop_reason == "crash"
+    assert "OverflowError: int too big to convert" in job.py_env.console[-1]
+    assert told(job)[0].startswith("`arguments of note` was lost")
+
+
+def test_a_mapping_with_stored_tuples_for_keys_is_recorded_as_its_text() -> None:
+    assert plain(inside({(1, 2): 3}), shown) == "{<Tuple of 2 items>:3}"
+    assert plain(inside({"b": (1, 2)}), shown) == {"b": [1, 2]}
