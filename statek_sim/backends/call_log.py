@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from statek_sim.errors import StatekSimError
+from statek_sim.agent.reading import read_model_reply
+from statek_sim.errors import InvalidFormat, StatekSimError
 from statek_sim.metering.messages import model_text
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
@@ -82,7 +83,12 @@ class CallLog:
 
 def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
     """Return what the model wrote: its text, then name and arguments of each tool call, as they are measured."""
-    reply = FORMATS[call.wire].read_reply(call.body)
+    try:
+        reply = FORMATS[call.wire].read_reply(call.body)
+    except InvalidFormat:
+        # A call that STATEK cannot read ends its job; the tool-calling agent goes on, and has metered it.
+        told = read_model_reply(call.body, call.wire)
+        return (told.text, *(part for one in told.calls for part in (one.name, one.arguments)))
     calls = (
         # A provider may leave the name out, or send something else in its place.
         part

@@ -290,3 +290,16 @@ def test_names_that_are_not_there_are_told_at_their_line(tmp_path: Path, agent: 
     path = tmp_path / "file.yaml"
     path.write_text(FILE.replace("{a: {}}", f"{{a: {agent}}}"), encoding="utf-8")
     assert [str(found) for found in load_paths([path]).problems] == [f"{path}:6: scenario 'one': {problem}"]
+
+
+def test_the_real_statek_is_never_asked_to_run_it(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(FILE, encoding="utf-8")
+    (scenario,) = load_paths([path]).scenarios
+    assert scenario.profiles == ("hardened",)
+    assert not any(scenario.compared_under(profile) for profile in schema.STATEK_PROFILES)
+    assert [scenario.under("docs"), scenario.under("1.4"), scenario.under("forge")] == [
+        "hardened",
+        None,
+        None,
+    ]
