@@ -13,11 +13,16 @@ from statek_sim.reporting.model import build_report
 from statek_sim.reporting.page.data import PageData, page_data
 from statek_sim.reporting.page.embed import embedded
 from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.run import builtin_suites, run_one
 from statek_sim.values import JSON
 
 HOSTILE: Final = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'><!--"
 """What must be shown as it is, wherever it stands."""
+
+NUDGED: Final = "agent-alternating-failures-share-one-budget"
+LOST: Final = "lost-with-its-neighbours"
+"""Built-in scenarios of the other engine, and of a value that the store loses."""
 
 _SCENARIOS: Final = f"""\
 suite: hostile
@@ -113,8 +118,16 @@ def sample(folder: Path) -> PageData:
     hostile.write_text(_SCENARIOS, encoding="utf-8")
     paths = [builtin_suites() / "isolation", builtin_suites() / "harness" / "tokens.yaml", hostile]
     results = [run_one(scenario, "docs") for scenario in load_or_fail(paths) if "docs" in scenario.profiles]
+    results += [
+        run_one(*_builtin(*one)) for one in (("agent-nudges", NUDGED, "hardened"), ("storage", LOST, "1.4"))
+    ]
     told = build_report(results, preset=None, seed=None, statements=None)
     return page_data(results, told, corpus=_corpus(), gate=GATE, sweep=SWEEP)
+
+
+def _builtin(suite: str, scenario_id: str, profile: Profile) -> tuple[Scenario, Profile]:
+    scenarios = load_or_fail([builtin_suites() / suite])
+    return next(scenario for scenario in scenarios if scenario.id == scenario_id), profile
 
 
 def crowd(page: PageData, runs: int) -> PageData:

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from statek_sim.reporting.page.data import PageData
+from tests.web.report_samples import LOST, NUDGED
 from tests.web.visit import Visit, visiting
 
 pytestmark = pytest.mark.browser
@@ -104,3 +105,16 @@ def test_the_bar_hides_no_title_of_a_run_that_was_opened_far_down_in_the_list(
         assert bar is not None
         assert place is not None
         assert place["y"] >= bar["y"] + bar["height"]
+
+
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [
+        (f"agent-nudges/{NUDGED}[hardened]", "harness"),
+        (f"storage/{LOST}[1.4]", "exception, failure or loss"),
+    ],
+)
+def test_the_timeline_knows_what_harness_and_store_did(visit: Visit, run: str, kind: str) -> None:
+    page = visit.open(f"#/run/{run}")
+    expect(page.locator("#timeline svg").get_by_text(kind, exact=True)).to_be_visible()
+    assert not visit.faults

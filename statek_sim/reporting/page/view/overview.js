@@ -82,24 +82,18 @@ function tiles(totals) {
 
 function failures({ failures: failed, runs }) {
   if (!failed.length) return null;
-  const items = failed
-    .slice(0, SHOWN)
-    .map(({ runs: [first, ...others], text }) =>
-      h(
-        "li",
-        {},
-        h("a", { href: toRun(runs[first].name) }, runs[first].name),
-        others.map((n) => [" ", h("a", { href: toRun(runs[n].name) }, `[${runs[n].profile}]`)]),
-        brief(text),
-      ),
-    );
+  const items = failed.slice(0, SHOWN).map(({ runs: [first, ...others], text }) =>
+    h(
+      "li",
+      {},
+      h("a", { href: toRun(runs[first].name) }, runs[first].name),
+      others.map((n) => [" ", h("a", { href: toRun(runs[n].name) }, `[${runs[n].profile}]`)]),
+      brief(text),
+    ),
+  );
   const more =
     failed.length > SHOWN &&
-    h(
-      "p",
-      {},
-      h("a", { href: toPart("runs", { outcome: "failed" }) }, "Show all failed runs"),
-    );
+    h("p", {}, h("a", { href: toPart("runs", { outcome: "failed" }) }, "Show all failed runs"));
   return [h("h3", {}, "What failed, and why"), h("ul", { class: "failures" }, items), more];
 }
 

@@ -5,6 +5,7 @@ import { table } from "./table.js";
 
 const BAR = "M-0.35,-1L0.35,-1L0.35,1L-0.35,1Z";
 const OCTAGON = "M-0.4,-1L0.4,-1L1,-0.4L1,0.4L0.4,1L-0.4,1L-1,0.4L-1,-0.4Z";
+const STAR = "M0,-1L0.3,-0.3L1,0L0.3,0.3L0,1L-0.3,0.3L-1,0L-0.3,-0.3Z";
 const KINDS = [
   { name: "turn", kinds: ["turn", "reply"], colour: "var(--estimate)", shape: "circle" },
   { name: "code run", kinds: ["code"], colour: "var(--less)", shape: BAR },
@@ -33,9 +34,14 @@ const KINDS = [
     name: "harness",
     kinds: ["offered", "rescue", "refused", "nudge", "step", "compacted", "harness", "commit"],
     colour: "var(--more)",
-    shape: "star",
+    shape: STAR,
   },
-  { name: "exception or failure", kinds: ["exception", "failure"], colour: "var(--limit)", shape: "cross" },
+  {
+    name: "exception, failure or loss",
+    kinds: ["exception", "failure", "store"],
+    colour: "var(--limit)",
+    shape: "cross",
+  },
   { name: "stop or end", kinds: ["stop", "exit"], colour: "var(--ink)", shape: OCTAGON },
 ];
 const OTHER = { name: "other", colour: "var(--soft)", shape: "circle" };
