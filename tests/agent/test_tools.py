@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -137,6 +137,31 @@ def test_a_result_that_is_no_json_is_its_text() -> None:
             return "odd"
 
     assert result_text(Odd()) == "odd"
+
+
+@dataclass
+class Found:
+    """What a tool may return."""
+
+    tags: set[str]
+    pairs: list[frozenset[tuple[str, int]]]
+
+
+SETS = {
+    "a set": (set("bca"), '["a","b","c"]'),
+    "nested": ({"of": [frozenset({3, 10, 1})]}, '{"of":[[1,10,3]]}'),
+    "a set of sets": ({frozenset("ba"), frozenset("c")}, '[["a","b"],["c"]]'),
+    "in a dataclass": (
+        Found({"y", "x"}, [frozenset({("b", 1), ("a", 2)})]),
+        '{"tags":["x","y"],"pairs":[[["a",2],["b",1]]]}',
+    ),
+    "in what is no JSON": ({frozenset("ba"): {"d", "c"}}, "{frozenset({'a', 'b'}): {'c', 'd'}}"),
+}
+
+
+@pytest.mark.parametrize(("value", "shown"), SETS.values(), ids=SETS)
+def test_a_set_is_in_the_same_order_whatever_the_hashes_are(value: object, shown: str) -> None:
+    assert result_text(value) == shown
 
 
 # -- the registry -----------------------------------------------------------------------------------------------

@@ -175,15 +175,58 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def result_text(value: object) -> str:
-    """Return what a tool's result is to the model: a text as it is, everything else as JSON where it has any."""
+    """Return what a tool's result is to the model: a text as it is, everything else as JSON where it has any.
+
+    The items of a set come in the order of their JSON, so that the text does not depend on hashes.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, enum.Enum):
         return result_text(value.value)
     try:
+        plain = _ANYTHING.dump_python(value, warnings=False)
+        if _has_set(plain):
+            value = _ordered(plain, _ANYTHING.dump_python(value, mode="json"))
         return _ANYTHING.dump_json(value).decode()
     except (ValueError, TypeError, RecursionError):
-        return str(value)
+        return _words(value)
 
 
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
+
+
+def _has_set(plain: object) -> bool:
+    if isinstance(plain, dict):
+        return any(map(_has_set, plain.values()))
+    if isinstance(plain, list | tuple):
+        return any(map(_has_set, plain))
+    return isinstance(plain, set | frozenset)
+
+
+def _ordered(plain: object, dumped: Any) -> JSON:
+    """Return `dumped`, the JSON of `plain`, with the items in order of what is a set there."""
+    if isinstance(plain, dict) and isinstance(dumped, dict) and len(plain) == len(dumped):
+        return {key: _ordered(item, dumped[key]) for key, item in zip(dumped, plain.values(), strict=True)}
+    if isinstance(plain, list | tuple | set | frozenset) and isinstance(dumped, list):
+        items = [_ordered(item, made) for item, made in zip(plain, dumped, strict=True)]
+        return items if isinstance(plain, list | tuple) else sorted(items, key=_ANYTHING.dump_json)
+    made: JSON = dumped
+    return made
+
+
+def _words(value: object) -> str:
+    """Return Python's text of what has no JSON; the items of sets in the order of their texts."""
+    if type(value) is dict:
+        return "{" + ", ".join(f"{_inner(key)}: {_inner(item)}" for key, item in value.items()) + "}"
+    if type(value) is list:
+        return f"[{', '.join(map(_inner, value))}]"
+    if type(value) is tuple:
+        return f"({', '.join(map(_inner, value))}{',' * (len(value) == 1)})"
+    if type(value) in (set, frozenset) and value:
+        items = f"{{{', '.join(sorted(map(_inner, value)))}}}"  # type: ignore[call-overload]  # it is a set
+        return items if type(value) is set else f"frozenset({items})"
+    return str(value)
+
+
+def _inner(value: object) -> str:
+    return _words(value) if type(value) in (dict, list, tuple, set, frozenset) else repr(value)
