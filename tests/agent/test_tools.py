@@ -147,7 +147,17 @@ class Found:
     pairs: list[frozenset[tuple[str, int]]]
 
 
+@dataclass(frozen=True)
+class Place:
+    x: int
+    names: frozenset[str] = frozenset()
+
+
 SETS = {
+    "of dataclasses": (
+        {Place(2), Place(1, frozenset("ba"))},
+        '[{"x":1,"names":["a","b"]},{"x":2,"names":[]}]',
+    ),
     "a set": (set("bca"), '["a","b","c"]'),
     "nested": ({"of": [frozenset({3, 10, 1})]}, '{"of":[[1,10,3]]}'),
     "a set of sets": ({frozenset("ba"), frozenset("c")}, '[["a","b"],["c"]]'),

@@ -25,11 +25,44 @@ _GOOGLE: Final = re.compile(r"^(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 _FIELD: Final = re.compile(r"^:param\s+(?:\w+\s+)?(\w+):\s*(.*)$")
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCode:
+    """A tool's code with what a driver has to know of it, which is looked up once.
+
+    `waits`: it is a coroutine function, or an object whose `__call__` is one. `wants_context`: it has a parameter for
+    the `ToolContext`.
+    """
+
+    function: ToolFunction
+    waits: bool
+    wants_context: bool
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        """Call the tool's code."""
+        return self.function(*positional, **named)
+
+
+def code_of(function: ToolFunction) -> ToolCode:
+    """Return a tool's code as drivers call it; `TypeError` for what cannot be called."""
+    if isinstance(function, ToolCode):
+        return function
+    if not callable(function):
+        raise TypeError(f"expected a function, got {function!r}")
+    call = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself, not whether there is one
+    waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+    try:
+        wants = CONTEXT in inspect.signature(function).parameters
+    except ValueError:  # some builtins have no signature
+        wants = False
+    return ToolCode(function, waits, wants)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One tool. Values in it are not to be changed by anybody.
 
-    `timeout` are seconds, None for the variant's; `server` is where it comes from when it is not local.
+    `run` is made a `ToolCode`. `timeout` are seconds, None for the variant's; `server` is where it comes from when it
+    is not local.
     """
 
     name: str
@@ -39,6 +72,13 @@ class Tool:
     tags: tuple[str, ...] = ()
     timeout: float | None = None
     server: str | None = None
+
+    def __post_init__(self) -> None:
+        """Look at the code once; what cannot be called is `BadTool`."""
+        try:
+            object.__setattr__(self, "run", code_of(self.run))
+        except TypeError as error:
+            raise BadTool(f"tool {self.name!r}: {error}") from None
 
     @property
     def spec(self) -> ToolSpec:
@@ -93,11 +133,6 @@ def tool_of_schema(
         tags=tuple(tags),
         timeout=timeout,
     )
-
-
-def wants_context(function: ToolFunction) -> bool:
-    """Return whether a tool's code has a parameter for the `ToolContext`."""
-    return CONTEXT in inspect.signature(function).parameters
 
 
 def _copied(schema: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -184,34 +219,27 @@ def result_text(value: object) -> str:
     if isinstance(value, enum.Enum):
         return result_text(value.value)
     try:
-        plain = _ANYTHING.dump_python(value, warnings=False)
-        if _has_set(plain):
-            value = _ordered(plain, _ANYTHING.dump_python(value, mode="json"))
-        return _ANYTHING.dump_json(value).decode()
+        return _ANYTHING.dump_json(_ordered(value, _ANYTHING.dump_python(value, mode="json"))).decode()
     except (ValueError, TypeError, RecursionError):
         return _words(value)
 
 
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
+_COLLECTIONS: Final = (list, tuple, set, frozenset)
 
 
-def _has_set(plain: object) -> bool:
-    if isinstance(plain, dict):
-        return any(map(_has_set, plain.values()))
-    if isinstance(plain, list | tuple):
-        return any(map(_has_set, plain))
-    return isinstance(plain, set | frozenset)
-
-
-def _ordered(plain: object, dumped: Any) -> JSON:
-    """Return `dumped`, the JSON of `plain`, with the items in order of what is a set there."""
-    if isinstance(plain, dict) and isinstance(dumped, dict) and len(plain) == len(dumped):
-        return {key: _ordered(item, dumped[key]) for key, item in zip(dumped, plain.values(), strict=True)}
-    if isinstance(plain, list | tuple | set | frozenset) and isinstance(dumped, list):
-        items = [_ordered(item, made) for item, made in zip(plain, dumped, strict=True)]
-        return items if isinstance(plain, list | tuple) else sorted(items, key=_ANYTHING.dump_json)
-    made: JSON = dumped
-    return made
+def _ordered(value: object, dumped: Any) -> Any:
+    """Return `dumped`, the JSON that was made of `value`, with the items of its sets in the order of their JSON."""
+    if isinstance(dumped, dict):
+        if not isinstance(value, dict):  # a model or a dataclass, by the names of its fields
+            return {key: _ordered(getattr(value, key, None), item) for key, item in dumped.items()}
+        if len(value) == len(dumped):
+            pairs = zip(value.values(), dumped.items(), strict=True)
+            return {key: _ordered(inner, item) for inner, (key, item) in pairs}
+    elif isinstance(dumped, list) and isinstance(value, _COLLECTIONS) and len(value) == len(dumped):
+        items = [_ordered(inner, item) for inner, item in zip(value, dumped, strict=True)]
+        return sorted(items, key=_ANYTHING.dump_json) if isinstance(value, set | frozenset) else items
+    return dumped
 
 
 def _words(value: object) -> str:
@@ -229,4 +257,4 @@ def _words(value: object) -> str:
 
 
 def _inner(value: object) -> str:
-    return _words(value) if type(value) in (dict, list, tuple, set, frozenset) else repr(value)
+    return _words(value) if type(value) in (dict, *_COLLECTIONS) else repr(value)
