@@ -374,9 +374,8 @@ TYPES: list[dict[str, JSON]] = [
 ]
 WRITTEN = st.one_of(
     VALUES,
-    st.sampled_from(
-        "1|1.0|1e3|007|+5| 2 |true|TRUE|null|None|1e999|[1]|NaN|0x10|1_0|[1, 1e999]|-0|1.".split("|")
-    ),
+    st.sampled_from(["1", "1.0", "1e3", "007", "+5", " 2 ", "-0", "1.", "0x10", "1_0", "1e999", "NaN"]),
+    st.sampled_from(["true", "TRUE", "null", "None", "[1]", "[1, 1e999]"]),
     st.sampled_from(['{"in": true}', '{"in": 1, "in": 2}', '["1"]', "9" * 30]),
 )
 
