@@ -315,6 +315,13 @@ def test_what_the_document_loses_is_rescued(text: str) -> None:
     assert rescue(text).calls[0].name == "f"
 
 
+@pytest.mark.parametrize("before", ["", "Sure: "])
+def test_an_integer_of_too_many_digits_is_no_json_to_the_document(before: str) -> None:
+    reply = before + '{"name": "f", "arguments": {"a": %s}}'
+    assert rescue(reply % ("-" + "9" * 4300), rules=DOCUMENT).calls
+    assert _reasons(rescue(reply % ("9" * 5000), rules=DOCUMENT)) == [Reason.BROKEN]
+
+
 def test_the_document_rewrites_strings_and_takes_what_is_no_call() -> None:
     assert cleaned('{"a": "f(x, ]",}') == '{"a": "f(x]"}'
     assert rescue("42", rules=DOCUMENT).value == 42
