@@ -15,7 +15,8 @@ from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import Parts, ReplyReader
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
-from statek_sim.agent.readers import rescue_reader
+from statek_sim.agent.reliability import rescued
+from statek_sim.agent.rescue import rescue_rules
 from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.agent.steps import Step, StepPlan
@@ -190,7 +191,7 @@ class _Run:
         if said.reader is None:
             return None
         if said.reader == "rescue":
-            return rescue_reader(self.variant.name)
+            return partial(rescued, rules=rescue_rules(self.variant.name))
         found: ReplyReader = load_attribute(self.scenario, said.reader)
         return found
 
