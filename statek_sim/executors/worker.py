@@ -26,7 +26,7 @@ _PLACE_BYTES: Final = 512
 
 
 class Place:
-    """Where a worker is, in memory that it shares with its parent: `turn 3 of job main`, and how many runs have begun."""
+    """Where a worker is, in memory that it shares with its parent: `turn 3 of job main`, and how many runs began."""
 
     def __init__(self, context: BaseContext, cpu: float | None) -> None:
         self._text = context.RawArray("c", _PLACE_BYTES)
