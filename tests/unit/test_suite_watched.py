@@ -10,6 +10,7 @@ import pytest
 
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.diff import failure_text
 from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.suite.run import builtin_suites, chosen, run_one
 from statek_sim.suite.watched import Pair, WatchedRunner, run_watched
@@ -68,6 +69,8 @@ def test_what_hangs_hoards_or_leaves_fails_alone(hostile: tuple[Pair, ...], work
         "killed by the watchdog: its process ended with exit code 9 in turn 1 of job main",
         None,
     ]
+    assert "it is not known; the trace ended with its process" in failure_text(results[1])
+    assert results[1].seconds < TIGHT.wall
     assert [result.outcome for result in results] == [
         Outcome.PASSED,
         Outcome.FAILED,
