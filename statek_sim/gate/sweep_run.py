@@ -189,7 +189,10 @@ def _attempts(
     # Runaways take longest: begun first, they leave no worker without work at the end.
     places = sorted(range(len(tasks)), key=lambda place: (RUNAWAY not in tasks[place].scenario.tags, place))
     found: dict[int, tuple[Outcome, ...]] = {}
-    with Pool(_Attempts(tasks), limits=watchdog, workers=processes) as pool:
+    pool = Pool(_Attempts(tasks), limits=watchdog, workers=processes)
+    if not pool.possible:
+        return list(map(attempt, tasks))
+    with pool:
         for place, came in zip(places, pool.map((place,) for place in places), strict=True):
             if isinstance(came, Killed):
                 raise BadInput(f"--sweep: {tasks[place].scenario.id}: {came}")
