@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from statek_sim.agent import variants
 from statek_sim.agent.budget import Budget, BudgetTracker, Prices
-from statek_sim.agent.effects import Compaction, Parts
+from statek_sim.agent.effects import Compaction, Delayed, Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
 from statek_sim.agent.steps import Step, StepEnforcer, StepPlan
+from statek_sim.agent.tools.tool import tool_from
 from statek_sim.agent.variants import DOCUMENT, FORGE, HARDENED, VARIANTS, Variant, variant_named
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.providers.script import Reply, text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario import schema
@@ -180,6 +181,22 @@ def harness(script: list[Reply], **settings: object) -> AgentHarness:
 def test_messages_may_come_later() -> None:
     run = harness([text("one"), text("two")]).run("Work.", then={5.0: "And then?"})
     assert (run.answer, run.completions) == ("two", 2)
+
+
+def test_a_run_that_has_not_ended_in_its_time_is_an_error() -> None:
+    def hang() -> Delayed:
+        return Delayed(100_000.0, "late")
+
+    def agent(script: list[Reply]) -> AgentHarness:
+        return AgentHarness(ScriptedLLM(script), tools=[replace(tool_from(hang), timeout=200_000.0)])
+
+    with pytest.raises(
+        RunawayJob, match=r"^run 'main' is STARTED and has more to do after 86400 virtual seconds; expected"
+    ):
+        agent([tool_call("hang"), text("done")]).run("Work.")
+    assert agent([tool_call("hang"), text("done")]).run("Work.", within=100_001.0).answer == "done"
+    with pytest.raises(RunawayJob, match=r"^run 'main' is DONE and has more to do after 10 virtual seconds"):
+        agent([text("one")]).run("Work.", then={11.0: "And then?"}, within=10.0)
 
 
 def test_two_runs_of_a_harness_share_its_trace_and_not_their_history() -> None:
