@@ -185,9 +185,7 @@ class AgentRun:
         self.conversation.add({"role": "user", "content": self._guard_input(self.inbox.pop(0))})
 
     def _offered(self) -> Offer:
-        offer = self.spec.offer()
-        if self._hidden:
-            offer = offer.without(self._hidden)
+        offer = self.spec.offer(without=self._hidden)
         before = self._offer
         if before is None or before.names != offer.names:
             sent = self.spec.variant.sends_tools
