@@ -138,14 +138,12 @@ class BudgetTracker:
             self.cost += self._budget.prices.cost(prompt, completion)
         return over
 
-    def calls_left(self, wanted: int) -> int:
-        """Return how many of `wanted` tool calls the steps still allow, and count them."""
+    @property
+    def allows_call(self) -> bool:
+        """Whether the steps allow another tool call."""
         limit = self._budget.steps
-        allowed = wanted if limit is None or not self._reserves else min(wanted, max(0, limit - self.steps))
-        self.steps += allowed
-        return allowed
+        return limit is None or not self._reserves or self.steps < limit
 
-    def seconds_left(self, at: float) -> float | None:
-        """Return what is left of the wall time, None where it has no bound."""
-        limit = self._budget.seconds
-        return None if limit is None or not self._reserves else max(0.0, limit - (at - self._began))
+    def called(self) -> None:
+        """Note a tool call that is executed."""
+        self.steps += 1

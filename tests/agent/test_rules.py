@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from statek_sim.agent import variants
 from statek_sim.agent.budget import Budget, BudgetTracker, Prices
-from statek_sim.agent.effects import Compaction, Delayed, Parts
+from statek_sim.agent.effects import Compaction, Delayed, Parts, ToolCall, ToolOutcome
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
 from statek_sim.agent.steps import Step, StepEnforcer, StepPlan
@@ -197,6 +197,33 @@ def test_a_run_that_has_not_ended_in_its_time_is_an_error() -> None:
     assert agent([tool_call("hang"), text("done")]).run("Work.", within=100_001.0).answer == "done"
     with pytest.raises(RunawayJob, match=r"^run 'main' is DONE and has more to do after 10 virtual seconds"):
         agent([text("one")]).run("Work.", then={11.0: "And then?"}, within=10.0)
+
+
+class Note:
+    """A gate that notes what it is told, and refuses the calls with these numbers."""
+
+    def __init__(self, *refused: int) -> None:
+        self.refused = refused
+        self.asked = 0
+        self.told: list[str] = []
+
+    def admit(self, call: ToolCall, *, at: float) -> str | None:
+        self.asked += 1
+        return "not now" if self.asked in self.refused else None
+
+    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+        self.told.append("ended")
+
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        self.told.append("withdrawn")
+
+
+def test_gates_hear_once_of_each_call_that_they_admitted_and_only_executed_ones_are_steps() -> None:
+    first, second, third = Note(), Note(1), Note()
+    agent = harness([tool_call("look").times(2), text("done")], parts=Parts(gates=[first, second, third]))
+    run = agent.run("Work.")
+    assert [gate.told for gate in (first, second, third)] == [["withdrawn", "ended"], ["ended"], ["ended"]]
+    assert run.budget.steps == 4
 
 
 def test_two_runs_of_a_harness_share_its_trace_and_not_their_history() -> None:
