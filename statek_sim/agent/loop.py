@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
+from statek_sim import progress
 from statek_sim import trace as events
 from statek_sim.agent.asking import ask_model
 from statek_sim.agent.batch import Batch, answer_calls
@@ -165,6 +166,7 @@ class AgentRun:
         self.around.harness.check_before_step(self)
         self.iteration += 1
         self.steps += 1
+        progress.at(self.job, self.counters.asked + 1)
         self.tell(events.StepStarted(self.now(), self.job, self.steps))
         self._read_inbox()
         offer = self._offered()
