@@ -75,10 +75,10 @@ class Overspent:
 class BudgetTracker:
     """What a run used, held against its budget."""
 
-    def __init__(self, budget: Budget, variant: Variant, *, began: float) -> None:
+    def __init__(self, budget: Budget, variant: Variant) -> None:
         self._budget = budget
         self._reserves = variant.budget_check == "reserved"
-        self._began = began
+        self._began: float | None = None
         self._reserved = 0
         self.tokens = 0
         self.cost = Decimal(0)
@@ -93,6 +93,8 @@ class BudgetTracker:
 
     def before_request(self, prompt_tokens: int, *, at: float) -> Overspent | None:
         """Return the budget that the next request does not fit into, and reserve its tokens when all do."""
+        if self._began is None:
+            self._began = at
         answer = self._budget.answer_tokens
         wanted = prompt_tokens + answer if self._reserves else 0
         prices = self._budget.prices

@@ -82,7 +82,7 @@ class AgentRun:
         self.inbox: list[str] = [message]
         self.enforcer = StepEnforcer(spec.plan, spec.variant)
         self.nudges = NudgeBudget(spec.variant, spec.nudges)
-        self.budget = BudgetTracker(spec.budget, spec.variant, began=around.clock.now())
+        self.budget = BudgetTracker(spec.budget, spec.variant)
         self.conversation = Conversation(around.envelopes, spec)
         self._taken = 0
         self._resting = False

@@ -15,6 +15,7 @@ from statek_sim.agent.budget import Budget, BudgetTracker, Prices
 from statek_sim.agent.effects import Compaction, Delayed, Parts, ToolCall, ToolOutcome
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
+from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.steps import Step, StepEnforcer, StepPlan
 from statek_sim.agent.tools.tool import tool_from
 from statek_sim.agent.variants import DOCUMENT, FORGE, HARDENED, VARIANTS, Variant, variant_named
@@ -145,7 +146,7 @@ def test_a_plan_that_can_never_be_done_is_refused() -> None:
 def test_tokens_never_go_over_the_budget_by_more_than_what_was_told(
     requests: list[tuple[int, int]], limit: int
 ) -> None:
-    tracker = BudgetTracker(Budget(tokens=limit, answer_tokens=60), HARDENED, began=0.0)
+    tracker = BudgetTracker(Budget(tokens=limit, answer_tokens=60), HARDENED)
     for prompt, completion in requests:
         if tracker.before_request(prompt, at=0.0) is not None:
             break
@@ -155,7 +156,7 @@ def test_tokens_never_go_over_the_budget_by_more_than_what_was_told(
 
 def test_money_is_counted_exactly() -> None:
     prices = Prices(prompt=Decimal("0.1"), completion=Decimal("0.2"))
-    tracker = BudgetTracker(Budget(cost=Decimal(1), prices=prices), HARDENED, began=0.0)
+    tracker = BudgetTracker(Budget(cost=Decimal(1), prices=prices), HARDENED)
     for _ in range(3):
         tracker.replied(1_000_000, 0)
     assert tracker.cost == Decimal("0.3")
@@ -197,6 +198,16 @@ def test_a_run_that_has_not_ended_in_its_time_is_an_error() -> None:
     assert agent([tool_call("hang"), text("done")]).run("Work.", within=100_001.0).answer == "done"
     with pytest.raises(RunawayJob, match=r"^run 'main' is DONE and has more to do after 10 virtual seconds"):
         agent([text("one")]).run("Work.", then={11.0: "And then?"}, within=10.0)
+
+
+def test_a_budget_of_seconds_begins_with_the_first_request() -> None:
+    provider = ScriptedLLM([tool_call("look").after(59.0), tool_call("look").after(1.0)])
+    agent = AgentHarness(tools=[look], budget=Budget(seconds=60.0))
+    run = agent.begin("Work.")
+    driver = Simulation(provider, clock=agent.clock)
+    driver.at(100.0, lambda: driver.start(run))
+    assert driver.run(1000.0)
+    assert (run.stop, run.detail, run.num_turns) == ("budget_seconds", "60 of 60 used", 2)
 
 
 class Note:
