@@ -159,7 +159,7 @@ class AsyncToolStuck(StatekSimError):
 
 
 class RunawayJob(StatekSimError):
-    """A job took more steps, or a loop started more jobs, than a run allows; nothing else would end it."""
+    """A job took more steps or time, or a loop started more jobs, than a run allows; nothing else would end it."""
 
 
 class Livelock(StatekSimError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from statek_sim.agent.budget import Budget
 from statek_sim.agent.conversation import Envelopes
@@ -17,14 +18,15 @@ from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.clock import Clock, VirtualClock
+from statek_sim.errors import RunawayJob
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.trace import Trace
 
-LONGEST: float = 86_400.0
-"""Virtual seconds that a run may last."""
+LONGEST: Final = 86_400.0
+"""Virtual seconds that `AgentHarness.run` works on a task, where it is not told otherwise."""
 
 
 class AgentHarness:
@@ -93,8 +95,11 @@ class AgentHarness:
         around = self._around if clock is None else replace(self._around, clock=clock)
         return AgentRun(job, self.spec, around, task)
 
-    def run(self, task: str, *, then: Mapping[float, str] | None = None) -> AgentRun:
-        """Work on a task until nothing is left to do, and return the run; `then` are later messages by their second."""
+    def run(self, task: str, *, then: Mapping[float, str] | None = None, within: float = LONGEST) -> AgentRun:
+        """Work on a task until nothing is left to do, and return the run; `then` are later messages by their second.
+
+        `RunawayJob` when something is left to do after `within` virtual seconds.
+        """
         if self.provider is None:
             raise LookupError("this harness has no provider; give it one, or drive `begin` yourself")
         driver = Simulation(self.provider, clock=self.clock)
@@ -102,7 +107,11 @@ class AgentHarness:
         driver.start(run)
         for at, message in (then or {}).items():
             driver.at(self.clock.now() + at, _pusher(driver, run, message))
-        driver.run(self.clock.now() + LONGEST)
+        if not driver.run(self.clock.now() + within):
+            raise RunawayJob(
+                f"run {run.job!r} is {run.status} and has more to do after {within:g} virtual seconds; "
+                "expected its end: give what takes so long a timeout, or say more seconds as within"
+            )
         return run
 
 

@@ -24,6 +24,10 @@ def hang(**kwargs):
     while True:
         pass
 
+def spin():
+    while True:
+        pass
+
 @tool
 def hoard(**kwargs):
     return len(b"x" * 2**30)
@@ -45,6 +49,16 @@ scenarios:
   - {id: leaves, title: Leaves, script: {worker: [{code: leave()}]}, expect: {}}
   - {id: fine-too, title: Fine, script: {worker: [{code: exit(2)}]}, expect: {jobs: {main: {exit: 2}}}}
 """
+AGENT = """\
+scenarios:
+  - id: hangs
+    title: Hangs
+    engine: agent
+    tools: {look: {description: Look., result: seen}, spin: {description: Spin., call: "hostile_tools:spin"}}
+    agents: {assistant: {prompt: You work.}}
+    script: {assistant: [{tools: [{name: look}]}, {tools: [{name: spin}]}]}
+    expect: {}
+"""
 
 
 @pytest.fixture
@@ -53,6 +67,14 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Pair, ...]
     (tmp_path / "hostile.yaml").write_text(SCENARIOS, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     return chosen(load_or_fail([tmp_path / "hostile.yaml"]))
+
+
+def test_an_agent_that_hangs_in_its_tool_is_told_with_its_turn(
+    hostile: tuple[Pair, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "agent.yaml").write_text(AGENT, "utf-8")
+    [result] = run_watched(chosen(load_or_fail([tmp_path / "agent.yaml"])), run_one, TIGHT, workers=1)
+    assert told(result) == "killed by the watchdog: 1 s CPU in turn 2 of job main"
 
 
 def told(result: ScenarioResult) -> str | None:
