@@ -22,7 +22,7 @@ from tools.interpreters import NEWER, interpreter, this_python
 ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
 EXAMPLES: Final = 200
-"""Random examples compared per release of STATEK, the same in every run; `make conformance` takes more, and new ones."""
+"""Random examples compared per release of STATEK, always the same; `make conformance` takes new ones, and more."""
 SHARED: Final = ("--numprocesses", "2", "--dist", "loadfile")
 """Two test files at a time; those of a file share what it builds."""
 SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser")
