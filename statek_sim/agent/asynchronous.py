@@ -9,10 +9,9 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from statek_sim.agent.effects import (
     Answer,
@@ -20,13 +19,15 @@ from statek_sim.agent.effects import (
     AskPerson,
     CallTools,
     Commit,
+    Delayed,
     Invocation,
     LetTimePass,
     Snapshot,
     ToolOutcome,
 )
-from statek_sim.agent.execution import Context, limited, outcome_of, raised, started, traits
+from statek_sim.agent.execution import Context, limited, outcome_of, raised, started
 from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.tools.tool import code_of
 from statek_sim.clock import EPOCH
 from statek_sim.errors import ProviderFailure, ProviderTimeout
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
@@ -151,7 +152,7 @@ class AsyncDriver:
     async def _call(self, run: AgentRun, effect: CallTools) -> Sequence[ToolOutcome]:
         """Call tools side by side; a failure that concerns the test cancels the others and goes on up."""
         outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
-        waiting: list[tuple[int, Invocation]] = []
+        waiting: list[tuple[int, Callable[[], Any]]] = []
         for position, one in enumerate(effect.calls):
             now = self._at_once(one)
             if isinstance(now, ToolOutcome):
@@ -159,8 +160,8 @@ class AsyncDriver:
             else:
                 waiting.append((position, now))
 
-        async def wait(position: int, one: Invocation) -> None:
-            outcome = await limited(one, self._context)
+        async def wait(position: int, start: Callable[[], Any]) -> None:
+            outcome = await limited(effect.calls[position], start)
             outcomes[position] = self._ended(run, effect, position, outcome)
 
         if len(waiting) == 1:
@@ -168,8 +169,8 @@ class AsyncDriver:
         elif waiting:
             try:
                 async with asyncio.TaskGroup() as group:
-                    for position, one in waiting:
-                        group.create_task(wait(position, one))
+                    for position, start in waiting:
+                        group.create_task(wait(position, start))
             except BaseExceptionGroup as failures:
                 raise _first(failures) from None
         return [outcome for outcome in outcomes if outcome is not None]
@@ -180,29 +181,27 @@ class AsyncDriver:
             self.after_tool(run, effect.calls[position].call.name)
         return outcome
 
-    def _at_once(self, one: Invocation) -> ToolOutcome | Invocation:
-        """Call a plain function; return its outcome, or what is left to be waited for."""
-        if traits(one.run)[0]:
-            return one
+    def _at_once(self, one: Invocation) -> ToolOutcome | Callable[[], Any]:
+        """Call a plain function; return its outcome, or what begins what is left to be waited for."""
+        start = partial(started, one, self._context)
+        if code_of(one.run).waits:
+            return start
         if self._threads:
-            return replace(one, run=partial(_in_thread, one, self._context))
+            return partial(_in_thread, start)
         try:
-            value = started(one, self._context)
+            value = start()
             if inspect.isawaitable(value):
-                return replace(one, run=lambda **_: value)
-            seconds, outcome = outcome_of(value)
+                return lambda: value
+            if isinstance(value, Delayed) and value.seconds:
+                return lambda: value
+            return outcome_of(value)[1]
         except Exception as error:  # noqa: BLE001  # a user's tool
             return raised(error)
-        return replace(one, run=lambda **_: _slept(seconds, outcome)) if seconds else outcome
 
 
-async def _in_thread(one: Invocation, context: Context, **_: object) -> object:
-    return await asyncio.to_thread(started, one, context)
-
-
-async def _slept(seconds: float, outcome: ToolOutcome) -> ToolOutcome:
-    await asyncio.sleep(seconds)
-    return outcome
+async def _in_thread(start: Callable[[], Any]) -> object:
+    value = await asyncio.to_thread(start)
+    return await value if inspect.isawaitable(value) else value
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from statek_sim.agent.effects import ToolCall, WrittenCall
 from statek_sim.agent.nudges import Failure
+from statek_sim.agent.schema import read_json
 from statek_sim.agent.tools.registry import Offer, Registry
 from statek_sim.agent.variants import Variant
 from statek_sim.did_you_mean import suggestion
@@ -67,23 +67,10 @@ def resolved(
 def _parsed(text: str) -> JSON:
     """Return the arguments, or a text that says why they are none."""
     try:
-        found: JSON = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
+        found = read_json(text)
+    except ValueError as error:
         return str(error)
     return found if isinstance(found, dict) else f"got {type(found).__name__}"
-
-
-def _refuse(constant: str) -> JSON:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} is there twice")
-    return found
 
 
 def _unknown(call: WrittenCall, offer: Offer, registry: Registry) -> Refusal:

@@ -6,11 +6,10 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from statek_sim.agent.effects import Delayed, Invocation, ToolFunction, ToolOutcome, ToolStatus
-from statek_sim.agent.tools.tool import result_text, wants_context
+from statek_sim.agent.effects import Delayed, Invocation, ToolOutcome, ToolStatus
+from statek_sim.agent.tools.tool import code_of, result_text
 from statek_sim.errors import StatekSimError
 
 Person = Callable[[str], tuple[str, float]]
@@ -33,24 +32,21 @@ class Context:
         await self.wait(seconds)
 
 
-@lru_cache(maxsize=4096)
-def traits(function: ToolFunction) -> tuple[bool, bool]:
-    """Return whether a tool's code is a coroutine function, and whether it wants the context."""
-    return inspect.iscoroutinefunction(function), wants_context(function)
-
-
 def started(one: Invocation, context: Context) -> Any:
-    """Call the tool's code: a coroutine, a `Delayed`, or the result."""
-    if traits(one.run)[1]:
+    """Call the tool's code: what it returns is something to be awaited, a `Delayed`, or the result."""
+    if code_of(one.run).wants_context:
         return one.run(**one.call.arguments, context=context)
     return one.run(**one.call.arguments)
 
 
-async def limited(one: Invocation, context: Context) -> ToolOutcome:
-    """Return what comes of a call under asyncio; it is cancelled when it takes longer than it may."""
+async def limited(one: Invocation, start: Callable[[], Any]) -> ToolOutcome:
+    """Return what comes of a call under asyncio; it is cancelled when it takes longer than it may.
+
+    `start` begins it, or gives what it returned when it was begun before.
+    """
     try:
         async with asyncio.timeout(one.timeout) as limit:
-            value = started(one, context)
+            value = start()
             seconds, outcome = outcome_of(await value if inspect.isawaitable(value) else value)
             if seconds:
                 await asyncio.sleep(seconds)
@@ -66,10 +62,20 @@ def outcome_of(value: object) -> tuple[float, ToolOutcome]:
     if isinstance(value, ToolOutcome):
         return 0.0, value
     if not isinstance(value, Delayed):
-        return 0.0, ToolOutcome(ToolStatus.RETURNED, result_text(value))
+        return 0.0, _returned(value)
     if value.error is not None:
         return value.seconds, raised(value.error)
-    return value.seconds, ToolOutcome(ToolStatus.RETURNED, result_text(value.value))
+    return value.seconds, _returned(value.value)
+
+
+def _returned(value: object) -> ToolOutcome:
+    if not inspect.isawaitable(value):
+        return ToolOutcome(ToolStatus.RETURNED, result_text(value))
+    if inspect.iscoroutine(value):
+        value.close()
+    return raised(
+        TypeError(f"its result is a {type(value).__name__} that nobody awaited; return what it gives")
+    )
 
 
 def raised(error: Exception) -> ToolOutcome:

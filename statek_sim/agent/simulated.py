@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from statek_sim.agent.effects import (
     Answer,
@@ -27,9 +28,9 @@ from statek_sim.agent.execution import (
     raised,
     started,
     timed_out,
-    traits,
 )
 from statek_sim.agent.loop import AgentRun, Steps
+from statek_sim.agent.tools.tool import code_of
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import ProviderFailure
@@ -170,12 +171,25 @@ class Simulation:
         return seconds, outcome
 
     def _run(self, one: Invocation) -> tuple[float, ToolOutcome]:
-        now = self._clock.now()
-        if not traits(one.run)[0]:
+        began = self._clock.now()
+        loop: VirtualLoop | None = None
+
+        def now() -> float:
+            return began if loop is None else loop.time()
+
+        start = partial(started, one, Context(now, asyncio.sleep))
+        if not code_of(one.run).waits:
             try:
-                return outcome_of(started(one, Context(self._clock.now, asyncio.sleep)))
+                value = start()
+                if not inspect.isawaitable(value):
+                    return outcome_of(value)
             except Exception as error:  # noqa: BLE001  # a user's tool
                 return 0.0, raised(error)
-        loop = VirtualLoop(start=now)
-        outcome = run_in(loop, limited(one, Context(loop.time, asyncio.sleep)))
-        return loop.time() - now, outcome
+            start = partial(_same, value)
+        loop = VirtualLoop(start=began)
+        outcome = run_in(loop, limited(one, start))
+        return loop.time() - began, outcome
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -63,7 +63,7 @@ class Variant:
     looks at it."""
 
     coerces_arguments: bool
-    """Whether arguments of a wrong type are converted where nothing is lost (`tools.arguments.COERCIONS`)."""
+    """Whether arguments of a wrong type are converted where nothing is lost (`schema.converted`)."""
 
     tool_timeout: float | None
     """Virtual seconds that a tool may take unless it says so itself; None: for ever (002 §2 has no timeout)."""

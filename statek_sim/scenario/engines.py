@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
-from typing import Final
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from pydantic import Field, TypeAdapter, ValidationError
+
+from statek_sim.agent.variants import Variant
 from statek_sim.did_you_mean import suggestion
 from statek_sim.scenario.agent import AGENT_STOPS, ToolText
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import Finding, Keypath, dotted
 from statek_sim.scenario.schema import VARIANTS, ScenarioText
+from statek_sim.values import JSON
 
 _AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("tools", "task_types"),
@@ -51,6 +59,12 @@ _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
 
 _AGENT_EVENTS: Final = ("push", "start")
 _AGENT_METADATA: Final = ("PROVIDER",)
+_IN_WORDS: Final[Mapping[object, str]] = {
+    bool: "true or false",
+    int: "a whole number from 0",
+    float: "a number from 0",
+    NoneType: "null",
+}
 _STATEK_STOPS: Final = ("exit", "warmup", "contained")
 
 
@@ -138,6 +152,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for position, name in enumerate(told.tools):
             if ":" not in name:
                 yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
+        yield from _overrides((*at, "harness", "overrides"), told.harness.overrides)
         flow: Keypath = (*at, "workflow")
         for position, step in enumerate(told.workflow.steps):
             yield from _known((*flow, "steps", position), step.tool, known, "tool")
@@ -146,6 +161,55 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for key in ("helpers", "terminal"):
             for position, name in enumerate(getattr(told.workflow, key) or ()):
                 yield from _known((*flow, key, position), name, known, "tool")
+
+
+def _overrides(at: Keypath, overrides: Mapping[str, JSON]) -> Iterator[Finding]:
+    rules = _rules()
+    for name, value in overrides.items():
+        here = (*at, name)
+        if name not in rules:
+            hint = suggestion(name, rules) or f" Known: {', '.join(rules)}"
+            yield Finding(here, f"{dotted(here)}: a variant has no rule {name!r}.{hint}".removesuffix("."))
+            continue
+        check, expected = rules[name]
+        try:
+            check.validate_python(value, strict=True)
+        except ValidationError:
+            hint = suggestion(str(value), expected) if isinstance(value, str) else ""
+            said = f"{dotted(here)}: expected {_either(expected)}, got {json.dumps(value)}.{hint}"
+            yield Finding(here, said.removesuffix("."))
+
+
+@cache
+def _rules() -> dict[str, tuple[TypeAdapter[Any], tuple[str, ...]]]:
+    """Return what checks each rule of a variant, and its values in words, from the annotations of `Variant`."""
+    hints = get_type_hints(Variant)
+    del hints["name"]
+    return {name: (TypeAdapter(_bounded(hint)), tuple(_values(hint))) for name, hint in hints.items()}
+
+
+def _bounded(hint: Any) -> Any:
+    """Return a type whose numbers are finite and not below 0."""
+    if hint in (int, float):
+        return Annotated[hint, Field(ge=0, allow_inf_nan=False if hint is float else None)]
+    if get_origin(hint) in (Union, UnionType):
+        return reduce(or_, map(_bounded, get_args(hint)))
+    return hint
+
+
+def _values(hint: Any) -> Iterator[str]:
+    if get_origin(hint) is Literal:
+        yield from get_args(hint)
+    elif get_origin(hint) in (Union, UnionType):
+        for one in get_args(hint):
+            yield from _values(one)
+    else:
+        yield _IN_WORDS[hint]
+
+
+def _either(options: Sequence[str]) -> str:
+    *first, last = options
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def registered_name(name: str, tool: ToolText) -> str:

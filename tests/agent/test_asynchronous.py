@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import httpx
@@ -15,7 +18,9 @@ from statek_sim.agent.asynchronous import AsyncDriver, AsyncModel, LoopClock, mo
 from statek_sim.agent.effects import NO_PARTS, Parts, Snapshot, ToolContext
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.tools import tool as made
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
+from statek_sim.errors import BadTool
 from statek_sim.providers.access import Access
 from statek_sim.providers.live_async import AsyncHttpLLM
 from statek_sim.providers.protocol import ChatRequest, RawReply
@@ -33,7 +38,7 @@ def virtually(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 async def worked(
     script: list[Reply],
-    *tools: Tool,
+    *tools: Tool | made.Tool,
     model: AsyncModel | None = None,
     parts: Parts = NO_PARTS,
     **driving: Any,
@@ -152,6 +157,102 @@ def test_plain_functions_run_in_threads_where_that_is_asked_for() -> None:
     assert run.calls[0]["result"] == "elsewhere"
     run = asyncio.run(worked([tool_call("whose"), text("done")], whose))
     assert run.calls[0]["result"] == "here"
+
+
+# -- what is awaited ----------------------------------------------------------------------------------------------
+
+
+async def brew(context: ToolContext) -> str:
+    """Brew, for two seconds."""
+    await context.sleep(2)
+    return f"tea at {context.now():g}"
+
+
+class Kettle:
+    """An object whose call is a coroutine, and which has no hash."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    async def __call__(self, context: ToolContext) -> str:
+        return await brew(context)
+
+
+async def unawaited() -> Coroutine[Any, Any, int]:
+    return asyncio.sleep(1, 5)
+
+
+KINDS: dict[str, Tool] = {
+    "a lambda": lambda context: brew(context),  # noqa: PLW0108  # a callable of its own
+    "a partial": partial(brew),
+    "an object": Kettle(),
+    "a lambda that calls an object": lambda context: Kettle()(context),  # noqa: PLW0108
+}
+
+
+def offering(function: Tool, **said: Any) -> made.Tool:
+    return made.tool_of_schema("brew", "Brew.", {"type": "object", "properties": {}}, function, **said)
+
+
+def at_both(function: made.Tool) -> list[tuple[Any, float]]:
+    script = [tool_call("brew"), text("done")]
+    simulated = AgentHarness(ScriptedLLM(script), tools=[function]).run("Work.")
+
+    async def there() -> tuple[Any, float]:
+        run = await worked(script, function)
+        return run.calls[0], run.now()
+
+    return [(simulated.calls[0], simulated.now()), virtually(there())]
+
+
+@pytest.mark.parametrize("function", KINDS.values(), ids=KINDS)
+def test_what_a_tool_returns_is_awaited_whatever_kind_of_callable_it_is(function: Tool) -> None:
+    record = {"name": "brew", "arguments": "", "via": "call", "result": "tea at 2"}
+    assert at_both(offering(function)) == [(record, 2.0), (record, 2.0)]
+
+
+@pytest.mark.parametrize("function", KINDS.values(), ids=KINDS)
+def test_what_is_awaited_may_take_too_long_on_both_drivers(function: Tool) -> None:
+    (simulated, took), (on_asyncio, took_there) = at_both(offering(function, timeout=1.5))
+    assert simulated == on_asyncio
+    assert (simulated["error"], took, took_there) == (
+        "TimeoutError: no result within 1.5 seconds",
+        1.5,
+        1.5,
+    )
+
+
+def test_what_a_function_in_a_thread_returns_is_awaited() -> None:
+    def soon() -> Coroutine[Any, Any, str]:
+        return asyncio.sleep(0, "tea")
+
+    run = asyncio.run(worked([tool_call("brew"), text("done")], offering(soon), threads=True))
+    assert run.calls[0]["result"] == "tea"
+
+
+def test_a_coroutine_that_nobody_awaits_is_an_error_and_no_text() -> None:
+    (simulated, _), (on_asyncio, _) = at_both(offering(unawaited))
+    assert simulated == on_asyncio
+    assert (
+        simulated["error"] == "TypeError: its result is a coroutine that nobody awaited; return what it gives"
+    )
+
+
+def test_a_tools_code_is_looked_at_once_and_kept_by_nobody_else() -> None:
+    class Big:
+        def __call__(self) -> str:
+            return "big"
+
+    big = Big()
+    gone = weakref.ref(big)
+    assert [call["result"] for call, _ in at_both(offering(big))] == ["big", "big"]
+    del big
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_tool_that_cannot_be_called_is_refused() -> None:
+    with pytest.raises(BadTool, match=r"^tool 'brew': expected a function, got 7$"):
+        offering(7)  # type: ignore[arg-type]
 
 
 def test_a_run_goes_on_only_after_its_commit() -> None:

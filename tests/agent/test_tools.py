@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import Field
 
+from statek_sim.agent.calls import Refusal, resolved
+from statek_sim.agent.effects import WrittenCall
+from statek_sim.agent.nudges import Failure
+from statek_sim.agent.rescue import rescue
 from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.agent.tools.registry import Registry, api_format, lint
 from statek_sim.agent.tools.tool import Tool, result_text, tool_from, tool_of_schema
-from statek_sim.agent.variants import DOCUMENT
+from statek_sim.agent.variants import DOCUMENT, HARDENED
 from statek_sim.errors import BadTool
 from statek_sim.values import JSON
 
@@ -137,6 +141,41 @@ def test_a_result_that_is_no_json_is_its_text() -> None:
             return "odd"
 
     assert result_text(Odd()) == "odd"
+
+
+@dataclass
+class Found:
+    """What a tool may return."""
+
+    tags: set[str]
+    pairs: list[frozenset[tuple[str, int]]]
+
+
+@dataclass(frozen=True)
+class Place:
+    x: int
+    names: frozenset[str] = frozenset()
+
+
+SETS = {
+    "of dataclasses": (
+        {Place(2), Place(1, frozenset("ba"))},
+        '[{"x":1,"names":["a","b"]},{"x":2,"names":[]}]',
+    ),
+    "a set": (set("bca"), '["a","b","c"]'),
+    "nested": ({"of": [frozenset({3, 10, 1})]}, '{"of":[[1,10,3]]}'),
+    "a set of sets": ({frozenset("ba"), frozenset("c")}, '[["a","b"],["c"]]'),
+    "in a dataclass": (
+        Found({"y", "x"}, [frozenset({("b", 1), ("a", 2)})]),
+        '{"tags":["x","y"],"pairs":[[["a",2],["b",1]]]}',
+    ),
+    "in what is no JSON": ({frozenset("ba"): {"d", "c"}}, "{frozenset({'a', 'b'}): {'c', 'd'}}"),
+}
+
+
+@pytest.mark.parametrize(("value", "shown"), SETS.values(), ids=SETS)
+def test_a_set_is_in_the_same_order_whatever_the_hashes_are(value: object, shown: str) -> None:
+    assert result_text(value) == shown
 
 
 # -- the registry -----------------------------------------------------------------------------------------------
@@ -277,15 +316,97 @@ def test_what_is_coerced_fits_the_schema_and_nothing_else_changes(arguments: dic
     }
 
 
-@pytest.mark.parametrize("text", ["1_0", "٣", "0x10", "1e3", "", " ", "--1", "9" * 30])
+@pytest.mark.parametrize("text", ["1_0", "٣", "0x10", "1.5", "007", "+5", "", " ", "--1", "9" * 30])
 def test_what_only_python_takes_for_a_whole_number_is_refused(text: str) -> None:
     assert ArgumentCheck("t", FLAT).check({"name": "a", "count": text}, coerce=True).problems
 
 
-def test_a_reference_to_somewhere_else_is_never_fetched() -> None:
+NOWHERE: dict[str, dict[str, JSON]] = {
+    "another document": {"properties": {"a": {"$ref": "https://example.invalid/schema"}}},
+    "no such definition": {"properties": {"a": {"items": {"$ref": "#/$defs/gone"}}}},
+    "no such anchor": {"$ref": "#gone"},
+    "behind a reference": {
+        "properties": {"a": {"$ref": "#/$defs/b"}},
+        "$defs": {"b": {"anyOf": [{"$ref": "#/$defs/c"}]}},
+    },
+    "in a place of its own": {"$ref": "#/there", "there": {"$ref": "#/gone"}},
+    "dynamic": {"properties": {"a": {"$dynamicRef": "#gone"}}},
+}
+
+
+@pytest.mark.parametrize("schema", NOWHERE.values(), ids=NOWHERE)
+def test_a_reference_that_leads_nowhere_is_refused_where_the_tool_is_registered(
+    schema: dict[str, JSON],
+) -> None:
+    said = r"^tool 'look': parameters: \$ref '[^']+' leads nowhere; expected one that is in the schema"
+    with pytest.raises(BadTool, match=said):
+        Registry([replace(named("look"), parameters={"type": "object", **schema})])
+
+
+def test_a_reference_into_the_schema_is_followed() -> None:
     schema: dict[str, JSON] = {
         "type": "object",
-        "properties": {"a": {"$ref": "https://example.invalid/schema"}},
+        "properties": {
+            "size": {"$ref": "#/$defs/size"},
+            "inner": {"$ref": "#"},
+            "k": {"const": {"$ref": "#/x"}},
+        },
+        "$defs": {"size": {"type": "integer"}},
     }
-    with pytest.raises(Exception, match=r"Unresolvable|example\.invalid"):
-        ArgumentCheck("t", schema).check({"a": 1}, coerce=False)
+    check = ArgumentCheck("t", schema)
+    assert check.check({"inner": {"size": "7"}}, coerce=True).arguments == {"inner": {"size": 7}}
+    assert check.check({"inner": {"size": "x"}}, coerce=True).problems
+
+
+# -- one meaning on the wire and in text ------------------------------------------------------------------------
+
+TYPES: list[dict[str, JSON]] = [
+    {"type": "integer"},
+    {"type": "number"},
+    {"type": "boolean"},
+    {"type": "string"},
+    {"type": "null"},
+    {"type": ["integer", "null"]},
+    {"anyOf": [{"type": "number"}, {"type": "null"}]},
+    {"type": "array", "items": {"type": "integer"}},
+    {"type": "object", "properties": {"in": {"type": "boolean"}}},
+    {"enum": [1, 2]},
+    {"$ref": "#/$defs/kind"},
+    {},
+]
+WRITTEN = st.one_of(
+    VALUES,
+    st.sampled_from(["1", "1.0", "1e3", "007", "+5", " 2 ", "-0", "1.", "0x10", "1_0", "1e999", "NaN"]),
+    st.sampled_from(["true", "TRUE", "null", "None", "[1]", "[1, 1e999]"]),
+    st.sampled_from(['{"in": true}', '{"in": 1, "in": 2}', '["1"]', "9" * 30]),
+)
+
+
+@given(st.sampled_from(TYPES), WRITTEN | st.lists(WRITTEN, max_size=2), st.booleans())
+def test_a_call_means_the_same_on_the_wire_and_in_text(kind: JSON, value: JSON, nested: bool) -> None:
+    schema: dict[str, JSON] = {
+        "type": "object",
+        "properties": {"a": kind},
+        "$defs": {"kind": {"type": "integer"}},
+    }
+    arguments: dict[str, JSON] = {"a": value}
+    if nested:
+        schema = {**schema, "properties": {"o": {"type": "object", "properties": {"a": kind}}}}
+        arguments = {"o": {"a": value}}
+    wire = ArgumentCheck("t", schema).check(arguments, coerce=True)
+    written = json.dumps({"name": "t", "arguments": arguments})
+    text = rescue(written, {"t": schema})
+    assert [dict(call.arguments) for call in text.calls] == ([] if wire.problems else [wire.arguments])
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity", "9" * 30, "9" * 5000])
+def test_a_number_that_no_float_or_64_bits_hold_is_refused_on_the_wire_and_in_text(number: str) -> None:
+    schema: dict[str, JSON] = {"type": "object", "properties": {"a": {"type": "number"}}}
+    registry = Registry([tool_of_schema("t", "T.", schema, nothing)])
+    arguments = f'{{"a": {number}}}'
+    found = resolved(WrittenCall("1", "t", arguments), registry.offer(), registry, HARDENED)
+    assert isinstance(found, Refusal)
+    assert found.failure is Failure.INVALID_JSON
+    text = rescue(f'{{"name": "t", "arguments": {arguments}}}', registry.offer().schemas)
+    assert not text.calls
+    assert text.refused[0].why in found.reason

@@ -105,7 +105,7 @@ def test_a_call_that_is_cut_is_refused_and_not_completed(text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ('{"a": 1, "a": 2}', "a key is there twice"),
+        ('{"a": 1, "a": 2}', "the key 'a' is there twice"),
         ("{'a': 1, 'a': 2}", "the key 'a' is there twice"),
         ('{"a": NaN}', "NaN is not JSON"),
         ('{"a": 1e999}', "the number 1e999 is too large"),
@@ -144,9 +144,9 @@ def test_a_tool_that_was_not_offered_is_not_called() -> None:
 
 
 def test_arguments_that_do_not_fit_are_refused_with_path_and_expectation() -> None:
-    result = rescue('{"name": "get_weather", "arguments": {"city": 5}}', [WEATHER])
+    result = rescue('{"name": "get_weather", "arguments": {"city": 5.5}}', [WEATHER])
     assert _reasons(result) == [Reason.SCHEMA]
-    assert result.refused[0].why == "'get_weather': ['city']: 5 is not of type 'string'"
+    assert result.refused[0].why == "'get_weather': ['city']: 5.5 is not of type 'string'"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_schema_is_not_fetched_and_a_wrong_tool_is_bad_input() -> None:
     assert (
         rescue('{"name": "f", "arguments": {}}', [remote])
         .refused[0]
-        .why.startswith("the schema of 'f' cannot")
+        .why.startswith("'f': the arguments: the schema cannot be followed: ")
     )
     with pytest.raises(BadInput, match=r"^tool 1 has no name: "):
         rescue("", [{"parameters": {}}])
@@ -313,6 +313,13 @@ def test_the_documents_strategies_are_its_own() -> None:
 def test_what_the_document_loses_is_rescued(text: str) -> None:
     assert rescue(text, rules=DOCUMENT).calls == ()
     assert rescue(text).calls[0].name == "f"
+
+
+@pytest.mark.parametrize("before", ["", "Sure: "])
+def test_an_integer_of_too_many_digits_is_no_json_to_the_document(before: str) -> None:
+    reply = before + '{"name": "f", "arguments": {"a": %s}}'
+    assert rescue(reply % ("-" + "9" * 4300), rules=DOCUMENT).calls
+    assert _reasons(rescue(reply % ("9" * 5000), rules=DOCUMENT)) == [Reason.BROKEN]
 
 
 def test_the_document_rewrites_strings_and_takes_what_is_no_call() -> None:

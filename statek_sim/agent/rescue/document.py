@@ -14,6 +14,8 @@ from statek_sim.agent.rescue.values import Call, Reason, Refusal, Rescued, Span
 from statek_sim.values import JSON
 
 _TRAILING: Final = re.compile(r",\s*([}\]])")
+_MOST_DIGITS: Final = 4300
+"""Digits that Python turns into an integer unless it is told otherwise (`sys.int_info.default_max_str_digits`)."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -28,7 +30,8 @@ def greedy(text: str) -> Rescued:
     """Return what the document's parser makes of a reply: `value` is what it returns, whatever that is.
 
     A value with `name` and an object `parameters` or `arguments` is also a call, since that is what the document's
-    nudge asks for. Raises RecursionError where the document's code does.
+    nudge asks for. An integer of more than 4,300 digits is no JSON: what the document's code does with one, end in a
+    ValueError or take it, is a setting of the interpreter. Raises RecursionError where the document's code does.
     """
     size = len(text.encode(errors="surrogatepass"))
     between = re.search(r"\{.*\}", text, re.DOTALL)
@@ -37,14 +40,20 @@ def greedy(text: str) -> Rescued:
         tries.append(("first_object", between.group()))
     for stage, candidate in (*tries, ("cleaned", cleaned(text))):
         try:
-            value: JSON = json.loads(candidate)
-        except json.JSONDecodeError:
+            value: JSON = json.loads(candidate, parse_int=_whole)
+        except ValueError:
             continue
         return _result(value, stage, size)
     why = "no strategy of the document gave JSON"
     return Rescued(
         text=text, refused=(Refusal(reason=Reason.BROKEN, why=why, span=Span(0, size)),), steps=len(text)
     )
+
+
+def _whole(digits: str) -> int:
+    if len(digits.lstrip("-")) > _MOST_DIGITS:
+        raise ValueError("the integer has too many digits")
+    return int(digits)
 
 
 def _result(value: JSON, stage: str, size: int) -> Rescued:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
-from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, Broken, Meter, Reader, strict
+from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, Broken, Meter, Reader
+from statek_sim.agent.schema import (
+    SchemaError,
+    Validator,
+    converted,
+    errors_of,
+    followed,
+    from_text,
+    kinds_of,
+    validator_of,
+)
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
@@ -24,15 +27,6 @@ Tools = Sequence[str | Mapping[str, JSON]] | Mapping[str, Mapping[str, JSON]]
 name."""
 
 NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
-_JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-_WORDS: Final[dict[str, JSON]] = {"true": True, "false": False, "True": True, "False": False}
-_ALIASES: Final = {
-    "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
-    "dict": "object", "list": "array", "tuple": "array", "none": "null",
-}  # fmt: skip
-"""What people write for JSON Schema's types."""
-_NULLS: Final = ("null", "None")
-_NO_NETWORK: Final = Registry()  # nothing is fetched for a `$ref`
 
 
 class Misfit(Exception):
@@ -73,7 +67,7 @@ class Offered:
         for number, tool in enumerate(tools or (), 1):
             name, schema = _tool(tool, number)
             self.schemas[name] = schema
-        self._validators: dict[str, Draft202012Validator | None] = {}
+        self._validators: dict[str, Validator | None] = {}
 
     def knows(self, name: str) -> bool:
         """Whether `name` may be called."""
@@ -97,22 +91,26 @@ class Offered:
 
     def typed(self, name: str, arguments: Mapping[str, Argument]) -> dict[str, JSON]:
         """Return the arguments with texts made what the schema says they are. What has two meanings stays text."""
-        properties = self.schemas.get(name, {}).get("properties")
+        root = self.schemas.get(name, {})
+        properties = root.get("properties")
         known = properties if isinstance(properties, dict) else {}
         if known and len(arguments) == 1 and not set(arguments) & set(known):
             inner = _unwrapped(*arguments.items(), known=set(known))
             arguments = arguments if inner is None else inner
-        return {key: _as_meant(value, known.get(key)) for key, value in arguments.items()}
+        return {key: _as_meant(value, known.get(key), root) for key, value in arguments.items()}
 
     def unchecked(self, name: str) -> bool:
         """Whether the tool has a schema that is no JSON Schema."""
         return bool(self.schemas.get(name)) and self._validator(name) is None
 
-    def _validator(self, name: str) -> Draft202012Validator | None:
+    def _validator(self, name: str) -> Validator | None:
         # Made when the first call of the tool is found: most replies call few of the tools they may.
         if name not in self._validators:
             schema = self.schemas.get(name)
-            self._validators[name] = _validator(json.dumps(schema)) if schema else None
+            try:
+                self._validators[name] = validator_of(schema) if schema else None
+            except SchemaError:  # then nothing can be said about arguments
+                self._validators[name] = None
         return self._validators[name]
 
     def check(self, name: str, arguments: Mapping[str, JSON]) -> None:
@@ -120,21 +118,9 @@ class Offered:
         validator = self._validator(name)
         if validator is None:
             return
-        try:
-            error = min(
-                validator.iter_errors(dict(arguments)),
-                key=lambda found: list(map(str, found.path)),
-                default=None,
-            )
-        except (Unresolvable, RecursionError) as problem:
-            raise Misfit(f"the schema of {name!r} cannot be followed: {type(problem).__name__}") from None
-        if error is not None:
+        for error in errors_of(validator, arguments)[:1]:
             where = "".join(f"[{part!r}]" for part in error.path) or "the arguments"
             raise Misfit(f"{name!r}: {where}: {error.message[:200]}")
-
-
-def _place(error: ValidationError) -> list[str]:
-    return [str(part) for part in error.path]
 
 
 def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
@@ -153,20 +139,6 @@ def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
     return spec["name"], schema
 
 
-@lru_cache(maxsize=256)
-def _validator(schema: str) -> Draft202012Validator | None:
-    """Return what checks arguments, or None for a schema that is none: then nothing can be said about them.
-
-    `schema` is JSON text. It is kept, since the same tools are offered turn after turn.
-    """
-    parsed = json.loads(schema)
-    try:
-        Draft202012Validator.check_schema(parsed)
-    except SchemaError:
-        return None
-    return Draft202012Validator(parsed, registry=_NO_NETWORK)
-
-
 def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, Argument] | None:
     """Return the arguments that stand inside an only argument called `arguments` or the like, or None."""
     key, value = item
@@ -183,103 +155,29 @@ def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, A
     return value if isinstance(value, dict) and value and set(value) <= known else None
 
 
-def _kinds(schema: object) -> set[str]:
-    """Return the JSON types that a schema takes; empty: it does not say."""
-    if not isinstance(schema, Mapping):
-        return set()
-    said = schema.get("type")
-    if isinstance(said, str):
-        kinds = {_ALIASES.get(said.lower(), said)}
-    elif isinstance(said, list):
-        kinds = {_ALIASES.get(kind.lower(), kind) for kind in said if isinstance(kind, str)}
-    elif "enum" in schema or "const" in schema:
-        choices = schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")]
-        kinds = {_kind(choice) for choice in choices} if isinstance(choices, list) else set()
-    else:
-        kinds = set()
-        for key in ("anyOf", "oneOf"):
-            parts = schema.get(key)
-            for part in parts if isinstance(parts, list) else ():
-                kinds |= _kinds(part)
-        if not kinds and ("properties" in schema or "additionalProperties" in schema):
-            kinds = {"object"}
-        elif not kinds and "items" in schema:
-            kinds = {"array"}
-    if schema.get("nullable") is True:
-        kinds.add("null")
-    return kinds
-
-
-def _kind(value: object) -> str:
-    match value:
-        case bool():
-            return "boolean"
-        case None:
-            return "null"
-        case str():
-            return "string"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case list():
-            return "array"
-        case _:
-            return "object"
-
-
-def _as_meant(value: Argument, schema: object) -> JSON:
-    kinds = _kinds(schema)
+def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON]) -> JSON:
+    schema = followed(schema, root)
+    kinds = kinds_of(schema)
     if isinstance(value, NestedText):
         as_text = "string" in kinds and not kinds & {"object", "array"}
-        return value.text if as_text else _as_meant(value.value, schema)
+        return value.text if as_text else _as_meant(value.value, schema, root)
     if isinstance(value, TypedText):
         return _from_text(value, kinds)
-    if isinstance(value, str) and kinds and "string" not in kinds:
-        return _convert(value, kinds)
     if isinstance(value, dict):
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
         known = properties if isinstance(properties, dict) else {}
-        return {key: _as_meant(member, known.get(key)) for key, member in value.items()}
+        return {key: _as_meant(member, known.get(key), root) for key, member in value.items()}
     if isinstance(value, list):
         items = schema.get("items") if isinstance(schema, Mapping) else None
-        return [_as_meant(member, items) for member in value]
-    return value
+        return [_as_meant(member, items, root) for member in value]
+    return converted(value, kinds) if kinds else value
 
 
 def _from_text(value: TypedText, kinds: set[str]) -> JSON:
     if kinds:
         if kinds == {"string"}:
             return value.text
-        return _convert(value.text, kinds)
+        return from_text(value.text, kinds)
     if value.kind == "string":
         return value.text
-    return _convert(value.text, {"number", "boolean", "null", "object", "array", "string"})
-
-
-def _convert(text: str, kinds: set[str]) -> JSON:
-    """Return `text` as the first of `kinds` that it can be without loss, or as the text that it is."""
-    word = text.strip()
-    if "null" in kinds and word in _NULLS:
-        return None
-    if "boolean" in kinds and word in _WORDS:
-        return _WORDS[word]
-    if kinds & {"integer", "number"} and _JSON_NUMBER.fullmatch(word):
-        number = _parsed(word)
-        if isinstance(number, int) or (isinstance(number, float) and "number" in kinds):
-            return number
-        if isinstance(number, float) and number.is_integer() and abs(number) < 2**53:
-            return int(number)
-    if kinds & {"object", "array"} and word[:1] in ("{", "["):
-        made = _parsed(word)
-        if (isinstance(made, dict) and "object" in kinds) or (isinstance(made, list) and "array" in kinds):
-            return made
-    return text
-
-
-def _parsed(word: str) -> JSON:
-    try:
-        found = strict(word, 0, Meter(0, 1_000))
-    except Broken:
-        return None
-    return found[0] if found is not None and found[1] == len(word) else None
+    return from_text(value.text, {"number", "boolean", "null", "object", "array", "string"})

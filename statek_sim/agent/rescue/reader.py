@@ -7,17 +7,16 @@ says what it repaired. It never completes a value: what is cut is `Broken` with 
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 
+from statek_sim.agent.schema import NoJSON, no_constant, once, real, whole
 from statek_sim.values import JSON
 
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "tool_input", "action_input")
 """Keys under which a call has its arguments."""
 
-_INTEGERS: Final = (-(2**63), 2**64 - 1)
 _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
@@ -68,7 +67,7 @@ class Meter:
             object_pairs_hook=self._pairs,
             parse_int=self._whole,
             parse_float=self._real,
-            parse_constant=_constant,
+            parse_constant=no_constant,
         )
 
     def decode(self, text: str, at: int) -> tuple[JSON, int]:
@@ -83,10 +82,7 @@ class Meter:
 
     def _pairs(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
         self._value()
-        made = dict(pairs)
-        if len(made) != len(pairs):
-            raise Broken(-1, "a key is there twice")
-        return made
+        return once(pairs)
 
     def _whole(self, digits: str) -> int:
         self._value()
@@ -102,26 +98,6 @@ class Meter:
         self.tokens_left -= 1
         if self.tokens_left < 0:
             raise Broken(at, "the reply needs more repairs than are made", limit=True)
-
-
-def whole(digits: str) -> int:
-    """Return an integer of at most 64 bits."""
-    number = int(digits) if len(digits) <= 20 else None
-    if number is None or not _INTEGERS[0] <= number <= _INTEGERS[1]:
-        raise Broken(-1, f"the integer {digits[:24]} has more than 64 bits")
-    return number
-
-
-def real(digits: str) -> float:
-    """Return a finite number."""
-    number = float(digits)
-    if not math.isfinite(number):
-        raise Broken(-1, f"the number {digits[:24]} is too large")
-    return number
-
-
-def _constant(name: str) -> NoReturn:
-    raise Broken(-1, f"{name} is not JSON")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +127,8 @@ def strict(text: str, at: int, meter: Meter) -> tuple[JSON, int] | None:
         return None
     except RecursionError:
         raise Broken(at + 1, "it is nested too deeply", limit=True) from None
+    except NoJSON as error:
+        raise Broken(at + 1, str(error)) from None
     except Broken as error:
         raise Broken(at + 1, error.why, limit=error.limit) from None
     meter.steps += end - at
@@ -296,8 +274,8 @@ class Reader:
             self.meter.steps += len(digits)
             try:
                 return (whole(digits) if digits.lstrip("-").isdigit() else real(digits)), number.end()
-            except Broken as error:
-                raise Broken(at, error.why) from None
+            except NoJSON as error:
+                raise Broken(at, str(error)) from None
         word = _WORD.match(text, at)
         if word is not None and word.group() in _LITERALS:
             if word.end() == len(text):

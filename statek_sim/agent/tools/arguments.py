@@ -1,19 +1,24 @@
-"""Arguments held against a tool's JSON Schema (2020-12), and brought to its types where nothing is lost."""
+"""Arguments held against a tool's JSON Schema (2020-12), and brought to its types where nothing is lost.
+
+What is converted, and to what, says `schema.converted`; nothing else is.
+"""
 
 from __future__ import annotations
 
 import json
-import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-
+from statek_sim.agent.schema import (
+    SchemaError,
+    ValidationError,
+    converted,
+    errors_of,
+    kinds_of,
+    unresolved,
+    validator_of,
+)
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
 from statek_sim.providers.mismatch import shorten
@@ -22,63 +27,9 @@ from statek_sim.values import JSON
 MOST: Final = 5
 """Problems of one call that are told: the model mends the first ones first."""
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _SHOWN: Final = 60
-
-
-class _No(Exception):  # a value that is not converted
-    """A value stays as it is."""
-
-
-def _integer(value: JSON) -> JSON:
-    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
-        return int(value)
-    raise _No
-
-
-def _number(value: JSON) -> JSON:
-    if isinstance(value, str):
-        try:
-            found = float(value)
-        except ValueError:
-            raise _No from None
-        if math.isfinite(found) and "_" not in value:
-            return int(value) if _INTEGER.fullmatch(value.strip()) else found
-    raise _No
-
-
-def _boolean(value: JSON) -> JSON:
-    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-        return value.strip().lower() == "true"
-    raise _No
-
-
-def _text(value: JSON) -> JSON:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    raise _No
-
-
-def _parsed(value: JSON) -> JSON:
-    if isinstance(value, str):
-        try:
-            found: JSON = json.loads(value)
-        except (ValueError, RecursionError):
-            raise _No from None
-        if isinstance(found, dict | list):
-            return found
-    raise _No
-
-
-COERCIONS: Final[Mapping[str, tuple[str, Callable[[JSON], JSON]]]] = {
-    "integer": ("a text of digits", _integer),
-    "number": ("a text that is a finite number", _number),
-    "boolean": ("the text true or false, in any letter case", _boolean),
-    "string": ("a whole number", _text),
-    "object": ("a text that is a JSON object", _parsed),
-    "array": ("a text that is a JSON array", _parsed),
-}
-"""What is converted to each type: in words, and by which function. Nothing else is."""
+_OF_TYPES: Final = ("type", "enum", "const", "anyOf", "oneOf")
+"""What a value fails that may be of another type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,43 +49,37 @@ class ArgumentCheck:
     """Checks the arguments of one tool; its schema is read once."""
 
     def __init__(self, name: str, schema: Mapping[str, JSON]) -> None:
-        """Raise `BadTool` for a schema that is none."""
-        self._name = name
-        self._schema = schema
+        """Raise `BadTool` for a schema that is none, or has a `$ref` that leads nowhere."""
         try:
-            Draft202012Validator.check_schema(dict(schema))
+            self._validator = validator_of(schema)
+        except TypeError as error:
+            raise BadTool(f"tool {name!r}: parameters: no JSON Schema: {error}") from error
         except SchemaError as error:
             where = "".join(f"[{step!r}]" for step in error.absolute_path)
             raise BadTool(f"tool {name!r}: parameters{where}: no JSON Schema: {error.message}") from error
+        reference = unresolved(schema)
+        if reference is not None:
+            raise BadTool(
+                f"tool {name!r}: parameters: $ref {shorten(reference, _SHOWN)!r} leads nowhere; expected one that is "
+                "in the schema (`#/$defs/NAME`): nothing is fetched"
+            )
         self._plain = _plain_types(schema)
-
-    @cached_property
-    def _validator(self) -> Draft202012Validator:
-        # An empty registry: a `$ref` to somewhere else is an error, never a request.
-        return Draft202012Validator(dict(self._schema), registry=Registry())
 
     def check(self, arguments: Mapping[str, JSON], *, coerce: bool) -> Checked:
         """Return what is wrong with `arguments`, converted first where `coerce` says so."""
         if self._plain is not None and _fits(arguments, *self._plain):
             return Checked(arguments=arguments)
-        errors = self._errors(arguments)
+        errors = errors_of(self._validator, arguments)
         coerced: list[str] = []
         if coerce and errors:
             arguments, coerced = _coerced(arguments, errors)
-            errors = self._errors(arguments) if coerced else errors
+            errors = errors_of(self._validator, arguments) if coerced else errors
         return Checked(
             arguments=arguments,
             problems=tuple(_problem(error) for error in errors[:MOST]),
             missing=next((_missing(error) for error in errors if error.validator == "required"), None),
             coerced=tuple(coerced),
         )
-
-    def _errors(self, arguments: Mapping[str, JSON]) -> list[ValidationError]:
-        try:
-            found = self._validator.iter_errors(dict(arguments))
-            return sorted(found, key=lambda error: [str(step) for step in error.absolute_path])
-        except RecursionError:
-            return [ValidationError("nested too deeply", validator="depth")]
 
 
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {"string": (str,), "integer": (int,), "boolean": (bool,)}
@@ -179,11 +124,11 @@ def _coerced(
     changed: JSON = json.loads(json.dumps(arguments))
     done: list[str] = []
     for error in errors:
-        if error.validator != "type" or not isinstance(error.validator_value, str) or not error.absolute_path:
+        if error.validator not in _OF_TYPES or not error.absolute_path or _path(error) in done:
             continue
-        try:
-            value = COERCIONS[error.validator_value][1](_instance(error))
-        except (_No, KeyError):
+        there = _instance(error)
+        value = converted(there, kinds_of(error.schema))
+        if value is there:
             continue
         *way, last = error.absolute_path
         here: JSON = changed

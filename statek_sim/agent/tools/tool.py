@@ -25,11 +25,44 @@ _GOOGLE: Final = re.compile(r"^(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 _FIELD: Final = re.compile(r"^:param\s+(?:\w+\s+)?(\w+):\s*(.*)$")
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCode:
+    """A tool's code with what a driver has to know of it, which is looked up once.
+
+    `waits`: it is a coroutine function, or an object whose `__call__` is one. `wants_context`: it has a parameter for
+    the `ToolContext`.
+    """
+
+    function: ToolFunction
+    waits: bool
+    wants_context: bool
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        """Call the tool's code."""
+        return self.function(*positional, **named)
+
+
+def code_of(function: ToolFunction) -> ToolCode:
+    """Return a tool's code as drivers call it; `TypeError` for what cannot be called."""
+    if isinstance(function, ToolCode):
+        return function
+    if not callable(function):
+        raise TypeError(f"expected a function, got {function!r}")
+    call = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself, not whether there is one
+    waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+    try:
+        wants = CONTEXT in inspect.signature(function).parameters
+    except ValueError:  # some builtins have no signature
+        wants = False
+    return ToolCode(function, waits, wants)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One tool. Values in it are not to be changed by anybody.
 
-    `timeout` are seconds, None for the variant's; `server` is where it comes from when it is not local.
+    `run` is made a `ToolCode`. `timeout` are seconds, None for the variant's; `server` is where it comes from when it
+    is not local.
     """
 
     name: str
@@ -39,6 +72,13 @@ class Tool:
     tags: tuple[str, ...] = ()
     timeout: float | None = None
     server: str | None = None
+
+    def __post_init__(self) -> None:
+        """Look at the code once; what cannot be called is `BadTool`."""
+        try:
+            object.__setattr__(self, "run", code_of(self.run))
+        except TypeError as error:
+            raise BadTool(f"tool {self.name!r}: {error}") from None
 
     @property
     def spec(self) -> ToolSpec:
@@ -93,11 +133,6 @@ def tool_of_schema(
         tags=tuple(tags),
         timeout=timeout,
     )
-
-
-def wants_context(function: ToolFunction) -> bool:
-    """Return whether a tool's code has a parameter for the `ToolContext`."""
-    return CONTEXT in inspect.signature(function).parameters
 
 
 def _copied(schema: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -175,15 +210,51 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def result_text(value: object) -> str:
-    """Return what a tool's result is to the model: a text as it is, everything else as JSON where it has any."""
+    """Return what a tool's result is to the model: a text as it is, everything else as JSON where it has any.
+
+    The items of a set come in the order of their JSON, so that the text does not depend on hashes.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, enum.Enum):
         return result_text(value.value)
     try:
-        return _ANYTHING.dump_json(value).decode()
+        return _ANYTHING.dump_json(_ordered(value, _ANYTHING.dump_python(value, mode="json"))).decode()
     except (ValueError, TypeError, RecursionError):
-        return str(value)
+        return _words(value)
 
 
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
+_COLLECTIONS: Final = (list, tuple, set, frozenset)
+
+
+def _ordered(value: object, dumped: Any) -> Any:
+    """Return `dumped`, the JSON that was made of `value`, with the items of its sets in the order of their JSON."""
+    if isinstance(dumped, dict):
+        if not isinstance(value, dict):  # a model or a dataclass, by the names of its fields
+            return {key: _ordered(getattr(value, key, None), item) for key, item in dumped.items()}
+        if len(value) == len(dumped):
+            pairs = zip(value.values(), dumped.items(), strict=True)
+            return {key: _ordered(inner, item) for inner, (key, item) in pairs}
+    elif isinstance(dumped, list) and isinstance(value, _COLLECTIONS) and len(value) == len(dumped):
+        items = [_ordered(inner, item) for inner, item in zip(value, dumped, strict=True)]
+        return sorted(items, key=_ANYTHING.dump_json) if isinstance(value, set | frozenset) else items
+    return dumped
+
+
+def _words(value: object) -> str:
+    """Return Python's text of what has no JSON; the items of sets in the order of their texts."""
+    if type(value) is dict:
+        return "{" + ", ".join(f"{_inner(key)}: {_inner(item)}" for key, item in value.items()) + "}"
+    if type(value) is list:
+        return f"[{', '.join(map(_inner, value))}]"
+    if type(value) is tuple:
+        return f"({', '.join(map(_inner, value))}{',' * (len(value) == 1)})"
+    if type(value) in (set, frozenset) and value:
+        items = f"{{{', '.join(sorted(map(_inner, value)))}}}"  # type: ignore[call-overload]  # it is a set
+        return items if type(value) is set else f"frozenset({items})"
+    return str(value)
+
+
+def _inner(value: object) -> str:
+    return _words(value) if type(value) in (dict, *_COLLECTIONS) else repr(value)

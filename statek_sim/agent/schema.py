@@ -1,0 +1,264 @@
+"""JSON that a model wrote, and a tool's JSON Schema (2020-12), read in one way.
+
+Calls on the wire (`calls`, `tools.arguments`) and calls in text (`rescue`) are held against schemas here, so that the
+same words are the same arguments on both ways.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, NoReturn
+
+from jsonschema import Draft202012Validator as Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # it has none
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from statek_sim.values import JSON
+
+_INTEGERS: Final = (-(2**63), 2**64 - 1)
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_WORDS: Final[dict[str, JSON]] = {"true": True, "false": False}
+_FOLLOWED: Final = 16
+"""References to references that are followed."""
+_NULLS: Final = ("null", "None")
+_ALIASES: Final = {
+    "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
+    "dict": "object", "list": "array", "tuple": "array", "none": "null",
+}  # fmt: skip
+"""What people write for JSON Schema's types."""
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------
+
+
+class NoJSON(ValueError):
+    """What only looks like JSON, in words: a key that is there twice, NaN, a number out of range."""
+
+
+def whole(digits: str) -> int:
+    """Return an integer of at most 64 bits; a larger one is `NoJSON`."""
+    number = int(digits) if len(digits) <= 20 else None
+    if number is None or not _INTEGERS[0] <= number <= _INTEGERS[1]:
+        raise NoJSON(f"the integer {digits[:24]} has more than 64 bits")
+    return number
+
+
+def real(digits: str) -> float:
+    """Return a finite number; `NoJSON` for one that is too large."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise NoJSON(f"the number {digits[:24]} is too large")
+    return number
+
+
+def once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    """Return an object's members; a key that is there twice is `NoJSON`."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise NoJSON(f"the key {twice[:40]!r} is there twice")
+    return found
+
+
+def no_constant(name: str) -> NoReturn:
+    """Raise `NoJSON` for NaN and Infinity."""
+    raise NoJSON(f"{name} is not JSON")
+
+
+def read_json(text: str) -> JSON:
+    """Return the value that `text` is; `ValueError` (`NoJSON` among them) with the reason when it is none."""
+    try:
+        found: JSON = json.loads(
+            text, object_pairs_hook=once, parse_int=whole, parse_float=real, parse_constant=no_constant
+        )
+    except RecursionError:
+        raise NoJSON("it is nested too deeply") from None
+    return found
+
+
+# -- schemas ----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> Validator:
+    parsed = json.loads(schema)
+    Validator.check_schema(parsed)
+    # An empty registry: a `$ref` to somewhere else is an error, never a request.
+    return Validator(parsed, registry=Registry())
+
+
+def validator_of(schema: Mapping[str, JSON]) -> Validator:
+    """Return what holds arguments against `schema`; `SchemaError` for what is none.
+
+    It is kept by the schema's text, since the same tools are offered turn after turn.
+    """
+    return _validator(json.dumps(schema))
+
+
+def unresolved(schema: Mapping[str, JSON]) -> str | None:
+    """Return the first `$ref` that leads nowhere: to what is not in the schema, or to another document."""
+    root = DRAFT202012.create_resource(dict(schema))
+    registry: Registry[Any] = REGISTRY.with_resource("", root).crawl()
+    waiting = [(registry.resolver_with_root(root), root)]
+    seen: set[int] = set()
+    while waiting:
+        resolver, resource = waiting.pop()
+        contents = resource.contents
+        if id(contents) in seen:
+            continue
+        seen.add(id(contents))
+        for key in ("$ref", "$dynamicRef"):
+            reference = contents.get(key) if isinstance(contents, dict) else None
+            if isinstance(reference, str):
+                try:
+                    found = resolver.lookup(reference)
+                except Unresolvable:
+                    return reference
+                waiting.append((found.resolver, DRAFT202012.create_resource(found.contents)))
+        waiting += [(resolver.in_subresource(inner), inner) for inner in resource.subresources()]
+    return None
+
+
+def errors_of(validator: Validator, arguments: Mapping[str, JSON]) -> list[ValidationError]:
+    """Return what is wrong with arguments, by their paths; a schema that cannot be followed is wrong with all."""
+    try:
+        found = validator.iter_errors(dict(arguments))
+        return sorted(found, key=lambda error: [str(step) for step in error.absolute_path])
+    except RecursionError:
+        return [ValidationError("nested too deeply", validator="depth")]
+    except Unresolvable as error:
+        return [ValidationError(f"the schema cannot be followed: {error.ref}", validator="$ref")]
+
+
+# -- types ------------------------------------------------------------------------------------------------------
+
+
+def followed(schema: object, root: Mapping[str, JSON]) -> object:
+    """Return the part of `root` that a schema's `$ref` names (`#/$defs/NAME`), or the schema when it has none."""
+    for _ in range(_FOLLOWED):
+        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            break
+        schema = root
+        for step in reference[1:].split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            schema = schema.get(name) if isinstance(schema, Mapping) else None
+    return schema
+
+
+def kinds_of(schema: object) -> set[str]:
+    """Return the JSON types that a schema takes; empty: it does not say."""
+    if not isinstance(schema, Mapping):
+        return set()
+    kinds = set(_kinds(schema))
+    if schema.get("nullable") is True:
+        kinds.add("null")
+    return kinds
+
+
+def _kinds(schema: Mapping[str, object]) -> Iterator[str]:
+    said = schema.get("type")
+    if isinstance(said, str | list):
+        for kind in [said] if isinstance(said, str) else said:
+            if isinstance(kind, str):
+                yield _ALIASES.get(kind.lower(), kind)
+    elif "enum" in schema or "const" in schema:
+        choices = schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")]
+        yield from map(_kind, choices if isinstance(choices, list) else ())
+    else:
+        parts = [schema[key] for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)]
+        inner = [kind for part in parts for one in part for kind in kinds_of(one)]  # type: ignore[attr-defined]
+        yield from inner
+        if not inner and ("properties" in schema or "additionalProperties" in schema):
+            yield "object"
+        elif not inner and "items" in schema:
+            yield "array"
+
+
+def _kind(value: object) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case None:
+            return "null"
+        case str():
+            return "string"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def converted(value: JSON, kinds: set[str]) -> JSON:
+    """Return a value of one of `kinds` that loses nothing, or `value` itself.
+
+    A text where no text is wanted is read by `from_text`; a whole number where a text and no number is, is one.
+    """
+    if isinstance(value, str) and "string" not in kinds:
+        return from_text(value, kinds)
+    if isinstance(value, int) and not isinstance(value, bool) and "string" in kinds:
+        return value if kinds & {"integer", "number"} else str(value)
+    return value
+
+
+def from_text(text: str, kinds: set[str]) -> JSON:
+    """Return `text` as the first of `kinds` that it can be without loss, or as the text that it is.
+
+    In this order: null (`null`, `None`), boolean (`true`, `false` in any letter case), integer and number (as JSON
+    writes them; `1.0` and `1e3` are integers, as for JSON Schema), object and array (JSON).
+    """
+    word = text.strip()
+    if "null" in kinds and word in _NULLS:
+        return None
+    if "boolean" in kinds and word.lower() in _WORDS:
+        return _WORDS[word.lower()]
+    if kinds & {"integer", "number"} and _NUMBER.fullmatch(word):
+        number = _read(word)
+        if isinstance(number, int) or (isinstance(number, float) and "number" in kinds):
+            return number
+        if isinstance(number, float) and number.is_integer() and abs(number) < 2**53:
+            return int(number)
+    if kinds & {"object", "array"} and word[:1] in ("{", "["):
+        made = _read(word)
+        if (isinstance(made, dict) and "object" in kinds) or (isinstance(made, list) and "array" in kinds):
+            return made
+    return text
+
+
+def _read(word: str) -> JSON:
+    try:
+        return read_json(word)
+    except ValueError:
+        return None
+
+
+__all__ = [
+    "NoJSON",
+    "SchemaError",
+    "ValidationError",
+    "Validator",
+    "converted",
+    "errors_of",
+    "followed",
+    "from_text",
+    "kinds_of",
+    "no_constant",
+    "once",
+    "read_json",
+    "real",
+    "unresolved",
+    "validator_of",
+    "whole",
+]
