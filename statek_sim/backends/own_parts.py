@@ -139,7 +139,7 @@ def _guard(part: _Part) -> Guard:
             isinstance(got, Verdict)
             and got.action in _ACTIONS
             and _all([got.reason], str)
-            and _all([got.text or ""], str)
+            and (got.text is None or _all([got.text], str))
         )
         part.expect(fits, got, f"a Verdict with an action of {', '.join(_ACTIONS)}, and texts")
         verdict: Verdict = got
@@ -154,7 +154,7 @@ def _reader(part: _Part) -> ReplyReader:
         fits = (
             isinstance(got, Reading)
             and _all([got.text], str)
-            and _all([got.refused or ""], str)
+            and (got.refused is None or _all([got.refused], str))
             and _all(got.stages, str)
             and _all(got.calls, WrittenCall)
             and all(_all((one.id, one.name, one.arguments), str) for one in got.calls)
