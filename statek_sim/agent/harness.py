@@ -13,7 +13,7 @@ from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
-from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.steps import Step, StepPlan, check_plan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import Variant, variant_named
@@ -32,7 +32,8 @@ LONGEST: Final = 86_400.0
 class AgentHarness:
     """One agent and what is around it; `run` works on a task in virtual time, `begin` leaves the driving to others.
 
-    `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`.
+    `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`;
+    `BadInput` when one names a tool that is not there.
     Unlimited unless `limits` says otherwise. All runs of a harness share its clock and its trace.
     """
 
@@ -62,6 +63,9 @@ class AgentHarness:
         registry = (
             tools if isinstance(tools, Registry) else Registry(tools, task_types=task_types, variant=rules)
         )
+        plan = steps if isinstance(steps, StepPlan) else StepPlan(steps=tuple(map(_step, steps)))
+        if registry is not tools:
+            check_plan(plan, (tool.name for tool in registry.list()))
         self.spec = AgentSpec(
             role=role,
             model=model,
@@ -70,7 +74,7 @@ class AgentHarness:
             layers=Layers(rules=prompt) if isinstance(prompt, str) else prompt,
             registry=registry,
             choice=choice or Choice(),
-            plan=steps if isinstance(steps, StepPlan) else StepPlan(steps=tuple(map(_step, steps))),
+            plan=plan,
             budget=budget or Budget(),
             max_iterations=max_iterations,
             nudges=nudges,
@@ -90,6 +94,8 @@ class AgentHarness:
 
     def begin(self, task: str, *, clock: Clock | None = None) -> AgentRun:
         """Return a run that a driver can take to its end; `clock` is the driver's when it is not this one's."""
+        # Here too: a registry of the caller's own may have got its tools since.
+        check_plan(self.spec.plan, (tool.name for tool in self.spec.registry.list()))
         self._runs += 1
         job = "main" if self._runs == 1 else f"main-{self._runs}"
         around = self._around if clock is None else replace(self._around, clock=clock)

@@ -73,6 +73,9 @@ class Registry:
         self._offers: dict[object, Offer] = {}
         self._task_types = {name: tuple(tools) for name, tools in (task_types or {}).items()}
         self.generation = 0
+        given: object = tools
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise BadTool(f"tools is {given!r}; expected a list of functions or Tools")
         for tool in tools:
             self.register(tool)
 
