@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
+from statek_sim.cassettes.store import LONGEST_NAME
+
 FOLDER: Final = "cassettes"
 SUFFIX: Final = ".yaml"
-LONGEST: Final = 255
-"""Bytes of a file name on common file systems."""
 
 _NO_NAME: Final = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
 
@@ -30,8 +30,8 @@ def _name(item: pytest.Item) -> str:
 
 def _fitting(name: str) -> str:
     source = name.encode("utf-8", "surrogateescape")
-    if len(source) + len(SUFFIX) <= LONGEST:
+    if len(source) + len(SUFFIX) <= LONGEST_NAME:
         return name
     digest = md5(source, usedforsecurity=False).hexdigest()
-    start = source[: LONGEST - len(SUFFIX) - len(digest) - 3].decode("utf-8", "ignore")
+    start = source[: LONGEST_NAME - len(SUFFIX) - len(digest) - 3].decode("utf-8", "ignore")
     return f"{start}...{digest}"

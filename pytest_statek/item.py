@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_statek.installed import declared_reason, peer_of
+from pytest_statek.lab import bind_what_is_kept, damage
 from pytest_statek.plan import Plan
 from pytest_statek.tokenizers import tokenizers
 from pytest_statek.watchdog import runner_of
@@ -77,6 +78,9 @@ class ScenarioItem(pytest.Item):
             if self._plan.installed is not None:
                 self._expect_what_is_declared(self.result, self._plan.installed.version)
             raise ScenarioFailed(self.result)
+        lost = damage(self.result.record.events) if self._plan.strict_storage else ()
+        if lost:
+            raise BadInput(bind_what_is_kept(lost))
 
     def _expect_what_is_declared(self, result: ScenarioResult, version: str) -> None:
         """End here, as an expected failure, when all that differs has a declared reason."""

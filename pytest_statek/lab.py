@@ -162,13 +162,13 @@ def damage(trace: Iterable[Event]) -> list[StoreRemark]:
 def _stored_otherwise(opened: Opened) -> str | None:
     """Say what the store lost or changed, if that fails the test."""
     remarks = opened.remarks() if opened.strict_storage else ()
-    if not remarks:
-        return None
+    return f'{bind_what_is_kept(remarks)} or @pytest.mark.statek(storage="warn")' if remarks else None
+
+
+def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
+    """Return what the store did, and what to do about it."""
     told = "; ".join(dict.fromkeys(remark.told for remark in remarks))
-    return (
-        f"{told}. Bind what dbzero keeps (docs/storage.md), or accept it with --statek-storage=warn or "
-        '@pytest.mark.statek(storage="warn")'
-    )
+    return f"{told}. Bind what dbzero keeps (docs/storage.md), or accept it with --statek-storage=warn"
 
 
 def _left_over(llm: Finishing) -> str | None:

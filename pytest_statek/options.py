@@ -163,7 +163,7 @@ def add_options(parser: pytest.Parser) -> None:
         choices=STORAGE_MODES,
         metavar="strict|warn",
         help="whether a value that STATEK's store loses or changes fails a test (what statek_app does), or is a "
-        "warning (what the other statek_ fixtures do)",
+        "warning (what the other statek_ fixtures do); strict fails scenarios, too",
     )
     parser.addini(
         "statek_scenarios",

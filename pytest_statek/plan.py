@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from pytest_statek.installed import InstalledStatek, installed_statek
-from pytest_statek.options import BACKENDS, BUILT_IN, INSTALLED, SCENARIO_SUFFIXES, Requested
+from pytest_statek.options import BACKENDS, BUILT_IN, INSTALLED, SCENARIO_SUFFIXES, STRICT, Requested
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
 from statek_sim.scenario.files import find_files
@@ -24,7 +24,8 @@ class Plan:
     """How scenarios run. `files`: every scenario file, in order. `profiles` empty: all that a scenario names.
 
     `preset` and `seed` replace each scenario's own; None leaves them. `report` is a folder. `installed`: what runs
-    them instead of the reference runtime. `watchdog`: what one scenario may use, None for anything.
+    them instead of the reference runtime. `strict_storage`: a scenario fails in which the store loses a value.
+    `watchdog`: what one scenario may use, None for anything.
     """
 
     files: tuple[Path, ...]
@@ -36,6 +37,7 @@ class Plan:
     allow_network: bool
     installed: InstalledStatek | None
     watchdog: WatchdogLimits | None
+    strict_storage: bool
 
 
 PLAN: Final = pytest.StashKey[Plan]()
@@ -55,6 +57,7 @@ def checked(asked: Requested, *, here: Path) -> Plan:
             report=None if asked.report is None else _report_folder(asked),
             allow_network=asked.allow_network,
             installed=installed,
+            strict_storage=asked.storage == STRICT,
             watchdog=parse_watchdog(asked.watchdog) if asked.watchdog else WatchdogLimits(),
         )
     except BadInput as error:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any
 
 from statek_sim.backends.application import AppJob, Application, AppOutcome
+from statek_sim.clock import FOREVER
 from statek_sim.errors import BadInput
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script
 from statek_sim.testing import ScriptableLLM, at_the_caller
-
-FOREVER: Final = 10.0**9
-"""Virtual seconds that count as no end at all: thirty years."""
 
 
 class StatekApp:

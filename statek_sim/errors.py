@@ -25,6 +25,7 @@
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
     +-- Livelock                 a job whose step fails in the same way forever
+    +-- PartBroke                a part put into an agent's loop raised, or returned something else
     +-- ContractViolation        a provider, parser or breaker broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
@@ -159,7 +160,7 @@ class AsyncToolStuck(StatekSimError):
 
 
 class RunawayJob(StatekSimError):
-    """A job took more steps, or a loop started more jobs, than a run allows; nothing else would end it."""
+    """A job took more steps or time, or a loop started more jobs, than a run allows; nothing else would end it."""
 
 
 class Livelock(StatekSimError):
@@ -168,6 +169,10 @@ class Livelock(StatekSimError):
 
 FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
 """Errors in a user's tool that agent code must not get to see: they concern the test, not the agent."""
+
+
+class PartBroke(StatekSimError):
+    """A guard, gate, watcher, compactor or reader that a scenario names is broken; it fails the run that has it."""
 
 
 class ContractViolation(StatekSimError):

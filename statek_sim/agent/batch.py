@@ -9,6 +9,7 @@ from statek_sim import trace as events
 from statek_sim.agent.calls import Refusal, resolved
 from statek_sim.agent.effects import (
     Answer,
+    CallGate,
     CallTools,
     CommitPoint,
     Effect,
@@ -153,17 +154,24 @@ class Batch:
         return Refusal(found.failure, f"Error: {said}", found.details)
 
     def _not_admitted(self, call: ToolCall) -> str | None:
-        """Return why the budget, a gate or a guard keeps a call from being executed."""
+        """Return why the budget, a gate or a guard keeps a call from being executed; None counts it as a step."""
         run = self._run
-        if run.budget.calls_left(1) == 0:
+        if not run.budget.allows_call:
             return "the budget of steps is used up"
+        reason, admitted = None, list[CallGate]()
         for gate in run.around.parts.gates:
             reason = gate.admit(call, at=run.now())
             if reason is not None:
-                return reason
-        if run.around.parts.guards:
-            return run.guard(GuardPoint.CALL, f"{call.name}({dict(call.arguments)!r})", call.name)[1]
-        return None
+                break
+            admitted.append(gate)
+        if reason is None and run.around.parts.guards:
+            reason = run.guard(GuardPoint.CALL, f"{call.name}({dict(call.arguments)!r})", call.name)[1]
+        if reason is None:
+            run.budget.called()
+            return None
+        for gate in admitted:
+            gate.withdrawn(call, at=run.now())
+        return reason
 
     def _call(self, wave: Sequence[tuple[int, ToolCall]]) -> Generator[Effect, Answer, Sequence[ToolOutcome]]:
         if not wave:

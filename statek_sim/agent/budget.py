@@ -75,10 +75,10 @@ class Overspent:
 class BudgetTracker:
     """What a run used, held against its budget."""
 
-    def __init__(self, budget: Budget, variant: Variant, *, began: float) -> None:
+    def __init__(self, budget: Budget, variant: Variant) -> None:
         self._budget = budget
         self._reserves = variant.budget_check == "reserved"
-        self._began = began
+        self._began: float | None = None
         self._reserved = 0
         self.tokens = 0
         self.cost = Decimal(0)
@@ -93,6 +93,8 @@ class BudgetTracker:
 
     def before_request(self, prompt_tokens: int, *, at: float) -> Overspent | None:
         """Return the budget that the next request does not fit into, and reserve its tokens when all do."""
+        if self._began is None:
+            self._began = at
         answer = self._budget.answer_tokens
         wanted = prompt_tokens + answer if self._reserves else 0
         prices = self._budget.prices
@@ -138,14 +140,12 @@ class BudgetTracker:
             self.cost += self._budget.prices.cost(prompt, completion)
         return over
 
-    def calls_left(self, wanted: int) -> int:
-        """Return how many of `wanted` tool calls the steps still allow, and count them."""
+    @property
+    def allows_call(self) -> bool:
+        """Whether the steps allow another tool call."""
         limit = self._budget.steps
-        allowed = wanted if limit is None or not self._reserves else min(wanted, max(0, limit - self.steps))
-        self.steps += allowed
-        return allowed
+        return limit is None or not self._reserves or self.steps < limit
 
-    def seconds_left(self, at: float) -> float | None:
-        """Return what is left of the wall time, None where it has no bound."""
-        limit = self._budget.seconds
-        return None if limit is None or not self._reserves else max(0.0, limit - (at - self._began))
+    def called(self) -> None:
+        """Note a tool call that is executed."""
+        self.steps += 1

@@ -205,13 +205,19 @@ class TurnWatcher(Protocol):
 
 
 class CallGate(Protocol):
-    """Stands before every call (a circuit breaker, a rate limit, a permission); told how it ended."""
+    """Stands before every call (a circuit breaker, a rate limit, a permission).
+
+    What it admits it is told about once more: how the call ended, or that it was not made.
+    """
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
         """Return why `call` must not be executed now, None when it may."""
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Take note of the outcome of a call that was admitted."""
+
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        """Take note that a call that was admitted is not made: a later gate or a guard refused it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from statek_sim.agent.budget import Budget
 from statek_sim.agent.conversation import Envelopes
@@ -12,25 +13,27 @@ from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
-from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.steps import Step, StepPlan, check_plan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.clock import Clock, VirtualClock
+from statek_sim.errors import RunawayJob
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.trace import Trace
 
-LONGEST: float = 86_400.0
-"""Virtual seconds that a run may last."""
+LONGEST: Final = 86_400.0
+"""Virtual seconds that `AgentHarness.run` works on a task, where it is not told otherwise."""
 
 
 class AgentHarness:
     """One agent and what is around it; `run` works on a task in virtual time, `begin` leaves the driving to others.
 
-    `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`.
+    `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`;
+    `BadInput` when one names a tool that is not there.
     Unlimited unless `limits` says otherwise. All runs of a harness share its clock and its trace.
     """
 
@@ -60,6 +63,9 @@ class AgentHarness:
         registry = (
             tools if isinstance(tools, Registry) else Registry(tools, task_types=task_types, variant=rules)
         )
+        plan = steps if isinstance(steps, StepPlan) else StepPlan(steps=tuple(map(_step, steps)))
+        if registry is not tools:
+            check_plan(plan, (tool.name for tool in registry.list()))
         self.spec = AgentSpec(
             role=role,
             model=model,
@@ -68,7 +74,7 @@ class AgentHarness:
             layers=Layers(rules=prompt) if isinstance(prompt, str) else prompt,
             registry=registry,
             choice=choice or Choice(),
-            plan=steps if isinstance(steps, StepPlan) else StepPlan(steps=tuple(map(_step, steps))),
+            plan=plan,
             budget=budget or Budget(),
             max_iterations=max_iterations,
             nudges=nudges,
@@ -88,13 +94,18 @@ class AgentHarness:
 
     def begin(self, task: str, *, clock: Clock | None = None) -> AgentRun:
         """Return a run that a driver can take to its end; `clock` is the driver's when it is not this one's."""
+        # Here too: a registry of the caller's own may have got its tools since.
+        check_plan(self.spec.plan, (tool.name for tool in self.spec.registry.list()))
         self._runs += 1
         job = "main" if self._runs == 1 else f"main-{self._runs}"
         around = self._around if clock is None else replace(self._around, clock=clock)
         return AgentRun(job, self.spec, around, task)
 
-    def run(self, task: str, *, then: Mapping[float, str] | None = None) -> AgentRun:
-        """Work on a task until nothing is left to do, and return the run; `then` are later messages by their second."""
+    def run(self, task: str, *, then: Mapping[float, str] | None = None, within: float = LONGEST) -> AgentRun:
+        """Work on a task until nothing is left to do, and return the run; `then` are later messages by their second.
+
+        `RunawayJob` when something is left to do after `within` virtual seconds.
+        """
         if self.provider is None:
             raise LookupError("this harness has no provider; give it one, or drive `begin` yourself")
         driver = Simulation(self.provider, clock=self.clock)
@@ -102,7 +113,11 @@ class AgentHarness:
         driver.start(run)
         for at, message in (then or {}).items():
             driver.at(self.clock.now() + at, _pusher(driver, run, message))
-        driver.run(self.clock.now() + LONGEST)
+        if not driver.run(self.clock.now() + within):
+            raise RunawayJob(
+                f"run {run.job!r} is {run.status} and has more to do after {within:g} virtual seconds; "
+                "expected its end: give what takes so long a timeout, or say more seconds as within"
+            )
         return run
 
 

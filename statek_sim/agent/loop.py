@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
+from statek_sim import progress
 from statek_sim import trace as events
 from statek_sim.agent.asking import ask_model
 from statek_sim.agent.batch import Batch, answer_calls
@@ -78,12 +79,13 @@ class AgentRun:
         self.calls: list[dict[str, str | None]] = []
         self.refused: list[dict[str, str]] = []
         self.nudged: list[Failure] = []
-        self.inbox: list[str] = []
+        self.inbox: list[str] = [message]
         self.enforcer = StepEnforcer(spec.plan, spec.variant)
         self.nudges = NudgeBudget(spec.variant, spec.nudges)
-        self.budget = BudgetTracker(spec.budget, spec.variant, began=around.clock.now())
+        self.budget = BudgetTracker(spec.budget, spec.variant)
         self.conversation = Conversation(around.envelopes, spec)
-        self._message = message
+        self._taken = 0
+        self._resting = False
         self._offer: Offer | None = None
         self._hidden: frozenset[str] = frozenset()
         self.seen: set[tuple[str, str, str]] = set()
@@ -92,8 +94,19 @@ class AgentRun:
     # -- units of work -----------------------------------------------------------------------------------------
 
     def go(self) -> Steps:
-        """Yield the effects of a unit of work, until it is DONE; again after `push` gave it another one."""
+        """Yield the effects of a unit of work, until it is DONE; again after `push` gave it another one.
+
+        A unit that ended before it took a message leaves it: a limit that holds for good would end the next one too.
+        """
+        self._resting = False
+        try:
+            yield from self._units()
+        finally:
+            self._resting = self.status == "DONE"
+
+    def _units(self) -> Steps:
         while True:
+            taken = self._taken
             self._move("STARTED")
             try:
                 yield from self._unit()
@@ -104,7 +117,7 @@ class AgentRun:
             self._move("DONE")
             self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
             yield from self.commit(CommitPoint.ENDED)
-            if not self.inbox:
+            if not self.inbox or self._taken == taken:
                 return
             self._reactivate()
 
@@ -115,8 +128,9 @@ class AgentRun:
         """
         self.tell(events.UserMessage(self.now(), self.job, message))
         self.inbox.append(message)
-        if self.status != "DONE":
+        if not self._resting:
             return False
+        self._resting = False
         self._reactivate()
         return True
 
@@ -132,8 +146,8 @@ class AgentRun:
         self.nudges.in_a_row = 0
 
     def _unit(self) -> Steps:
-        if self.steps == 0:
-            self.conversation.add({"role": "user", "content": self._guard_input(self._message)})
+        if not self._taken:
+            self._take_message()
         yield from self.commit(CommitPoint.BEGAN)
         while self.status != "DONE":
             yield from self._iterate()
@@ -152,6 +166,7 @@ class AgentRun:
         self.around.harness.check_before_step(self)
         self.iteration += 1
         self.steps += 1
+        progress.at(self.job, self.counters.asked + 1)
         self.tell(events.StepStarted(self.now(), self.job, self.steps))
         self._read_inbox()
         offer = self._offered()
@@ -163,14 +178,16 @@ class AgentRun:
         yield from self._take(reply, offer)
 
     def _read_inbox(self) -> None:
-        for message in self.inbox:
-            self.conversation.add({"role": "user", "content": self._guard_input(message)})
-        self.inbox.clear()
+        while self.inbox:
+            self._take_message()
+
+    def _take_message(self) -> None:
+        """Take the oldest message, which a guard may change; one that it blocks is not looked at again."""
+        self._taken += 1
+        self.conversation.add({"role": "user", "content": self._guard_input(self.inbox.pop(0))})
 
     def _offered(self) -> Offer:
-        offer = self.spec.offer()
-        if self._hidden:
-            offer = offer.without(self._hidden)
+        offer = self.spec.offer(without=self._hidden)
         before = self._offer
         if before is None or before.names != offer.names:
             sent = self.spec.variant.sends_tools

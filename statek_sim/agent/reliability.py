@@ -103,3 +103,9 @@ class BreakerGate:
         permit = self._permits.pop(call.id, None)
         if permit is not None:
             self.breakers.tell(call.name, permit, at=at, failed=outcome.failed)
+
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        """Hand the permit back unused."""
+        permit = self._permits.pop(call.id, None)
+        if permit is not None:
+            self.breakers.withdraw(call.name, permit, at=at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from statek_sim.agent.budget import Budget
@@ -60,9 +60,13 @@ class AgentSpec:
                 "expected the steps to name one under terminal"
             )
 
-    def offer(self) -> Offer:
-        """Return the tools of a turn as the registry has them now."""
+    def offer(self, *, without: Set[str] = frozenset()) -> Offer:
+        """Return the tools of a turn as the registry has them now, without these."""
         choice = self.choice
         return self.registry.offer(
-            names=choice.names, task=choice.task, all_tags=choice.all_tags, any_tag=choice.any_tag
+            names=choice.names,
+            task=choice.task,
+            all_tags=choice.all_tags,
+            any_tag=choice.any_tag,
+            without=without,
         )

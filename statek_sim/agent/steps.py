@@ -9,6 +9,7 @@ from typing import Literal
 
 from statek_sim.agent.nudges import Failure
 from statek_sim.agent.variants import Variant
+from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 
@@ -58,6 +59,19 @@ def _refuse_cycles(steps: Sequence[Step]) -> None:
             raise BadInput(f"steps {', '.join(sorted(open_))}: each waits for another one of them")
         for tool in ready:
             del open_[tool]
+
+
+def check_plan(plan: StepPlan, tools: Iterable[str]) -> None:
+    """Raise `BadInput` for a plan that names a tool which is not among these: a model cannot take that step."""
+    known = list(tools)
+    named = [("steps", step.tool) for step in plan.steps]
+    named += [("steps: after", name) for step in plan.steps for name in step.after]
+    named += [("steps: helpers", name) for name in plan.helpers or ()]
+    named += [("steps: terminal", name) for name in plan.terminal]
+    for where, name in named:
+        if name not in known:
+            hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
+            raise BadInput(f"{where}: {name!r} is no tool of this agent.{hint}")
 
 
 def _tools(steps: Iterable[Step]) -> list[str]:

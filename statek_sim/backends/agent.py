@@ -12,11 +12,8 @@ from typing import Any, Protocol
 
 from statek_sim.agent.budget import Budget, Prices
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import Parts, ReplyReader
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
-from statek_sim.agent.reliability import rescued
-from statek_sim.agent.rescue import rescue_rules
 from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.agent.steps import Step, StepPlan
@@ -26,9 +23,10 @@ from statek_sim.backends.agent_facts import record_of
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.exchanges import Exchanges
+from statek_sim.backends.own_parts import OwnParts
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import measured, unchanged
-from statek_sim.backends.setup import harness_of, load_attribute, script_of, settings_of
+from statek_sim.backends.setup import harness_of, script_of, settings_of
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.harness.harness import LLM_Harness
@@ -134,6 +132,10 @@ class _Run:
         self.checks.append(self.tools.check_finished)
         self.runs: dict[str, AgentRun] = {}
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
+        self.parts = {
+            role: OwnParts(scenario, role, text.harness, self.specs[role].variant)
+            for role, text in scenario.agents.items()
+        }
 
     def _provider(self, tokenizers: TokenizerRegistry | None, exchanges: Exchanges | None) -> Provider:
         if exchanges is not None:
@@ -187,29 +189,6 @@ class _Run:
         changes: dict[str, Any] = dict(said.overrides)
         return replace(self.variant, **changes) if changes else self.variant
 
-    def _reader(self, said: HarnessText) -> ReplyReader | None:
-        if said.reader is None:
-            return None
-        if said.reader == "rescue":
-            return partial(rescued, rules=rescue_rules(self.variant.name))
-        found: ReplyReader = load_attribute(self.scenario, said.reader)
-        return found
-
-    def _parts(self, said: HarnessText) -> Parts:
-        """Return the parts of one run; watchers and gates have a state, so each run gets its own."""
-
-        def load(name: str) -> Any:
-            return load_attribute(self.scenario, name)
-
-        return Parts(
-            reader=self._reader(said),
-            watchers=tuple(load(name)() for name in said.watchers),
-            gates=tuple(load(name)() for name in said.gates),
-            compactor=None if said.compactor is None else load(said.compactor),
-            guards=tuple(load(name) for name in said.guards),
-            commits=said.commits,
-        )
-
     # -- jobs and events ---------------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
@@ -229,7 +208,7 @@ class _Run:
             trace=self.trace,
             harness=self.harness,
             envelopes=self.envelopes,
-            parts=self._parts(self.scenario.agents[role].harness),
+            parts=self.parts[role].made(),
         )
         run = self.runs[name] = AgentRun(name, spec, around, text.message or "")
         self.driver.start(run)

@@ -90,6 +90,9 @@ class OneCall:
         if not outcome.failed:
             self._called.add(call.name)
 
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        """Forget a call that was not made: it may come again."""
+
 
 def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compaction | None:
     """Keep the system block, the task and the last call with its results, once the prompt has over 150 tokens."""

@@ -24,6 +24,7 @@ _TOKEN: Final = re.compile(
     r'(?P<bare>[^\s"{}\[\],:]++)|:'
 )
 _EVENT: Final = re.compile(r"^(?:data|event|id|retry)$")
+_BLANK_LINE: Final = ("\n\n", "\n\r\n")
 _PLAIN_DATA: Final = re.compile(r"^data: ?(?![{\[\"\r\n]|\[DONE)(.*?)\r?$", re.MULTILINE)
 _SORTS: Final = ("index", "output_index", "content_index", "item_id", "type")
 """Members that tell which of several texts a piece belongs to."""
@@ -100,7 +101,7 @@ def leaves(text: str) -> list[Leaf]:
         elif kind == "close":
             frame = frame.above if frame is not None else None
         elif kind == "bare" and frame is not None:
-            if _EVENT.match(match[0]) and text[: match.start()].endswith(("\n\n", "\n\r\n")):
+            if _EVENT.match(match[0]) and text.endswith(_BLANK_LINE, 0, match.start()):
                 frame = None
             elif frame.key is not None or frame.is_list:
                 _add(found, frame, match.span(), match[0], quoted=False, document=document)

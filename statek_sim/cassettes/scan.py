@@ -42,7 +42,7 @@ SUFFIXES: Final = (
     ".env",
     ".ini",
 )
-"""Files of a folder that are scanned; a file that is named itself always is."""
+"""Files of a folder that are scanned, in any case of letters; a file that is named itself always is."""
 _LINES: Final = frozenset({".jsonl", ".ndjson", ".toml", ".txt", ".log", ".env", ".ini"})
 LARGEST: Final = 32 * 1024 * 1024
 """Bytes of a file that is read."""
@@ -112,7 +112,11 @@ def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
     skipped: list[str] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and not file.is_dir())
+            inside = sorted(
+                file
+                for file in path.rglob("*")
+                if not _suffixes(file).isdisjoint(SUFFIXES) and not file.is_dir()
+            )
         elif path.exists() or path.is_symlink():
             inside = [path]
         else:
@@ -124,6 +128,12 @@ def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
             else:
                 skipped.append(f"{file}: skipped: {problem}")
     return found, skipped
+
+
+def _suffixes(path: Path) -> set[str]:
+    """Return how a name ends, in small letters; `.env`, `.env.local` and `.env.production` are files of settings."""
+    ends = {path.suffix.lower()}
+    return ends | {".env"} if path.name.lower() == ".env" or path.name.lower().startswith(".env.") else ends
 
 
 def _special(path: Path) -> str | None:
@@ -155,7 +165,7 @@ def scan(path: Path, own: OwnSecrets = NO_OWN) -> list[Leak]:
     text = as_text(source).text
     sought = Sought(own=own)
     try:
-        document = None if path.suffix in _LINES or len(source) > LARGEST_YAML else _document(text, path)
+        document = None if _suffixes(path) & _LINES or len(source) > LARGEST_YAML else _document(text, path)
         if document is None or not isinstance(document.value, dict | list):
             return sorted(set(_in_text(path, text, sought)))
         comments = "\n".join(line if line.lstrip().startswith("#") else "" for line in text.split("\n"))

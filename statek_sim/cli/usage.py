@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import WATCHDOG, Paths, PresetOption, SelectOption, TagOption, WatchdogOption, app
-from statek_sim.cli.inputs import check_writable, loaded
+from statek_sim.cli.inputs import check_writable, loaded, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def usage(
 ) -> None:
     """Show what scenarios use: estimated, measured, reported.
 
-    Nothing is compared with what scenarios expect: `run` does that.
+    Nothing is compared with what scenarios expect: `run` does that. Exits 1 when the watchdog killed one.
     """
     from statek_sim.analysis.corpus.table import corpus_table
     from statek_sim.analysis.read import NO_PRICES, analyse
@@ -81,7 +81,7 @@ def usage(
     from statek_sim.reporting.usage_json import usage_json_text
     from statek_sim.reporting.usage_markdown import usage_markdown
     from statek_sim.suite.run import run_one
-    from statek_sim.suite.watched import run_watched
+    from statek_sim.suite.watched import KILLED, run_watched
 
     if corpus and (paths or select or tag or preset):
         raise BadInput(
@@ -101,6 +101,8 @@ def usage(
     failed = next((result.record.error for result in results if result.record.error is not None), None)
     if corpus and failed is not None:
         raise BadInput(f"--model {model!r}: {failed.message.splitlines()[0]}")
+    errors = {result.id: result.record.error for result in results}
+    killed = [f"{name}: {error.message}" for name, error in errors.items() if error and error.type == KILLED]
     analysis = analyse(results, prices=price_list, tokenizers=registry, preset=preset)
     table = corpus_table(analysis) if corpus else None
     _show(analysis, table, turns=turns, every=every)
@@ -109,6 +111,9 @@ def usage(
     if markdown_file is not None:
         text = usage_markdown(analysis)
         write_artifact(markdown_file, text if table is None else f"{corpus_markdown(table)}\n{text}")
+    if killed:
+        say(killed, err=True)
+        raise typer.Exit(1)
 
 
 def _chosen(

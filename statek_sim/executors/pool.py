@@ -42,10 +42,14 @@ GIVEN: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """A piece of work that was ended from outside: `why` in a few words, `where` its last step, if any."""
+    """A piece of work that was ended from outside: `why` in a few words, `where` its last step, if any.
+
+    `after` are the seconds that it had taken.
+    """
 
     why: str
     where: str
+    after: float = field(default=0.0, compare=False)
 
     def __str__(self) -> str:
         """As reports say it."""
@@ -69,12 +73,16 @@ class _Worker:
     since: float = 0.0
     before: Use | None = None
 
-    def give(self, task: _Task) -> None:
-        """Send it a piece of work, which it begins when it is done with the one before."""
-        self.pipe.send(task[1])
+    def give(self, task: _Task) -> bool:
+        """Send it a piece of work, which it begins when it is done with the one before; False when it is gone."""
+        try:
+            self.pipe.send(task[1])
+        except OSError:
+            return False
         self.given.append(task)
         if len(self.given) == 1:
             self.begin()
+        return True
 
     def begin(self) -> None:
         """Note that it begins a run now."""
@@ -152,7 +160,13 @@ class Pool(Generic[R]):
                 idle = self._start()
             if idle is None or len(idle.given) >= GIVEN:
                 return
-            idle.give(todo.popleft())
+            if idle.give(todo[0]):
+                todo.popleft()
+            elif not idle.given:
+                # It died with nothing to do. One that died at work is found when its answer does not come.
+                self._drop(idle)
+            else:
+                return
 
     def _look(self, todo: deque[_Task]) -> dict[int, R | Killed | Raised]:
         """Wait a moment for answers; return those that are there, and what became of workers that are not.
@@ -167,7 +181,7 @@ class Pool(Generic[R]):
             if pipe in ready:
                 came[number] = self._answer(worker)
             elif self._limits is not None and (why := _exceeded(worker, self._limits)) is not None:
-                came[number] = Killed(why, worker.place.read())
+                came[number] = _killed(worker, why)
             else:
                 continue
             worker.given.popleft()
@@ -183,7 +197,7 @@ class Pool(Generic[R]):
             # What a worker of ours wrote.
             return pickle.loads(worker.pipe.recv_bytes())  # type: ignore[no-any-return]
         except (EOFError, ConnectionResetError):
-            return Killed(_death(worker.process, self._limits), worker.place.read())
+            return _killed(worker, _death(worker.process, self._limits))
 
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
@@ -203,6 +217,10 @@ class Pool(Generic[R]):
     def _drop(self, worker: _Worker) -> None:
         self._workers.remove(worker)
         _end(worker)
+
+
+def _killed(worker: _Worker, why: str) -> Killed:
+    return Killed(why, worker.place.read(), time.monotonic() - worker.since)
 
 
 def _exceeded(worker: _Worker, limits: WatchdogLimits) -> str | None:

@@ -26,7 +26,7 @@ _PLACE_BYTES: Final = 512
 
 
 class Place:
-    """Where a worker is, in memory that it shares with its parent: `turn 3 of job main`, and the how manieth run."""
+    """Where a worker is, in memory that it shares with its parent: `turn 3 of job main`, and how many runs began."""
 
     def __init__(self, context: BaseContext, cpu: float | None) -> None:
         self._text = context.RawArray("c", _PLACE_BYTES)
@@ -90,7 +90,11 @@ def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
         came = Raised(error, traceback.format_exc())
     _flush()
     try:
-        return pickle.dumps(came, pickle.HIGHEST_PROTOCOL)
+        sent = pickle.dumps(came, pickle.HIGHEST_PROTOCOL)
+        if isinstance(came, Raised):
+            # Errors that want more arguments than they keep can be written and not be read.
+            pickle.loads(sent)
+        return sent
     except Exception:  # noqa: BLE001  # foreign values
         told = came.told if isinstance(came, Raised) else traceback.format_exc()
         return pickle.dumps(Raised(None, told), pickle.HIGHEST_PROTOCOL)

@@ -142,7 +142,10 @@ def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[V
     for place, case in enumerate(found):
         groups.setdefault(case.scenario, []).append(place)
     verdicts: dict[int, Verdict] = {}
-    with Pool(_Judge(found), limits=watchdog) as pool:
+    pool = Pool(_Judge(found), limits=watchdog)
+    if not pool.possible:
+        return tuple(case.verdict() for case in found)
+    with pool:
         for places, came in zip(
             groups.values(), pool.map((places,) for places in groups.values()), strict=True
         ):

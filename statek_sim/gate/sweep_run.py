@@ -88,6 +88,16 @@ def attempt(task: Task) -> tuple[Outcome, ...]:
     return tuple(_outcome(task, replay, limits, known) for limits in _grid(task, replay))
 
 
+@dataclass(frozen=True, slots=True)
+class _Attempts:
+    """What a worker does: the task at a place of a list that it was started with."""
+
+    tasks: Sequence[Task]
+
+    def __call__(self, place: int) -> tuple[Outcome, ...]:
+        return attempt(self.tasks[place])
+
+
 def watched_run(replay: Replay, limits: HarnessLimits) -> tuple[RunRecord, Checks]:
     """Run a scenario under these limits; return what it left behind and every check of the harness."""
     progress.afresh()
@@ -179,8 +189,11 @@ def _attempts(
     # Runaways take longest: begun first, they leave no worker without work at the end.
     places = sorted(range(len(tasks)), key=lambda place: (RUNAWAY not in tasks[place].scenario.tags, place))
     found: dict[int, tuple[Outcome, ...]] = {}
-    with Pool(attempt, limits=watchdog, workers=processes) as pool:
-        for place, came in zip(places, pool.map((tasks[place],) for place in places), strict=True):
+    pool = Pool(_Attempts(tasks), limits=watchdog, workers=processes)
+    if not pool.possible:
+        return list(map(attempt, tasks))
+    with pool:
+        for place, came in zip(places, pool.map((place,) for place in places), strict=True):
             if isinstance(came, Killed):
                 raise BadInput(f"--sweep: {tasks[place].scenario.id}: {came}")
             found[place] = came

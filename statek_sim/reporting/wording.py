@@ -40,9 +40,9 @@ def explanation(offender: Offender) -> str:
 
 
 def unmeasured(report: Report) -> str:
-    """Say how many scenarios have nothing to compare; empty when all have."""
+    """Say how many runs have nothing to compare; empty when all have."""
     number = sum(row.usage.ratio is None for row in report.rows)
-    return f"{plural(number, 'scenario')} without LLM usage" if number else ""
+    return f"{plural(number, 'run')} without LLM usage" if number else ""
 
 
 def proxies(report: Report) -> str:

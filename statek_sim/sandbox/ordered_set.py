@@ -4,7 +4,8 @@ Python orders a set of strings by their hashes, which change with PYTHONHASHSEED
 different consoles. These sets are real `set`s and `frozenset`s that come out in one order:
 
 - numbers only: Python's own order, which no seed changes (and which STATEK shows too);
-- anything else: by type name, then by `repr` without memory addresses.
+- anything else: by type name, then by `repr` without memory addresses, then by the place in the store of what has
+  one, then by its attributes. Only objects between which nothing of that tells come as Python has them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from copy import deepcopy
 from decimal import Decimal
 from fractions import Fraction
+from itertools import groupby
+from operator import itemgetter
 from types import FunctionType
 from typing import Any, Final
 
@@ -24,6 +27,9 @@ _NUMBERS: Final = frozenset({int, float, bool, complex, Decimal, Fraction})
 _UNSEEDED: Final = frozenset({range, datetime.timedelta})
 # As Python shows it, before `>` or a code object's file; or anywhere with as many digits as addresses have.
 _ADDRESS: Final = re.compile(r' at 0x(?:[0-9a-fA-F]+(?=>|, file ")|[0-9a-fA-F]{9,16}\b)')
+
+STORE_PLACE: Final = "__place_in_statek_sims_store__"
+"""The method of classes whose objects a store orders: it returns an unsigned 64-bit number, or None."""
 
 # What a set holds is up to model-written code.
 Item = Any
@@ -40,9 +46,22 @@ def without_addresses(text: str) -> str:
 def in_order(items: Iterable[Item]) -> list[Item]:
     """Return the items of a plain set in the order that this module promises."""
     found = list(items)
-    if all(type(item) in _NUMBERS for item in found):
+    # Python's hash of a NaN is its address.
+    if all(type(item) in _NUMBERS and item == item for item in found):  # noqa: PLR0124
         return found
-    return sorted(found, key=_sort_key)
+    keyed = sorted(((_sort_key(item), item) for item in found), key=itemgetter(0))
+    ordered: list[Item] = []
+    for _, equal in groupby(keyed, key=itemgetter(0)):
+        group = [item for _, item in equal]
+        ordered += sorted(group, key=_attributes) if len(group) > 1 else group
+    return ordered
+
+
+def store_place(item: Item) -> int | None:
+    """Return the place of an object in the store, None for what has none."""
+    place = getattr(type(item), STORE_PLACE, None)
+    found: int | None = None if place is None or isinstance(item, type) else place(item)
+    return found
 
 
 def stable_set(value: Item) -> Item:
@@ -66,8 +85,17 @@ def _listed(items: builtins.set[Item] | builtins.frozenset[Item]) -> str:
     return ", ".join(texts)
 
 
-def _sort_key(item: Item) -> tuple[str, str]:
-    return type(item).__name__, without_addresses(repr(item))
+def _sort_key(item: Item) -> tuple[str, str, int]:
+    shown = stable_set(item) if type(item) is builtins.frozenset else item
+    return type(item).__name__, without_addresses(repr(shown)), store_place(item) or 0
+
+
+def _attributes(item: Item) -> str:
+    """Return what tells an object from others that look the same."""
+    try:
+        return without_addresses(repr(sorted(vars(item).items(), key=itemgetter(0))))
+    except Exception:  # noqa: BLE001  # it has no attributes, or one that cannot be shown
+        return ""
 
 
 class _SetType(type):

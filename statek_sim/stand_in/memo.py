@@ -11,7 +11,9 @@ from typing import Any, Final, TypeVar, overload
 from statek_sim.runtime.context import FULL, IN_METHOD, access, current_access
 from statek_sim.runtime.job import Job
 from statek_sim.runtime.job_def import JobDef
+from statek_sim.runtime.stored.hashing import OBJECTS, text_hash
 from statek_sim.runtime.subtasks import SubTaskHandler
+from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store, open_store
 from statek_sim.stand_in.stored_values import STORED_MARK, kept
@@ -68,9 +70,17 @@ def _stored(given: type[T], *, singleton: bool) -> type[T]:
     kind.__init__ = initialise
     setattr(kind, STORED_MARK, True)
     if not made:
+        setattr(kind, STORE_PLACE, _place)
         kind.__setattr__ = _set
         kind.__getattribute__ = _get
     return given
+
+
+def _place(self: Any) -> int | None:
+    """Return where dbzero has an object: behind those that were made before it."""
+    store = open_store()
+    number = None if store is None else store.number_of(self)
+    return None if number is None else OBJECTS + number
 
 
 def _set(self: Any, name: str, value: Any) -> None:
@@ -157,6 +167,8 @@ class EnumValue:
 
 
 setattr(EnumValue, STORED_MARK, True)
+# As dbzero 0.7.0 hashes them, so that values of two enumerations with one name have one hash.
+setattr(EnumValue, STORE_PLACE, lambda value: text_hash(str(value)))
 
 
 class StoredEnum:

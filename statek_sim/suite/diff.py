@@ -127,7 +127,10 @@ def _transcript(result: ScenarioResult, only: str | None, about: Sequence[Mismat
         shown.append(f"  ... {len(lines) - LINES} lines before")
     shown += lines[-LINES:]
     if not lines:
-        shown.append("  nothing")
+        # What a process knew that was killed is gone with it.
+        shown.append(
+            "  nothing" if result.record.digest else "  it is not known; the trace ended with its process"
+        )
     if rest:
         shown.append(f"  ... {rest} lines after")
     return shown

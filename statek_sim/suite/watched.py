@@ -31,7 +31,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a worker sends of a result: its scenario is here already, and a third of it."""
+    """What a worker sends of a result: all but its scenario, which is here already and a third of what there is."""
 
     record: RunRecord
     mismatches: tuple[Mismatch, ...]
@@ -85,7 +85,7 @@ def run_watched(
     with pool:
         came = pool.map((place,) for place in range(len(pairs)))
         for (scenario, profile), answer in zip(pairs, came, strict=True):
-            yield _result(scenario, profile, answer, seed=seed, limits=limits)
+            yield _result(scenario, profile, answer, seed=seed)
 
 
 class WatchedRunner:
@@ -95,7 +95,6 @@ class WatchedRunner:
     """
 
     def __init__(self, run: Runner, limits: WatchdogLimits, *, seed: int | None = None) -> None:
-        self._limits = limits
         self._seed = seed
         self._pool = Pool(_One(run), limits=limits, workers=1)
         self._here = None if self._pool.possible else run
@@ -105,7 +104,7 @@ class WatchedRunner:
         if self._here is not None:
             return self._here(scenario, profile)
         answer = self._pool.run(scenario, profile)
-        return _result(scenario, profile, answer, seed=self._seed, limits=self._limits)
+        return _result(scenario, profile, answer, seed=self._seed)
 
     def close(self) -> None:
         """End the worker."""
@@ -118,10 +117,9 @@ def _result(
     answer: _Answer | Killed,
     *,
     seed: int | None,
-    limits: WatchdogLimits,
 ) -> ScenarioResult:
     if isinstance(answer, Killed):
-        return killed(scenario, profile, answer, seed=seed, after=limits.wall)
+        return killed(scenario, profile, answer, seed=seed)
     return ScenarioResult(
         scenario=scenario,
         profile=profile,
@@ -132,9 +130,7 @@ def _result(
     )
 
 
-def killed(
-    scenario: Scenario, profile: Profile, why: Killed, *, seed: int | None, after: float
-) -> ScenarioResult:
+def killed(scenario: Scenario, profile: Profile, why: Killed, *, seed: int | None) -> ScenarioResult:
     """Return the result of a run that was ended from outside: failed, whatever was expected, and nothing else known."""
     record = RunRecord(
         scenario=scenario.id,
@@ -160,5 +156,5 @@ def killed(
     own = next((one for one in found if one.keypath == ("error",)), None)
     told = own or Mismatch(keypath=("error",), expected=None, actual=str(why))
     return ScenarioResult(
-        scenario=scenario, profile=profile, record=record, mismatches=(told,), seconds=after
+        scenario=scenario, profile=profile, record=record, mismatches=(told,), seconds=why.after
     )

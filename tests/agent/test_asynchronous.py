@@ -266,6 +266,24 @@ def test_a_run_goes_on_only_after_its_commit() -> None:
     assert points == ["began", "replied", "ended"]
 
 
+def test_a_message_during_the_last_commit_is_taken_by_the_run_that_is_still_going() -> None:
+    async def work() -> tuple[AgentRun, list[bool]]:
+        taken_up: list[bool] = []
+        clock = LoopClock()
+        run = AgentHarness(parts=Parts(commits=True)).begin("Work.", clock=clock)
+
+        async def commit(snapshot: Snapshot) -> None:
+            if snapshot.point.value == "ended" and not taken_up:
+                taken_up.append(run.push("And then?"))
+
+        model = model_of(ScriptedLLM([text("one"), text("two")]))
+        await AsyncDriver(model, clock=clock.now, committed=commit).run(run)
+        return run, taken_up
+
+    run, taken_up = virtually(work())
+    assert (run.answer, run.completions, taken_up) == ("two", 2, [False])
+
+
 @pytest.mark.parametrize(
     ("api", "wire"), [("OPENAI", "openai"), ("CLAUDE", "anthropic"), ("GOOGLE", "gemini")]
 )

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from statek_sim.agent import variants
 from statek_sim.agent.budget import Budget, BudgetTracker, Prices
-from statek_sim.agent.effects import Compaction, Parts
+from statek_sim.agent.effects import Compaction, Delayed, Parts, ToolCall, ToolOutcome
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
+from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.steps import Step, StepEnforcer, StepPlan
+from statek_sim.agent.tools.tool import tool_from
 from statek_sim.agent.variants import DOCUMENT, FORGE, HARDENED, VARIANTS, Variant, variant_named
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.providers.script import Reply, text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario import schema
@@ -144,7 +146,7 @@ def test_a_plan_that_can_never_be_done_is_refused() -> None:
 def test_tokens_never_go_over_the_budget_by_more_than_what_was_told(
     requests: list[tuple[int, int]], limit: int
 ) -> None:
-    tracker = BudgetTracker(Budget(tokens=limit, answer_tokens=60), HARDENED, began=0.0)
+    tracker = BudgetTracker(Budget(tokens=limit, answer_tokens=60), HARDENED)
     for prompt, completion in requests:
         if tracker.before_request(prompt, at=0.0) is not None:
             break
@@ -154,7 +156,7 @@ def test_tokens_never_go_over_the_budget_by_more_than_what_was_told(
 
 def test_money_is_counted_exactly() -> None:
     prices = Prices(prompt=Decimal("0.1"), completion=Decimal("0.2"))
-    tracker = BudgetTracker(Budget(cost=Decimal(1), prices=prices), HARDENED, began=0.0)
+    tracker = BudgetTracker(Budget(cost=Decimal(1), prices=prices), HARDENED)
     for _ in range(3):
         tracker.replied(1_000_000, 0)
     assert tracker.cost == Decimal("0.3")
@@ -180,6 +182,59 @@ def harness(script: list[Reply], **settings: object) -> AgentHarness:
 def test_messages_may_come_later() -> None:
     run = harness([text("one"), text("two")]).run("Work.", then={5.0: "And then?"})
     assert (run.answer, run.completions) == ("two", 2)
+
+
+def test_a_run_that_has_not_ended_in_its_time_is_an_error() -> None:
+    def hang() -> Delayed:
+        return Delayed(100_000.0, "late")
+
+    def agent(script: list[Reply]) -> AgentHarness:
+        return AgentHarness(ScriptedLLM(script), tools=[replace(tool_from(hang), timeout=200_000.0)])
+
+    with pytest.raises(
+        RunawayJob, match=r"^run 'main' is STARTED and has more to do after 86400 virtual seconds; expected"
+    ):
+        agent([tool_call("hang"), text("done")]).run("Work.")
+    assert agent([tool_call("hang"), text("done")]).run("Work.", within=100_001.0).answer == "done"
+    with pytest.raises(RunawayJob, match=r"^run 'main' is DONE and has more to do after 10 virtual seconds"):
+        agent([text("one")]).run("Work.", then={11.0: "And then?"}, within=10.0)
+
+
+def test_a_budget_of_seconds_begins_with_the_first_request() -> None:
+    provider = ScriptedLLM([tool_call("look").after(59.0), tool_call("look").after(1.0)])
+    agent = AgentHarness(tools=[look], budget=Budget(seconds=60.0))
+    run = agent.begin("Work.")
+    driver = Simulation(provider, clock=agent.clock)
+    driver.at(100.0, lambda: driver.start(run))
+    assert driver.run(1000.0)
+    assert (run.stop, run.detail, run.num_turns) == ("budget_seconds", "60 of 60 used", 2)
+
+
+class Note:
+    """A gate that notes what it is told, and refuses the calls with these numbers."""
+
+    def __init__(self, *refused: int) -> None:
+        self.refused = refused
+        self.asked = 0
+        self.told: list[str] = []
+
+    def admit(self, call: ToolCall, *, at: float) -> str | None:
+        self.asked += 1
+        return "not now" if self.asked in self.refused else None
+
+    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+        self.told.append("ended")
+
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        self.told.append("withdrawn")
+
+
+def test_gates_hear_once_of_each_call_that_they_admitted_and_only_executed_ones_are_steps() -> None:
+    first, second, third = Note(), Note(1), Note()
+    agent = harness([tool_call("look").times(2), text("done")], parts=Parts(gates=[first, second, third]))
+    run = agent.run("Work.")
+    assert [gate.told for gate in (first, second, third)] == [["withdrawn", "ended"], ["ended"], ["ended"]]
+    assert run.budget.steps == 4
 
 
 def test_two_runs_of_a_harness_share_its_trace_and_not_their_history() -> None:

@@ -210,6 +210,8 @@ def test_the_same_request_gives_the_same_offer_until_something_changes() -> None
     assert registry.offer(all_tags=["read"]) is registry.offer(all_tags=["read"])
     registry.register(named("tell", "read"))
     assert registry.offer(all_tags=["read"]).names == ("look", "tell")
+    assert registry.offer(without={"tell"}).names == ("look",)
+    assert registry.offer(without={"tell"}) is registry.offer(without=frozenset({"tell"}))
 
 
 def test_a_servers_new_list_takes_the_place_of_its_old_one() -> None:

@@ -61,7 +61,7 @@ def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "rescue.md", tmp_path, {}) == 2
 
 
-@pytest.mark.parametrize(("page", "number"), [("rescue.md", 2), ("protection.md", 4)])
+@pytest.mark.parametrize(("page", "number"), [("rescue.md", 2), ("protection.md", 5)])
 def test_a_page_of_an_agents_parts_has_code_that_runs(page: str, number: int) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) == number
@@ -113,7 +113,7 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
 
 
 def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 3
+    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 4
 
 
 def test_the_page_on_agents_has_every_part() -> None:

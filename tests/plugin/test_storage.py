@@ -53,3 +53,29 @@ def test_a_storage_mode_that_there_is_not_is_refused(pytester: pytest.Pytester) 
     result = pytester.runpytest("-Wdefault")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*storage='loud': expected 'strict' or 'warn'*"])
+
+
+def test_strict_storage_fails_scenarios_too_which_may_lose_values_otherwise(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makefile(
+        ".yaml",
+        counting="""
+        scenarios:
+          - id: counting
+            title: Counts
+            profiles: ["1.4"]
+            agents: {clerk: {}}
+            script:
+              clerk:
+                - code: |
+                    import collections
+                    total = collections.Counter('aab')
+                - code: exit('ok')
+            expect: {jobs: {main: {exit: ok}}}
+        """,
+    )
+    pytester.runpytest("--statek-scenarios=counting.yaml").assert_outcomes(passed=1)
+    result = pytester.runpytest("--statek-scenarios=counting.yaml", "--statek-storage=strict")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*{LOST}. Bind what dbzero keeps*"])

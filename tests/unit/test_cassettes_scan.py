@@ -7,12 +7,14 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import SupportsIndex
 
 import pytest
 
 from statek_sim.cassettes import scan as scanning
 from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Exchange, Request, Response
+from statek_sim.cassettes.members import leaves
 from statek_sim.cassettes.reading import Tangled, read
 from statek_sim.cassettes.scan import Skipped, files_under, scan
 from statek_sim.cli import main
@@ -83,6 +85,38 @@ def test_a_file_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     path.write_text("a: 12345678901\n")
     with pytest.raises(Skipped, match=r"^15 bytes are more than the 10 that are looked into$"):
         scan(path)
+
+
+@pytest.mark.parametrize("name", [".env", ".env.local", ".ENV", "it.YAML", "it.Json", "it.LOG"])
+def test_a_folder_s_file_is_scanned_whatever_the_case_of_its_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / name).write_text("API_KEY=sk-proj-4f9Qm2Zr8TtYw1Lk7Xc3Vb6N\n")
+    (tmp_path / "deep" / "it.envelope").write_text("none\n")
+    assert files_under([tmp_path]) == ([tmp_path / "deep" / name], [])
+    assert [leak.line for leak in scan(tmp_path / "deep" / name)] == [1]
+
+
+class Copied(str):
+    """A text that counts the characters of its slices."""
+
+    copied = 0
+
+    def __getitem__(self, place: SupportsIndex | slice) -> str:
+        found = super().__getitem__(place)
+        self.copied += len(found)
+        return found
+
+
+@pytest.mark.parametrize("word", ["data", "event", "id", "retry"])
+def test_words_of_events_in_an_open_frame_do_not_copy_what_is_before_them(word: str) -> None:
+    text = Copied("[" + f"{word} " * 500)
+    assert len(leaves(text)) == 500
+    assert text.copied <= len(text)
+
+
+def test_an_event_after_a_blank_line_closes_what_is_open() -> None:
+    found = leaves('data: {"a": ["b", \n\ndata: {"a": "c"}')
+    assert [leaf.label for leaf in found] == [("a", 0), ("a",)]
 
 
 UNITS = (

@@ -153,3 +153,19 @@ def test_the_corpus_takes_no_scenarios(folder: Path, capsys: pytest.CaptureFixtu
     code, _, err = _run(capsys, "usage", "letters", "--corpus")
     assert code == 2
     assert err.startswith("--corpus: it has scenarios and limits of its own")
+
+
+def test_usage_says_which_scenario_the_watchdog_killed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stuck_tools.py").write_text(
+        "from statek_sim import tool\n\n@tool\ndef stuck(**kwargs):\n    while True:\n        pass\n"
+    )
+    (tmp_path / "stuck.yaml").write_text(
+        "scenarios:\n  - {id: stuck, title: Stuck, agents: {a: {tools: ['stuck_tools:stuck']}}, "
+        "script: {a: [{code: stuck()}]}}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(SystemExit, match=r"^1$"):
+        main(["usage", str(tmp_path / "stuck.yaml"), "--watchdog", "cpu=0.5"])
+    assert "killed by the watchdog: 0.5 s CPU" in capsys.readouterr().err

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +38,17 @@ def test_listeners_are_told_of_every_move_and_read_the_new_time() -> None:
     clock.advance(1)
     clock.advance_to(1.0)
     assert seen == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("constant", "home"),
+    [
+        (r"^FOREVER\b.*= *10\.0", "statek_sim/clock.py"),
+        (r"^\w+: Final = 255$", "statek_sim/cassettes/store.py"),
+    ],
+)
+def test_a_limit_that_several_modules_share_is_written_once(constant: str, home: str) -> None:
+    root = Path(__file__).parents[2]
+    files = [*root.glob("statek_sim/**/*.py"), *root.glob("pytest_statek/**/*.py")]
+    written = [file for file in files if re.search(constant, file.read_text("utf-8"), re.MULTILINE)]
+    assert written == [root / home]

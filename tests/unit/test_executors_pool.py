@@ -99,8 +99,25 @@ def test_an_exit_of_the_work_is_one_of_the_parent() -> None:
 
 
 def test_an_error_that_cannot_be_sent_keeps_its_traceback() -> None:
-    with pytest.raises(Exception, match=r"(?s)in work.*Unsendable: 1 and 2|missing 1 required positional"):
+    with pytest.raises(Exception, match=r"(?s)cannot be sent.*in work.*Unsendable: 1 and 2"):
         of("unsendable")
+
+
+def test_a_worker_that_dies_between_two_pieces_of_work_is_replaced() -> None:
+    with Pool(work, limits=TIGHT, workers=1) as pool:
+        assert pool.run("first") == "first"
+        for worker in pool._workers:
+            worker.process.kill()
+            worker.process.join()
+        assert pool.run("second") == "second"
+
+
+def test_workers_that_die_all_the_time_end_their_own_work_only() -> None:
+    works = ["die" if number % 5 == 0 else f"piece {number}" for number in range(60)]
+    came = of(*works)
+    assert [each for each in came if not isinstance(each, Killed)] == [
+        each for each in works if each != "die"
+    ]
 
 
 def several(times: int) -> int:

@@ -250,6 +250,33 @@ def test_a_probe_that_never_ends_loses_its_lease_and_its_say() -> None:
     assert breakers.state["web"].circuit == "closed"
 
 
+def test_a_probe_that_was_not_made_lets_the_next_one_through_and_decides_nothing() -> None:
+    breakers = _opened()
+    unused = _permit(breakers, "web", 60.0)
+    breakers.withdraw("web", unused, at=61.0)
+    second = _permit(breakers, "web", 61.0)
+    breakers.withdraw("web", unused, at=61.5)
+    breakers.tell("web", unused, at=61.5, failed=True)
+    assert breakers.ask("web", at=62.0) is None
+    breakers.tell("web", second, at=62.0, failed=False)
+    assert breakers.state["web"].circuit == "closed"
+
+
+@pytest.mark.parametrize("rules", [HARDENED, DOCUMENT])
+def test_a_call_that_was_not_made_leaves_a_closed_and_an_open_breaker_as_they_were(
+    rules: ProtectionRules,
+) -> None:
+    breakers = Breakers(SETTINGS, rules)
+    unused, *failing = (_permit(breakers, "web", 0.0) for _ in range(3))
+    for permit in failing:
+        before = breakers.state
+        breakers.withdraw("web", unused, at=0.5)
+        assert breakers.state == before
+        breakers.tell("web", permit, at=1.0, failed=True)
+    breakers.withdraw("web", unused, at=2.0)
+    assert breakers.ask("web", at=3.0) is None
+
+
 def test_a_late_result_changes_nothing_except_in_the_document() -> None:
     for rules, expected in ((HARDENED, None), (DOCUMENT, Permit(2))):
         breakers = Breakers(SETTINGS, rules)

@@ -80,7 +80,7 @@ def test_suites_are_summed_up_with_counts_time_and_usage() -> None:
 
 def test_the_worst_twelve_are_shown_and_all_when_verbose() -> None:
     text, verbose = _printed(_results()), _printed(_results(), verbose=True)
-    assert "the worst 12 of 15 scenarios, each under its worst profile; 1 scenario without" in text
+    assert "the worst 12 of 15 scenarios, each under its worst profile; 1 run without" in text
     assert "usage/s-1[docs] " in text
     assert "usage/s-9[docs] " not in text
     assert all(f"\nusage/s-{number}[docs] " in verbose for number in range(1, 10))

@@ -10,6 +10,7 @@ import pytest
 
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.diff import failure_text
 from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.suite.run import builtin_suites, chosen, run_one
 from statek_sim.suite.watched import Pair, WatchedRunner, run_watched
@@ -20,6 +21,10 @@ from statek_sim import tool
 
 @tool
 def hang(**kwargs):
+    while True:
+        pass
+
+def spin():
     while True:
         pass
 
@@ -44,6 +49,16 @@ scenarios:
   - {id: leaves, title: Leaves, script: {worker: [{code: leave()}]}, expect: {}}
   - {id: fine-too, title: Fine, script: {worker: [{code: exit(2)}]}, expect: {jobs: {main: {exit: 2}}}}
 """
+AGENT = """\
+scenarios:
+  - id: hangs
+    title: Hangs
+    engine: agent
+    tools: {look: {description: Look., result: seen}, spin: {description: Spin., call: "hostile_tools:spin"}}
+    agents: {assistant: {prompt: You work.}}
+    script: {assistant: [{tools: [{name: look}]}, {tools: [{name: spin}]}]}
+    expect: {}
+"""
 
 
 @pytest.fixture
@@ -52,6 +67,14 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Pair, ...]
     (tmp_path / "hostile.yaml").write_text(SCENARIOS, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     return chosen(load_or_fail([tmp_path / "hostile.yaml"]))
+
+
+def test_an_agent_that_hangs_in_its_tool_is_told_with_its_turn(
+    hostile: tuple[Pair, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "agent.yaml").write_text(AGENT, "utf-8")
+    [result] = run_watched(chosen(load_or_fail([tmp_path / "agent.yaml"])), run_one, TIGHT, workers=1)
+    assert told(result) == "killed by the watchdog: 1 s CPU in turn 2 of job main"
 
 
 def told(result: ScenarioResult) -> str | None:
@@ -68,6 +91,8 @@ def test_what_hangs_hoards_or_leaves_fails_alone(hostile: tuple[Pair, ...], work
         "killed by the watchdog: its process ended with exit code 9 in turn 1 of job main",
         None,
     ]
+    assert "it is not known; the trace ended with its process" in failure_text(results[1])
+    assert results[1].seconds < TIGHT.wall
     assert [result.outcome for result in results] == [
         Outcome.PASSED,
         Outcome.FAILED,

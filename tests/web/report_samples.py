@@ -137,7 +137,7 @@ def crowd(page: PageData, runs: int) -> PageData:
     index["runs"] = [_copy(one, n) for n in range(runs)]
     failed = [run["n"] for run in index["runs"] if run["outcome"] == "failed"]
     index["totals"] |= {"runs": runs, "passed": runs - len(failed), "failed": len(failed)}
-    index["failures"] = [{"run": n, "text": "it failed"} for n in failed]
+    index["failures"] = [{"runs": [n], "text": "it failed"} for n in failed]
     return PageData(title="A crowd", index=embedded(index), details={})
 
 

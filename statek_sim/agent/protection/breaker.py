@@ -115,6 +115,13 @@ def tell(
     )
 
 
+def withdraw(breaker: Breaker, permit: Permit, at: float) -> Breaker:
+    """Return the breaker when the call of `permit` is not made: a probe's lease ends, nothing else changes."""
+    if breaker.circuit is not Circuit.HALF_OPEN or _late(breaker, permit):
+        return breaker
+    return replace(breaker, probe_until=min(breaker.probe_until, at))
+
+
 def _late(breaker: Breaker, permit: Permit) -> bool:
     if permit.generation != breaker.generation:
         return True
@@ -151,6 +158,10 @@ class Breakers:
         """Take note of how the call of `permit` ended."""
         breaker = self._state.get(key, Breaker())
         self._state[key] = tell(breaker, permit, at, self._settings, self._rules, failed=failed)
+
+    def withdraw(self, key: str, permit: Permit, *, at: float) -> None:
+        """Take note that the call of `permit` is not made; nothing is learnt of the callee."""
+        self._state[key] = withdraw(self._state.get(key, Breaker()), permit, at)
 
     def why_not(self, key: str, *, at: float) -> str:
         """Return why `key` is not called at `at`, for the model."""

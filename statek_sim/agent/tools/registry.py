@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -47,11 +47,6 @@ class Offer:
         """The parameters of each tool by its name."""
         return {name: tool.parameters for name, tool in self.tools.items()}
 
-    def without(self, names: Iterable[str]) -> Offer:
-        """Return the offer without these tools."""
-        left_out = frozenset(names)
-        return offer_of((t for t in self.tools.values() if t.name not in left_out), self.generation)
-
 
 def offer_of(tools: Iterable[Tool], generation: int = 0) -> Offer:
     """Return the offer of these tools."""
@@ -78,6 +73,9 @@ class Registry:
         self._offers: dict[object, Offer] = {}
         self._task_types = {name: tuple(tools) for name, tools in (task_types or {}).items()}
         self.generation = 0
+        given: object = tools
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise BadTool(f"tools is {given!r}; expected a list of functions or Tools")
         for tool in tools:
             self.register(tool)
 
@@ -140,13 +138,14 @@ class Registry:
         task: str | None = None,
         all_tags: Sequence[str] | None = None,
         any_tag: Sequence[str] | None = None,
+        without: Set[str] = frozenset(),
     ) -> Offer:
-        """Return the tools that fit all that is said, everything when nothing is.
+        """Return the tools that fit all that is said, everything when nothing is, but none of `without`.
 
         The same request gives the same object until the registry changes. `BadTool` for what the variant refuses:
         an empty filter, an unknown task type or tool.
         """
-        key = (_key(names), task, _key(all_tags), _key(any_tag))
+        key = (_key(names), task, _key(all_tags), _key(any_tag), frozenset(without))
         made = self._offers.get(key)
         if made is None:
             chosen: Iterable[Tool] = self.list() if names is None else map(self._named, names)
@@ -157,7 +156,8 @@ class Registry:
                 chosen = self._tagged(chosen, all_tags, all)
             if any_tag is not None:
                 chosen = self._tagged(chosen, any_tag, any)
-            made = self._offers[key] = offer_of(chosen, self.generation)
+            made = offer_of((tool for tool in chosen if tool.name not in without), self.generation)
+            self._offers[key] = made
         return made
 
     def for_task(self, task: str) -> tuple[Tool, ...]:

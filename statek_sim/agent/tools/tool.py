@@ -101,9 +101,14 @@ def tool_from(
 ) -> Tool:
     """Return the tool that a plain function is: its name, docstring and type hints say what the model reads.
 
-    `BadTool` for parameters that cannot be named in a call, and for hints that have no JSON Schema.
+    `BadTool` for what is no function, for parameters that cannot be named in a call, and for hints that have no JSON
+    Schema.
     """
-    called = name or function.__name__
+    if not callable(function):
+        raise BadTool(f"{function!r} is no tool; expected a function, or a Tool")
+    called = name or getattr(function, "__name__", None)
+    if called is None:
+        raise BadTool(f"{function!r} has no name of its own; make it a tool with tool_from(..., name=...)")
     summary, described = _docstring(inspect.getdoc(function) or "")
     return Tool(
         name=called,

@@ -9,7 +9,7 @@ import time
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final
+from typing import Any
 
 import dbzero
 import statek
@@ -26,16 +26,13 @@ from statek_sim.backends.in_process.transport import Stopped, Transport
 from statek_sim.backends.in_process.watch import Watch
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop, waiting_names
 from statek_sim.backends.installed.virtual_time import VirtualTime
-from statek_sim.clock import VirtualClock
+from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.ids import IdSource
 from statek_sim.providers.protocol import Provider
 from statek_sim.semantics import Profile
-
-FOREVER: Final = 10.0**9
-"""Virtual seconds that count as no end at all."""
 
 
 class ClockedTime(VirtualTime):

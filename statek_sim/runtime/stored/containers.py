@@ -13,9 +13,10 @@ from decimal import Decimal
 from types import FunctionType
 from typing import Any, Final, NamedTuple, NoReturn
 
-from statek_sim.runtime.stored.hashing import in_store_order, key_hash
+from statek_sim.runtime.stored.hashing import in_store_order
 from statek_sim.runtime.stored.kinds import Kind, kind_of, refusal
 from statek_sim.sandbox.llm_repr import StoredCollection
+from statek_sim.sandbox.ordered_set import in_order, stable_set
 
 # What is stored is up to model-written code and tools.
 Value = Any
@@ -119,7 +120,7 @@ def _collection(value: Value, late: Damage, depth: int) -> Value:
             return Tuple._of(found)
         case Kind.SET:
             members = Set()
-            for item in value:
+            for item in in_order(value):
                 members._put(_convert(item, late, depth), late)
             return members
         case _:
@@ -587,14 +588,14 @@ class Set(_Collection):
     def _add_all(self, items: Value) -> None:
         if not hasattr(items, "__iter__"):
             raise TypeError("argument must be a sequence or set")
-        for item in items:
+        for item in in_order(items) if isinstance(items, set | frozenset) else items:
             self.add(item)
 
     def __repr__(self) -> str:
         return "{" + ", ".join(map(repr, self)) + "}"
 
     def __iter__(self) -> Iterator[Value]:
-        found = sorted(self._items, key=key_hash)
+        found = in_store_order(self._items)
         return (self._items[plain] for plain in found if plain in self._items)
 
     def __contains__(self, item: Value) -> bool:
@@ -603,6 +604,13 @@ class Set(_Collection):
     def _plain(self) -> set[Value]:
         return set(self._items)
 
+    def _either(self, other: Value) -> list[Value]:
+        """Return the members of exactly one of the two, in an order that no hash seed changes."""
+        theirs = _members(other)
+        return [item for item in self._items if item not in theirs] + [
+            item for item in theirs if item not in self._items
+        ]
+
     def _made(self, items: Iterable[Value]) -> Set:
         made = Set()
         for item in items:
@@ -610,22 +618,22 @@ class Set(_Collection):
         return made
 
     def __eq__(self, other: object) -> bool:
-        return _is_set(other) and self._plain() == _members(other)
+        return _is_set(other) and self._plain() == _members(other).keys()
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __lt__(self, other: Value) -> bool:
-        return self._plain() < _members(other) if _is_set(other) else NotImplemented
+        return self._plain() < _members(other).keys() if _is_set(other) else NotImplemented
 
     def __le__(self, other: Value) -> bool:
-        return self._plain() <= _members(other) if _is_set(other) else NotImplemented
+        return self._plain() <= _members(other).keys() if _is_set(other) else NotImplemented
 
     def __gt__(self, other: Value) -> bool:
-        return self._plain() > _members(other) if _is_set(other) else NotImplemented
+        return self._plain() > _members(other).keys() if _is_set(other) else NotImplemented
 
     def __ge__(self, other: Value) -> bool:
-        return self._plain() >= _members(other) if _is_set(other) else NotImplemented
+        return self._plain() >= _members(other).keys() if _is_set(other) else NotImplemented
 
     def __or__(self, other: Value) -> Set:
         return self.union(other) if _is_set(other) else NotImplemented
@@ -640,32 +648,32 @@ class Set(_Collection):
         return self.symmetric_difference(other) if _is_set(other) else NotImplemented
 
     def __ror__(self, other: Value) -> set[Value]:
-        return _members(other) | self._plain() if _is_set(other) else NotImplemented
+        return stable_set(_members(other).keys() | self._plain()) if _is_set(other) else NotImplemented
 
     def __rand__(self, other: Value) -> set[Value]:
-        return _members(other) & self._plain() if _is_set(other) else NotImplemented
+        return stable_set(_members(other).keys() & self._plain()) if _is_set(other) else NotImplemented
 
     def __rsub__(self, other: Value) -> set[Value]:
-        return _members(other) - self._plain() if _is_set(other) else NotImplemented
+        return stable_set(_members(other).keys() - self._plain()) if _is_set(other) else NotImplemented
 
     def __rxor__(self, other: Value) -> set[Value]:
-        return _members(other) ^ self._plain() if _is_set(other) else NotImplemented
+        return stable_set(_members(other).keys() ^ self._plain()) if _is_set(other) else NotImplemented
 
     def _become(self, items: Iterable[Value]) -> Set:
         self._items = self._made(items)._items
         return self
 
     def __ior__(self, other: Value) -> Set:
-        return self._become(self._plain() | _members(other))
+        return self._become([*self._items, *_members(other)])
 
     def __iand__(self, other: Value) -> Set:
-        return self._become(self._plain() & _members(other))
+        return self._become(self.intersection(other)._items)
 
     def __isub__(self, other: Value) -> Set:
-        return self._become(self._plain() - _members(other))
+        return self._become(self.difference(other)._items)
 
     def __ixor__(self, other: Value) -> Set:
-        return self._become(self._plain() ^ _members(other))
+        return self._become(self._either(other))
 
     def add(self, *items: Value) -> None:
         """Add a member."""
@@ -718,23 +726,25 @@ class Set(_Collection):
 
     def intersection(self, *others: Value) -> Set:
         """Return a Set of the common members."""
-        return self._made(self._plain().intersection(*map(_members, others)))
+        theirs = [_members(other) for other in others]
+        return self._made(item for item in self._items if all(item in one for one in theirs))
 
     def difference(self, *others: Value) -> Set:
         """Return a Set of the members that no other has."""
-        return self._made(self._plain().difference(*map(_members, others)))
+        theirs = [_members(other) for other in others]
+        return self._made(item for item in self._items if not any(item in one for one in theirs))
 
     def symmetric_difference(self, other: Value) -> Set:
         """Return a Set of the members of exactly one of the two."""
-        return self._made(self._plain() ^ _members(other))
+        return self._made(self._either(other))
 
     def issubset(self, other: Value) -> bool:
         """Return whether the other has every member."""
-        return self._plain() <= _members(other)
+        return self._plain() <= _members(other).keys()
 
     def issuperset(self, other: Value) -> bool:
         """Return whether every member of the other is one."""
-        return self._plain() >= _members(other)
+        return self._plain() >= _members(other).keys()
 
     def isdisjoint(self, other: Value) -> bool:
         """Return whether there is no common member."""
@@ -745,5 +755,7 @@ def _is_set(value: object) -> bool:
     return isinstance(value, Set | set | frozenset)
 
 
-def _members(value: Value) -> set[Value]:
-    return set(map(_plain_key, value))
+def _members(value: Value) -> dict[Value, None]:
+    """Return the members of any collection as keys, in an order that no hash seed changes."""
+    found = dict.fromkeys(map(_plain_key, value))
+    return dict.fromkeys(in_order(found)) if isinstance(value, set | frozenset) else found

@@ -1,16 +1,21 @@
 """The order of dbzero's mappings and sets: by an unsigned 64-bit hash of the key (dbzero 0.7.0, `dbzero.hash`).
 
 Text and bytes hash by MurmurHash64A with seed 0, numbers as in Python, dates and times by their packed fields, tuples
-by the exclusive or of their members. `None` hashes by its address, which no program can know: it is put where an
-address nearly always falls, after small integers and before text.
+by the exclusive or of their members, values of its enumerations by their name's text, its objects by their place in
+the store, which grows as they are made. `None` hashes by its address, which no program can know: it is put where an
+address nearly always falls, after small integers and before text. What has no place is put where objects are. Equal
+hashes come in the order of insertion. No address and no seeded hash of Python's is ever asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date, datetime, time
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
+
+from statek_sim.sandbox.ordered_set import store_place
 
 # Keys are whatever model-written code uses as keys.
 Key = Any
@@ -18,6 +23,8 @@ Key = Any
 _MASK: Final = 2**64 - 1
 _FACTOR: Final = 0xC6A4A7935BD1E995
 _ADDRESS_OF_NONE: Final = 0x7F0_0000_0000
+OBJECTS: Final = 1 << 40
+"""Where the places of dbzero's objects begin."""
 
 
 def murmur64a(content: bytes) -> int:
@@ -57,12 +64,17 @@ def key_hash(key: Key) -> int:
         return _of_date(key)
     if isinstance(key, time):
         return _of_time(key)
-    if hasattr(key, "__iter__"):
+    place = store_place(key)
+    if place is not None:
+        return place
+    if isinstance(key, tuple | frozenset):
         found = 0
         for member in key:
             found ^= key_hash(member)
         return found
-    return hash(key) & _MASK
+    # Python's hash of a NaN is its address.
+    is_number = isinstance(key, float | Decimal) and key == key  # noqa: PLR0124
+    return hash(key) & _MASK if is_number else OBJECTS
 
 
 def _of_date(day: date) -> int:

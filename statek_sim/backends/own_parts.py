@@ -1,0 +1,227 @@
+"""Parts of a user's own in the loop of engine two: what breaks in one fails its run, with the part's name.
+
+Every seam is held against its contract: a part that raises, or gives back something else than its seam asks for, is
+`PartBroke`. The loop under test would otherwise be blamed, or the whole command end, for what a part of the test did.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, get_args, get_type_hints
+
+from statek_sim.agent.effects import (
+    Advice,
+    CallGate,
+    Compaction,
+    Compactor,
+    Guard,
+    GuardPoint,
+    Parts,
+    Reading,
+    ReplyReader,
+    ToolCall,
+    ToolOutcome,
+    TurnFacts,
+    TurnWatcher,
+    Verdict,
+    WrittenCall,
+)
+from statek_sim.agent.reliability import rescued
+from statek_sim.agent.rescue import rescue_rules
+from statek_sim.agent.variants import Variant
+from statek_sim.backends.setup import load_attribute
+from statek_sim.errors import FAILS_THE_RUN, BadScenario, PartBroke
+from statek_sim.scenario.agent import HarnessText
+from statek_sim.scenario.schema import Scenario
+from statek_sim.values import JSON, Message
+
+_ACTIONS: Final = get_args(get_type_hints(Verdict)["action"])
+_KINDS: Final = get_args(get_type_hints(Advice)["kind"])
+
+
+class OwnParts:
+    """The parts that one agent of a scenario names, imported; raises `BadScenario` for what cannot be called."""
+
+    def __init__(self, scenario: Scenario, role: str, said: HarnessText, variant: Variant) -> None:
+        self._said = said
+        self._variant = variant
+        self._at = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: agents.{role}.harness"
+        self._scenario = scenario
+        self._guards = [_Part(f"guards[{at}]", name, self) for at, name in enumerate(said.guards)]
+        self._watchers = [_Part(f"watchers[{at}]", name, self) for at, name in enumerate(said.watchers)]
+        self._gates = [_Part(f"gates[{at}]", name, self) for at, name in enumerate(said.gates)]
+        self._compactor = None if said.compactor is None else _Part("compactor", said.compactor, self)
+        own = said.reader is not None and said.reader != "rescue"
+        self._reader = _Part("reader", str(said.reader), self) if own else None
+
+    def loaded(self, seam: str, name: str) -> Callable[..., Any]:
+        """Import `module:attribute` that stands at a seam."""
+        found = load_attribute(self._scenario, name)
+        if not callable(found):
+            raise BadScenario(
+                f"{self._at}.{seam}: {name!r} is {found!r}, expected something that can be called"
+            )
+        return found  # type: ignore[no-any-return]  # checked just above
+
+    def made(self) -> Parts:
+        """Return the parts of one run; watchers and gates have a state, so each run gets its own."""
+        return Parts(
+            reader=self._own_reader(),
+            watchers=tuple(_watcher(part) for part in self._watchers),
+            gates=tuple(_Gate(part) for part in self._gates),
+            compactor=None if self._compactor is None else _compactor(self._compactor),
+            guards=tuple(_guard(part) for part in self._guards),
+            commits=self._said.commits,
+        )
+
+    def _own_reader(self) -> ReplyReader | None:
+        if self._reader is not None:
+            return _reader(self._reader)
+        return None if self._said.reader is None else partial(rescued, rules=rescue_rules(self._variant.name))
+
+
+class _Part:
+    """One part: its name, where it stands, and its code."""
+
+    def __init__(self, seam: str, name: str, own: OwnParts) -> None:
+        self._who = f"part {name!r} ({seam})"
+        self.code = own.loaded(seam, name)
+
+    def call(self, code: Callable[..., Any], *args: object, **named: object) -> Any:
+        """Call code of the part; what it raises becomes `PartBroke`, but for what concerns the whole test."""
+        try:
+            return code(*args, **named)
+        except FAILS_THE_RUN:
+            raise
+        except (Exception, SystemExit) as error:
+            raise PartBroke(
+                f"{self._who} raised {type(error).__name__}: {error}{_place(error)}{_asked(code, args, named)}"
+            ) from error
+
+    def expect(self, fits: bool, got: object, expected: str) -> None:
+        """Raise `PartBroke` for an answer that does not fit."""
+        if fits:
+            return
+        if inspect.iscoroutine(got):
+            got.close()
+            expected += "; parts are plain functions"
+        shown = "None" if got is None else f"something of type {type(got).__name__!r}"
+        raise PartBroke(f"{self._who} gave {shown}, expected {expected}")
+
+
+def _place(error: BaseException) -> str:
+    """Return where in the part's code an error was raised; nothing when the call itself did not fit."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+
+
+def _asked(code: Callable[..., Any], args: Sequence[object], named: Mapping[str, object]) -> str:
+    """Return how the part is called, when it cannot be called so."""
+    try:
+        inspect.signature(code).bind(*args, **named)
+    except TypeError:
+        given = [type(one).__name__ for one in args] + [f"{name}=" for name in named]
+        return f"; it is called with {', '.join(given) or 'no arguments'}"
+    except ValueError:
+        pass  # Code written in C may have no signature.
+    return ""
+
+
+# -- the seams --------------------------------------------------------------------------------------------------
+
+
+def _guard(part: _Part) -> Guard:
+    def guard(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
+        got = part.call(part.code, point, text, tool=tool)
+        fits = (
+            isinstance(got, Verdict)
+            and got.action in _ACTIONS
+            and _all([got.reason], str)
+            and (got.text is None or _all([got.text], str))
+        )
+        part.expect(fits, got, f"a Verdict with an action of {', '.join(_ACTIONS)}, and texts")
+        verdict: Verdict = got
+        return verdict
+
+    return guard
+
+
+def _reader(part: _Part) -> ReplyReader:
+    def read(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
+        got = part.call(part.code, text, offered)
+        fits = (
+            isinstance(got, Reading)
+            and _all([got.text], str)
+            and (got.refused is None or _all([got.refused], str))
+            and _all(got.stages, str)
+            and _all(got.calls, WrittenCall)
+            and all(_all((one.id, one.name, one.arguments), str) for one in got.calls)
+        )
+        part.expect(fits, got, "a Reading of texts and WrittenCalls whose arguments are text")
+        reading: Reading = got
+        return reading
+
+    return read
+
+
+def _watcher(part: _Part) -> TurnWatcher:
+    watch = part.call(part.code)
+    part.expect(callable(watch), watch, "a watcher, which is called with every turn")
+
+    def watched(turn: TurnFacts) -> Advice | None:
+        got = part.call(watch, turn)
+        fits = got is None or (
+            isinstance(got, Advice)
+            and got.kind in _KINDS
+            and _all([got.reason], str)
+            and _all(got.tools, str)
+        )
+        part.expect(fits, got, f"None or an Advice of the kind {', '.join(_KINDS)}, with a reason")
+        advice: Advice | None = got
+        return advice
+
+    return watched
+
+
+class _Gate(CallGate):
+    def __init__(self, part: _Part) -> None:
+        self._part = part
+        self._gate = part.call(part.code)
+        fits = all(callable(getattr(self._gate, name, None)) for name in ("admit", "ended", "withdrawn"))
+        part.expect(fits, self._gate, "a gate with the methods `admit`, `ended` and `withdrawn`")
+
+    def admit(self, call: ToolCall, *, at: float) -> str | None:
+        got = self._part.call(self._gate.admit, call, at=at)
+        self._part.expect(isinstance(got, str | None), got, "None or a reason as text")
+        reason: str | None = got
+        return reason
+
+    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+        self._part.call(self._gate.ended, call, outcome, at=at)
+
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        self._part.call(self._gate.withdrawn, call, at=at)
+
+
+def _compactor(part: _Part) -> Compactor:
+    def compact(messages: Sequence[Message], *, tokens: int) -> Compaction | None:
+        got = part.call(part.code, messages, tokens=tokens)
+        fits = got is None or (
+            isinstance(got, Compaction) and _all([got.strategy], str) and _all(got.messages, dict)
+        )
+        part.expect(fits, got, "None or a Compaction of messages and the name of its strategy")
+        compaction: Compaction | None = got
+        return compaction
+
+    return compact
+
+
+def _all(values: object, kind: type) -> bool:
+    """Return whether this is a list, tuple or other sequence of `kind`."""
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+        return False
+    return all(isinstance(one, kind) for one in values)
