@@ -189,8 +189,8 @@ class _Gate(CallGate):
     def __init__(self, part: _Part) -> None:
         self._part = part
         self._gate = part.call(part.code)
-        fits = callable(getattr(self._gate, "admit", None)) and callable(getattr(self._gate, "ended", None))
-        part.expect(fits, self._gate, "a gate with the methods `admit` and `ended`")
+        fits = all(callable(getattr(self._gate, name, None)) for name in ("admit", "ended", "withdrawn"))
+        part.expect(fits, self._gate, "a gate with the methods `admit`, `ended` and `withdrawn`")
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
         got = self._part.call(self._gate.admit, call, at=at)
@@ -200,6 +200,9 @@ class _Gate(CallGate):
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         self._part.call(self._gate.ended, call, outcome, at=at)
+
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        self._part.call(self._gate.withdrawn, call, at=at)
 
 
 def _compactor(part: _Part) -> Compactor:
