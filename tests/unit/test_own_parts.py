@@ -97,7 +97,7 @@ def _exit(command: list[str]) -> object:
         ('guards: ["odd_parts:odd_verdict"]', "expected a Verdict with an action of pass, warn, modify, block"),
         ('guards: ["json:loads"]', "it is called with GuardPoint, str, tool="),
         ('gates: ["odd_parts:raising"]', "part 'odd_parts:raising' (gates[0]) raised ValueError: boom"),
-        ('gates: ["odd_parts:five"]', "expected a gate with the methods `admit` and `ended`"),
+        ('gates: ["odd_parts:five"]', "expected a gate with the methods `admit`, `ended` and `withdrawn`"),
         ('gates: ["odd_parts:OddGate"]', "(gates[0]) gave something of type 'bool', expected None or a reason"),
         ('gates: ["odd_parts:RaisingGate"]', "part 'odd_parts:RaisingGate' (gates[0]) raised KeyError: 'late'"),
         ('watchers: ["odd_parts:raising"]', "part 'odd_parts:raising' (watchers[0]) raised ValueError: boom"),
