@@ -47,6 +47,8 @@ class RaisingGate:
         return None
     def ended(self, call, outcome, *, at):
         raise KeyError("late")
+    def withdrawn(self, call, *, at):
+        pass
 
 class OddGate(RaisingGate):
     def admit(self, call, *, at):
