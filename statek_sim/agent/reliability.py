@@ -1,13 +1,14 @@
 """Rescue parsing and loop protection as parts of the loop: a reader of replies, a watcher of turns, a gate for calls.
 
-The parts themselves know nothing of the loop; here they are given its values. A harness in a scenario names them:
-`reader: "statek_sim.agent.reliability:rescued"`.
+The parts themselves know nothing of the loop; here they are given its values. `reader: rescue` in a scenario is
+`rescued` with the rules that the scenario's variant has.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from statek_sim.agent.effects import (
     Advice,
@@ -22,14 +23,20 @@ from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permi
 from statek_sim.agent.protection.repetition import CallSeen, Loop, LoopSettings, TurnSeen, Watch, observe
 from statek_sim.agent.protection.variants import HARDENED as HARDENED_PROTECTION
 from statek_sim.agent.protection.variants import ProtectionRules
-from statek_sim.agent.rescue import HARDENED, RescueRules, rescue
+from statek_sim.agent.rescue import HARDENED, Reason, RescueRules, rescue
 from statek_sim.values import JSON
+
+SHOWN: Final = frozenset({Reason.QUOTED, Reason.NOT_A_CALL})
+"""Refusals of what was never meant as a call: a reply with nothing else is the answer."""
 
 
 def rescued(
     text: str, offered: Mapping[str, Mapping[str, JSON]], *, rules: RescueRules = HARDENED
 ) -> Reading:
-    """Read a reply's text with rescue parsing: its calls, or the first reason why what looks like one is none."""
+    """Read a reply's text with rescue parsing: its calls, or the first reason why what was meant as one is none.
+
+    `stages` are how the calls were read, or the reasons of everything that was refused.
+    """
     found = rescue(text, offered, rules=rules)
     if found.calls:
         calls = tuple(
@@ -37,10 +44,9 @@ def rescued(
             for call in found.calls
         )
         return Reading(calls=calls, text=found.text, stages=found.stages)
-    stages = tuple(dict.fromkeys(f"refused: {refusal.reason}" for refusal in found.refused))
-    if found.refused:
-        return Reading(stages=stages, refused=found.refused[0].why)
-    return Reading(text=text)
+    refused = [refusal for refusal in found.refused if refusal.reason not in SHOWN]
+    stages = tuple(dict.fromkeys(refusal.reason.value for refusal in found.refused))
+    return Reading(text=text, stages=stages, refused=refused[0].why.removesuffix(".") if refused else None)
 
 
 def loop_watcher(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
@@ -29,7 +30,8 @@ from statek_sim.agent.effects import (
     Verdict,
     WrittenCall,
 )
-from statek_sim.agent.readers import rescue_reader
+from statek_sim.agent.reliability import rescued
+from statek_sim.agent.rescue import rescue_rules
 from statek_sim.agent.variants import Variant
 from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import FAILS_THE_RUN, BadScenario, PartBroke
@@ -79,7 +81,9 @@ class OwnParts:
     def _own_reader(self) -> ReplyReader | None:
         if self._reader is not None:
             return _reader(self._reader)
-        return None if self._said.reader is None else rescue_reader(self._variant.name)
+        if self._said.reader is None:
+            return None
+        return partial(rescued, rules=rescue_rules(self._variant.name))
 
 
 class _Part:

@@ -21,8 +21,17 @@ def test_a_reply_is_read_into_written_calls_text_and_stages() -> None:
 
 def test_a_refusal_is_the_first_reason_and_an_answer_stays_an_answer() -> None:
     refused = rescued('<tool_call>{"name": "find", "arguments": {"what": "ke', FIND)
-    assert (refused.refused, refused.stages) == ("the reply ends inside a string", ("refused: cut",))
+    assert (refused.refused, refused.stages) == ("the reply ends inside a string", ("cut",))
     assert rescued("Done.", FIND).text == "Done."
+
+
+def test_an_example_is_an_answer_and_the_reason_behind_it_is_told() -> None:
+    example = 'For example: {"name": "find", "arguments": {}}'
+    reading = rescued(example, FIND)
+    assert (reading.text, reading.stages, reading.refused) == (example, ("quoted",), None)
+    broken = rescued(f"{example} <tool_call>{{", FIND)
+    assert broken.stages[0] == "quoted"
+    assert broken.refused is not None
 
 
 def _turn(number: int, tool: str = "find") -> TurnFacts:
