@@ -135,6 +135,11 @@ class AgentRun:
         return True
 
     @property
+    def trace(self) -> Trace:
+        """The trace of this run and of all others of its harness."""
+        return self.around.trace
+
+    @property
     def offered(self) -> tuple[str, ...]:
         """The names of the tools that were offered last."""
         return () if self._offer is None else self._offer.names
