@@ -36,7 +36,7 @@ class AgentMaker:
         **settings: Any,
     ) -> AgentHarness:
         """Return an agent that plays `script`, or asks `provider`; `settings` are what `AgentHarness` takes."""
-        llm = ScriptableLLM()
+        llm = ScriptableLLM(given_by="statek_agent(script=[...])")
         if script is not None:
             llm.script(script)
         self.scripted.members.append(llm)

@@ -65,8 +65,10 @@ class ScriptableLLM:
     Every request is kept in `requests`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, given_by: str | None = None) -> None:
+        """`given_by` is how a test gives it its script, where that is not `statek_llm.script`."""
         self._provider: Provider | None = None
+        self._given_by = given_by
         self.requests: list[ChatRequest] = []
 
     @at_the_caller
@@ -105,7 +107,7 @@ class ScriptableLLM:
         if self._provider is None:
             raise UnmatchedRequest(
                 f"job {request.job_id!r} of agent {request.role!r} asked for a reply, but the LLM has no script; "
-                f"give it one before the run: statek_llm.script({_key(request.role)})"
+                f"give it one before the run: {self._given_by or f'statek_llm.script({_key(request.role)})'}"
             )
         # Asked as the runtime asks: an error then names the provider that is broken, and not this class.
         return ask(self._provider, request)

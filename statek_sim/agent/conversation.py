@@ -170,6 +170,7 @@ class Conversation:
             provider=spec.provider,
             wire=spec.wire,
             options=self._envelopes.options,
+            ends_by="text",
         )
 
     @property

@@ -106,7 +106,7 @@ class AgentRun:
 
     def _units(self) -> Steps:
         while True:
-            taken = self._taken
+            before = self._taken, self.steps
             self._move("STARTED")
             try:
                 yield from self._unit()
@@ -117,7 +117,7 @@ class AgentRun:
             self._move("DONE")
             self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
             yield from self.commit(CommitPoint.ENDED)
-            if not self.inbox or self._taken == taken:
+            if not self.inbox or before == (self._taken, self.steps):
                 return
             self._reactivate()
 
@@ -133,6 +133,11 @@ class AgentRun:
         self._resting = False
         self._reactivate()
         return True
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of this run and of all others of its harness."""
+        return self.around.trace
 
     @property
     def offered(self) -> tuple[str, ...]:

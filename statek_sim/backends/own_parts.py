@@ -81,7 +81,9 @@ class OwnParts:
     def _own_reader(self) -> ReplyReader | None:
         if self._reader is not None:
             return _reader(self._reader)
-        return None if self._said.reader is None else partial(rescued, rules=rescue_rules(self._variant.name))
+        if self._said.reader is None:
+            return None
+        return partial(rescued, rules=rescue_rules(self._variant.name))
 
 
 class _Part:

@@ -25,7 +25,10 @@ app = typer.Typer(
 ProfileOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--profile", metavar="P", help="Only this behaviour profile: docs, 1.2.5, 1.2 or 1.4 (repeatable)."
+        "--profile",
+        metavar="P",
+        help="Only this behaviour profile: docs, 1.2.5, 1.2 or 1.4, of engine agent hardened, document or forge "
+        "(repeatable).",
     ),
 ]
 PresetOption = Annotated[

@@ -11,6 +11,7 @@ import typer
 
 from statek_sim.cli.app import AlsoPaths, Paths, app
 from statek_sim.cli.inputs import check_writable, loaded, say
+from statek_sim.errors import BadInput
 
 
 @app.command()
@@ -66,6 +67,11 @@ def drift(
     sides = side_named(before), side_named(after)
     located = located_preset(preset)
     chosen = loaded([*(paths or ()), *(scenarios or ())])
+    if not any(scenario.engine == "statek" for scenario in chosen):
+        raise BadInput(
+            "no scenario to compare: those here are all of engine agent, which no release of STATEK changes, so they "
+            "are left out; name scenarios of engine statek, or none for the built-in suites"
+        )
     packages = check_packages(python or [], chosen, *sides)
     report = drift_report(*sides, chosen, located, packages)
     say(text_lines(report))

@@ -25,7 +25,7 @@ def validate(
 ) -> None:
     """Check scenario files without running them.
 
-    Tools of your own are looked for, not imported. Exits 2 when something is wrong with them.
+    Tools and parts of your own are looked for, not imported. Exits 2 when something is wrong with them.
     """
     from statek_sim.scenario.load import load_paths
     from statek_sim.scenario.tool_modules import missing_tools

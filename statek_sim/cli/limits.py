@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from statek_sim.analysis.rerun import Replay
 
 ProfileName = Annotated[
-    str, typer.Option("--profile", metavar="P", help="Behaviour profile; scenarios without it are left out.")
+    str,
+    typer.Option(
+        "--profile",
+        metavar="P",
+        help="Behaviour profile; scenarios without it are left out, under docs also those of engine agent.",
+    ),
 ]
 Select = Annotated[
     str | None,
@@ -182,7 +187,7 @@ def _replays(
     located = None if preset is None else located_preset(preset)
     pairs = chosen(scenarios, profiles=[profile], select=select)
     if not pairs:
-        raise BadInput(nothing_chosen(scenarios, select=select))
+        raise BadInput(nothing_chosen(scenarios, profiles=[profile], select=select))
     registry = registry_of(tokenizers or ())
     return [
         Replay(scenario=scenario, profile=name, preset=located, tokenizers=registry)

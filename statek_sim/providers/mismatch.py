@@ -45,9 +45,16 @@ def exhausted_text(request: ChatRequest, key: str, total: int) -> str:
         (
             f"{_who(request)} asked for one more reply, but {_script(key)} has {_count(total)}, all used",
             *conversation_tail(request.messages),
-            f"add a reply to {_script(key)}, or end the job before turn {request.turn} with exit(...)",
+            f"add a reply to {_script(key)}, or {_end(request)}",
         )
     )
+
+
+def _end(request: ChatRequest) -> str:
+    """Return how there would be no further request."""
+    if request.ends_by == "exit":
+        return f"end the job before turn {request.turn} with exit(...)"
+    return f"let a reply before turn {request.turn} be the final answer: a text without tool calls"
 
 
 def unmatched_text(request: ChatRequest, key: str, pending: Sequence[PendingReply]) -> str:

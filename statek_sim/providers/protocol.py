@@ -27,7 +27,7 @@ class ChatRequest:
     """One LLM call of one job, as its provider sees it. Other `place`s than a chat are asked over HTTP only.
 
     `chat_style` is not sent; it tells a fake in which form the job executes code. Neither is `provider`, STATEK's
-    name of whom the job asks.
+    name of whom the job asks, nor `ends_by`: whether code that calls `exit`, or a text without calls, is its end.
     `turn` counts the LLM calls of the job from 1; a retry keeps the turn and raises `attempt`.
     `bytes_sent` is the size STATEK meters (`metering.wire`), `at` is virtual seconds.
     `messages` is a snapshot: later turns never change it. They are in OpenAI's shape whatever `wire`, the format
@@ -51,6 +51,7 @@ class ChatRequest:
     headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
     options: ClientOptions = PLAIN
     place: Place = "chat"
+    ends_by: Literal["exit", "text"] = "exit"
 
     @property
     def last_message(self) -> str:

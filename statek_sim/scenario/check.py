@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadSetting
+from statek_sim.errors import BadSetting, BadTool
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.scenario.engines import agent_findings, engine_findings
@@ -117,6 +117,19 @@ def _jobs(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         if job.subtask is not None and job.parent is None:
             yield Finding(("jobs", name, "subtask"), f"jobs.{name}: a subtask needs a parent")
         declared.append(name)
+
+
+def _parameters(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    if not any(tool.said("parameters") for tool in scenario.tools.values()):
+        return
+    # Here and not above: only scenarios of engine two need what checks schemas.
+    from statek_sim.agent.tools.arguments import ArgumentCheck  # noqa: PLC0415
+
+    for name, tool in scenario.tools.items():
+        try:
+            ArgumentCheck(name, tool.parameters)
+        except BadTool as error:
+            yield Finding(("tools", name, "parameters"), f"tools: {error}")
 
 
 def _locals(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
@@ -284,6 +297,7 @@ _CHECKS: Final[tuple[Check, ...]] = (
     _preset,
     _settings,
     _agents,
+    _parameters,
     _jobs,
     _locals,
     _world,

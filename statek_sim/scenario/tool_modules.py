@@ -10,34 +10,72 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.did_you_mean import suggestion
-from statek_sim.scenario.problem import Problem
+from statek_sim.scenario.files import read
+from statek_sim.scenario.problem import Keypath, Problem
 from statek_sim.scenario.schema import Scenario
+from statek_sim.scenario.tree import find, parse
 
 _ANYTHING: Final = "*"
 """Stands for names that only running a module would tell."""
 
 
 def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
-    """Yield a problem for each tool or callable reply of a scenario whose module, or name in it, is not found.
+    """Yield a problem for each `module:attribute` of a scenario whose module, or name in it, is not found.
 
-    What a module makes when it runs (`import *`, `__getattr__`, an extension module) counts as found.
+    These are tools, callable replies, and parts of the harness. What a module makes when it runs (`import *`,
+    `__getattr__`, an extension module) counts as found.
     """
     known: dict[str, str | None] = {}
     for scenario in scenarios:
-        for name in dict.fromkeys(_names(scenario)):
+        said: set[str] = set()
+        for keypath, name in _names(scenario):
             if name not in known:
                 known[name] = _problem(name)
             problem = known[name]
-            if problem is not None:
+            if problem is not None and name not in said:
+                said.add(name)
+                line, column = _place(scenario, keypath)
                 message = f"scenario {scenario.id!r}: {name!r}: {problem}"
-                yield Problem(scenario.path, scenario.line, 1, message)
+                yield Problem(scenario.path, line, column, message)
 
 
-def _names(scenario: Scenario) -> Iterator[str]:
-    for agent in scenario.agents.values():
-        yield from (tool for tool in agent.tools if ":" in tool)
-    for replies in scenario.script.values():
-        yield from (reply.call for reply in replies if reply.kind == "call")
+def _names(scenario: Scenario) -> Iterator[tuple[Keypath, str]]:
+    for role, agent in scenario.agents.items():
+        at: Keypath = ("agents", role)
+        for position, tool in enumerate(agent.tools):
+            if ":" in tool:
+                yield (*at, "tools", position), tool
+        harness = agent.harness
+        for seam in ("guards", "watchers", "gates"):
+            for position, name in enumerate(getattr(harness, seam)):
+                yield (*at, "harness", seam, position), name
+        for seam in ("reader", "compactor"):
+            name = getattr(harness, seam)
+            if name is not None and ":" in name:
+                yield (*at, "harness", seam), name
+    for title, own in scenario.tools.items():
+        if own.call:
+            yield ("tools", title, "call"), own.call
+    for script, replies in scenario.script.items():
+        for position, reply in enumerate(replies):
+            if reply.kind == "call":
+                yield ("script", script, position, "call"), reply.call
+
+
+def _place(scenario: Scenario, keypath: Keypath) -> tuple[int, int]:
+    """Return line and column of what a scenario, or the defaults of its file, says; else those of the scenario."""
+    source = read(scenario.path)
+    root = None if isinstance(source, Problem) else parse(source.text)
+    listed = None if root is None else root.child("scenarios")
+    if root is None or listed is None:
+        return scenario.line, 1
+    for position, node in enumerate(listed.items):
+        if node.line == scenario.line:
+            own, found = find(root, ("scenarios", position, *keypath))
+            shared, deep = find(root, ("defaults", *keypath))
+            place = shared if deep - 1 > found - 2 else own
+            return place.line, place.column
+    return scenario.line, 1
 
 
 def _problem(name: str) -> str | None:

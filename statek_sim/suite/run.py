@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from statek_sim import semantics
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.run import run_scenario
 from statek_sim.did_you_mean import suggestion
@@ -13,7 +14,7 @@ from statek_sim.errors import BadInput
 from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.scenario.merge import expectations_for
-from statek_sim.scenario.schema import PROFILES, VARIANTS, Profile, Scenario
+from statek_sim.scenario.schema import PROFILES, STATEK_PROFILES, VARIANTS, Profile, Scenario
 from statek_sim.semantics import profile_named
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import ScenarioResult
@@ -65,6 +66,10 @@ def nothing_chosen(
     """Return what to say when `chosen` chose nothing, with the tag or the scenario that may have been meant."""
     said = f"no scenario to run: none of {len(scenarios)} fits what was asked for."
     unnamed = [name for name in profiles or () if not any(name in one.profiles for one in scenarios)]
+    asked = {scenario.id: scenario for scenario, _ in chosen(scenarios, select=select, tags=tags)}
+    other = _of_other_engine(tuple(asked.values()), profiles or ())
+    if other:
+        return f"no scenario to run: {other}"
     if unnamed:
         named = ", ".join(f'"{name}"' for name in unnamed)
         return (
@@ -78,6 +83,25 @@ def nothing_chosen(
         prefixed = "/" in select
         said += suggestion(select, {f"{one.suite}/{one.id}" if prefixed else one.id for one in scenarios})
     return said.removesuffix(".")
+
+
+def _of_other_engine(scenarios: Sequence[Scenario], profiles: Sequence[str]) -> str:
+    """Return why none of the scenarios can have any of these profiles, nothing when one could."""
+    engines = {scenario.engine for scenario in scenarios}
+    wanted = {"agent" if name in VARIANTS else "statek" for name in profiles}
+    if len(engines) != 1 or len(wanted) != 1 or engines == wanted:
+        return ""
+    (engine,), (other,) = engines, wanted
+    expected = VARIANTS if engine == "agent" else STATEK_PROFILES
+    left_out = (
+        "1 scenario of engine {} is"
+        if len(scenarios) == 1
+        else f"{len(scenarios)} scenarios of engine {{}} are"
+    )
+    return (
+        f"profile {', '.join(profiles)} is of engine {other}, so {left_out.format(engine)} left out; "
+        f"expected --profile {', '.join(expected[:-1])} or {expected[-1]}"
+    )
 
 
 def run_suite(
@@ -137,6 +161,12 @@ def run_one(
 
 def profile_known(name: str) -> Profile:
     """Return `name` as scenario files know it; raises BadInput when no profile is called that."""
+    if name not in VARIANTS and name not in semantics.PROFILES:
+        said = (
+            f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or of engine agent: "
+            f"{', '.join(VARIANTS)}."
+        )
+        raise BadInput((said + suggestion(name, (*semantics.PROFILES, *VARIANTS))).removesuffix("."))
     known = name if name in VARIANTS else profile_named(name).name
     return next(profile for profile in PROFILES if profile == known)
 

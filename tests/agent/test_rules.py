@@ -237,6 +237,18 @@ def test_gates_hear_once_of_each_call_that_they_admitted_and_only_executed_ones_
     assert run.budget.steps == 4
 
 
+def test_a_unit_that_took_no_message_reads_the_one_that_came_while_it_worked() -> None:
+    agent = harness([text("one"), text("two").after(9.0), text("three")])
+    run = agent.run("Work.")
+    assert agent.provider is not None
+    driver = Simulation(agent.provider, clock=agent.clock)
+    driver.start(run)
+    taken_up: list[bool] = []
+    driver.at(5.0, lambda: taken_up.append(run.push("And then?")))
+    assert driver.run(1000.0)
+    assert (run.answer, run.inbox, taken_up) == ("three", [], [False])
+
+
 def test_two_runs_of_a_harness_share_its_trace_and_not_their_history() -> None:
     agent = harness([text("one"), text("two")])
     first, second = agent.run("First."), agent.run("Second.")

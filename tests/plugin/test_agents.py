@@ -67,3 +67,32 @@ def test_it():
 """
     pytester.makepyfile(test_it=source)
     pytester.runpytest_subprocess("test_it.py").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("", "E *give it one before the run: statek_agent(script=*"),
+        (
+            "script=[tool_call('get_weather', city='Rome')],",
+            "*let a reply before turn 2 be the final answer: a text without tool calls*",
+        ),
+    ],
+)
+def test_a_script_that_is_missing_or_too_short_says_what_to_write(
+    pytester: pytest.Pytester, script: str, said: str
+) -> None:
+    lines = TEST.splitlines(keepends=True)
+    told = [f"        {script}\n" if line.lstrip().startswith("script=") else line for line in lines]
+    pytester.makepyfile(test_it="".join(told))
+    result = pytester.runpytest("test_it.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([said])
+    result.stdout.no_fnmatch_line("E *exit(...)*")
+    result.stdout.no_fnmatch_line("E *statek_llm*")
+
+
+def test_a_run_has_its_trace(pytester: pytest.Pytester) -> None:
+    more = '    assert run.trace is agent.trace and run.trace.events[-1].job == "main"\n'
+    pytester.makepyfile(test_it=TEST + more)
+    pytester.runpytest("test_it.py").assert_outcomes(passed=1)

@@ -48,7 +48,7 @@ class RaisingGate:
     def ended(self, call, outcome, *, at):
         raise KeyError("late")
     def withdrawn(self, call, *, at):
-        return None
+        pass
 
 class OddGate(RaisingGate):
     def admit(self, call, *, at):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.load import load_or_fail, load_paths
 from statek_sim.scenario.tool_modules import missing_tools
 
 
@@ -47,6 +47,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         "agents: {{worker: {{tools: ['{0}']}}}}",
         "agents: {{worker: {{}}}}\n    script: {{worker: [{{call: '{0}'}}]}}",
+        "engine: agent\n    agents:\n      worker:\n        harness:\n          reader: '{0}'",
+        "engine: agent\n    agents: {{worker: {{harness: {{guards: [\n      '{0}']}}}}}}",
+        "engine: agent\n    agents: {{worker: {{harness: {{gates: [\n      '{0}']}}}}}}",
+        "engine: agent\n    agents: {{worker: {{harness: {{watchers: [\n      '{0}']}}}}}}",
+        "engine: agent\n    agents: {{worker: {{harness: {{\n      compactor: '{0}'}}}}}}",
+        "engine: agent\n    agents: {{worker: {{}}}}\n    tools:\n      look: {{call: '{0}'}}",
     ],
 )
 def test_a_name_that_is_not_there_is_a_problem_of_its_scenario(
@@ -55,5 +61,27 @@ def test_a_name_that_is_not_there_is_a_problem_of_its_scenario(
     file = here / "a.yaml"
     file.write_text(f"scenarios:\n  - id: one\n    title: One\n    {place.format(tool)}\n")
     found = [str(one) for one in missing_tools(load_or_fail([file]))]
-    assert found == ([] if problem is None else [f"{file}:2: scenario 'one': {tool!r}: {problem}"])
+    line = file.read_text()[: file.read_text().index(tool)].count("\n") + 1
+    assert found == ([] if problem is None else [f"{file}:{line}: scenario 'one': {tool!r}: {problem}"])
     assert "shop_tools" not in sys.modules
+
+
+def test_what_the_defaults_of_a_file_say_is_shown_there(here: Path) -> None:
+    file = here / "a.yaml"
+    file.write_text(
+        "defaults:\n  agents:\n    worker: {tools: [nowhere:x]}\nscenarios:\n  - id: one\n    title: One\n"
+        "    agents: {worker: {model: gpt-4o}}\n"
+    )
+    (found,) = missing_tools(load_or_fail([file]))
+    assert (found.line, "nowhere" in found.message) == (3, True)
+
+
+def test_parameters_that_are_no_json_schema_are_a_problem_with_their_line(here: Path) -> None:
+    file = here / "a.yaml"
+    file.write_text(
+        "scenarios:\n  - id: one\n    title: One\n    engine: agent\n    agents: {worker: {tools: [look]}}\n"
+        "    tools:\n      look:\n        result: here\n        parameters: {type: objct}\n"
+    )
+    (found,) = load_paths([file]).problems
+    assert found.line == 9
+    assert "tool 'look': parameters['type']: no JSON Schema: 'objct' is not valid" in found.message

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from statek_sim.cli import main
 from statek_sim.errors import BadInput
+from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.result import Mismatch
 from statek_sim.suite.run import (
@@ -69,7 +71,8 @@ def test_a_tag_selects_scenarios_that_have_one_of_them(scenarios: tuple[Scenario
         ("1.3", r"^profile '1\.3' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4"),
         (
             "doc",
-            r"^profile 'doc' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4\. Did you mean 'docs'\?$",
+            r"^profile 'doc' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4, or of engine agent: hardened, "
+            r"document, forge\. Did you mean 'docs'\?$",
         ),
     ],
 )
@@ -164,3 +167,50 @@ def test_a_seed_replaces_the_scenarios_own(scenarios: tuple[Scenario, ...]) -> N
 
 def test_the_built_in_suites_are_a_folder() -> None:
     assert builtin_suites().is_dir()
+
+
+AGENT = """\
+scenarios:
+  - {id: one, title: One, engine: agent, agents: {worker: {}}, script: {worker: [{text: x}]}}
+"""
+
+
+def test_profiles_of_the_other_engine_are_answered_with_those_that_fit(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(AGENT)
+    agents = load_or_fail([tmp_path])
+    said = nothing_chosen(agents, profiles=["docs"])
+    assert said == (
+        "no scenario to run: profile docs is of engine statek, so 1 scenario of engine agent is left out; "
+        "expected --profile hardened, document or forge"
+    )
+
+
+def test_a_variant_that_only_scenarios_of_statek_are_asked_for_names_their_profiles(
+    scenarios: tuple[Scenario, ...],
+) -> None:
+    said = nothing_chosen(scenarios, profiles=["hardened"])
+    assert said.endswith(
+        "so 3 scenarios of engine statek are left out; expected --profile docs, 1.2.5, 1.2 or 1.4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["run", "--profile", "docs"], "expected --profile hardened, document or forge"),
+        (["report", "--profile", "docs"], "expected --profile hardened, document or forge"),
+        (["run", "--profile", "hardend"], "or of engine agent: hardened, document, forge. Did you mean 'hardened'?"),
+        (["stops"], "1 scenario of engine agent is left out; expected --profile hardened"),
+        (["sensitivity"], "1 scenario of engine agent is left out; expected --profile hardened"),
+        (["calibrate", "--budget-tokens", "100"], "1 scenario of engine agent is left out"),
+        (["drift", "1.2", "1.4"], "those here are all of engine agent, which no release of STATEK changes"),
+    ],
+)  # fmt: skip
+def test_commands_say_why_scenarios_of_engine_agent_are_left_out(
+    tmp_path: Path, command: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.yaml").write_text(AGENT)
+    with pytest.raises(SystemExit) as caught:
+        main([*command, str(tmp_path)])
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
