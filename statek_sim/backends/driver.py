@@ -5,7 +5,8 @@ One driver for every runtime, so that a difference between two runs of a scenari
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, assert_never
 
 from statek_sim.call_hooks import CallHooks
@@ -87,6 +88,18 @@ class Refused(Exception):  # carries another error
         self.reason = reason
 
 
+@contextmanager
+def _refusable() -> Iterator[None]:
+    """Tell what the runtime refuses, a second completion or a missing method, from errors of our own.
+
+    Only what the application itself calls belongs in here: an error of the stage's is to keep its traceback.
+    """
+    try:
+        yield
+    except (AttributeError, RuntimeError, ValueError) as reason:
+        raise Refused(reason) from reason
+
+
 class Driver:
     """Plays the application of one scenario on a stage. `done` names what has happened, for a process that goes on."""
 
@@ -149,17 +162,17 @@ class Driver:
     # -- what happens ------------------------------------------------------------------------------------------
 
     def _start(self, name: str, text: JobText) -> None:
+        shared = {key: self._value(value) for key, value in text.locals.items()}
         try:
-            job = self._stage.make_job(
-                name, text, {key: self._value(value) for key, value in text.locals.items()}
-            )
-        except (SyntaxError, ValueError) as reason:
-            # Warmup or a model's name that cannot be read: no job exists (behaviour 7.1).
+            job = self._stage.make_job(name, text, shared)
+        except (RuntimeError, SyntaxError, ValueError) as reason:
+            # Warmup or a model's name that cannot be read, or what the store refuses: no job exists (behaviour 7.1).
             raise Refused(reason) from reason
-        if text.message is not None:
-            job.push_user_message(text.message)
-        if text.subtask is not None:
-            self.subtasks[text.subtask] = self._stage.make_subtask(job, text.subtask)
+        with _refusable():
+            if text.message is not None:
+                job.push_user_message(text.message)
+            if text.subtask is not None:
+                self.subtasks[text.subtask] = self._stage.make_subtask(job, text.subtask)
 
     def _value(self, value: JSON) -> Any:
         """Return what a job's local stands for."""
@@ -176,23 +189,24 @@ class Driver:
         self.done.add(key)
         if key in self._due:
             self._due.remove(key)
-        try:
-            self._do(self._events[key])
-        except (AttributeError, RuntimeError, ValueError) as reason:
-            # What the application that causes the event would see: a second completion, a missing method.
-            raise Refused(reason) from reason
+        self._do(self._events[key])
 
     def _do(self, event: Event) -> None:
         stage = self._stage
         match event.action:
             case "resolve":
-                stage.events.resolve(event.resolve, event.value)
+                with _refusable():
+                    stage.events.resolve(event.resolve, event.value)
             case "fail":
                 stage.events.break_(event.fail, event.error)
             case "push":
-                stage.job(event.push).push_user_message(event.message)
+                job = stage.job(event.push)
+                with _refusable():
+                    job.push_user_message(event.message)
             case "notify":
-                stage.job(event.notify).send_notification(event.message)
+                job = stage.job(event.notify)
+                with _refusable():
+                    job.send_notification(event.message)
             case "complete":
                 self._complete(event)
             case "start":
@@ -211,10 +225,10 @@ class Driver:
                 f"{self._scenario.path}:{self._scenario.line}: scenario {self._scenario.id!r}: "
                 f"there is no subtask {event.complete!r} when the event happens"
             )
-        subtask.complete(
-            result=event.result if event.said("result") else None,
-            error=event.error if event.said("error") else None,
-        )
+        result = event.result if event.said("result") else None
+        error = event.error if event.said("error") else None
+        with _refusable():
+            subtask.complete(result=result, error=error)
 
     # -- from one process to the next --------------------------------------------------------------------------
 

@@ -1,9 +1,12 @@
-"""A cassette that several tests, workers or processes write: nothing is lost, and the file comes out in one order.
+"""A cassette that several tests or workers of a run write: nothing is lost, and the file comes out in one order.
 
-Every write reads the file again under a lock and merges. What one run of tests has recorded is noted beside the lock,
-for all its workers: which test asked for what, in the order of the tests and not of the clock. A recording is known by
-its request and by how often that was asked before in the same test, so that two tests with the same question share
-the recording, as they do when one runs after the other.
+Every write reads the file again under a lock and merges. What a run of tests has recorded is noted beside the lock,
+for all its workers and apart from other runs: which test asked for what, in the order of the tests and not of the
+clock. A recording is known by its request and by how often that was asked before in the same test, so that two tests
+with the same question share the recording, as they do when one runs after the other.
+
+Runs at the same time add to one another's recordings. A run that rewrites starts from nothing, and takes away what
+another has recorded before: that one is told as soon as it writes again.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b, sha256
@@ -28,6 +31,8 @@ from statek_sim.errors import BadCassette, BadInput
 
 PATIENCE: Final = 60.0
 """Seconds that a process waits for another to write the same cassette."""
+_MOST_RUNS: Final = 16
+"""Runs of which there are notes about a cassette, the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,15 @@ class _Notes:
     fresh: tuple[_Entry, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Book:
+    """The notes of the latest runs; which of them wrote the file last, and which kept it as it was before."""
+
+    runs: dict[str, _Notes] = field(default_factory=dict)
+    saved: str = ""
+    before: str = ""
+
+
 @dataclass(slots=True)
 class _Content:
     """A cassette taken apart: what was there before the run, and what the run has recorded, by request."""
@@ -87,20 +101,24 @@ def existed_before(path: Path, run: Run) -> bool:
 
 
 def merged(
-    path: Path, asked: Iterable[Asked], matching: Matching, *, rewrites: bool, replaces: bool, run: Run | None
+    path: Path, asked: Sequence[Asked], matching: Matching, *, rewrites: bool, replaces: bool, run: Run | None
 ) -> None:
     """Write a session's recordings into a cassette, together with what others have written meanwhile.
 
     `rewrites` starts from nothing once in a run; `replaces` takes the place of older recordings of the same requests.
-    `BadInput` when the file cannot be read or written; nothing of it is changed then.
+    `BadInput` when the file cannot be read or written, or when another run has rewritten it since this one wrote;
+    nothing of it is changed then.
     """
     with _locked(path):
         notes = _notes_of(path, run)
         content = _content(path, notes, rewrites=rewrites)
+        of_others = _is_of_others(path, notes, content)
+        if of_others:
+            _check_kept(path, notes, content, matching)
         if rewrites and not notes.fresh:
-            _remember(path)
+            _remember(path, notes)
         mine = {one.fingerprint for one in asked if one.exchange is not None}
-        if rewrites and not notes.failed:
+        if rewrites and not notes.failed and not of_others:
             content.kept = []
         if replaces or rewrites:
             known = mine if replaces else mine | {fingerprint for fingerprint, _ in content.fresh}
@@ -116,7 +134,8 @@ def failed(path: Path, matching: Matching, run: Run) -> None:
         notes = replace(_notes_of(path, run), failed=True)
         content = _content(path, notes, rewrites=True)
         before = _beside(path, "before")
-        if notes.fresh and before.exists():
+        mine = _book(path).before == run.key and not _is_of_others(path, notes, content)
+        if mine and notes.fresh and before.exists():
             there = {matching.fingerprint(one.request) for _, one in content.fresh.values()}
             old = parse(before.read_bytes(), path)
             content.kept = [one for one in old if matching.fingerprint(one.request) not in there]
@@ -125,7 +144,23 @@ def failed(path: Path, matching: Matching, run: Run) -> None:
             _note(path, notes)
 
 
-def _add(content: _Content, asked: Iterable[Asked], order: int) -> bool:
+def _is_of_others(path: Path, notes: _Notes, content: _Content) -> bool:
+    """Return whether another run has written the file since this one did."""
+    changed = bool(notes.fresh) and not content.fresh
+    return changed and _book(path).saved != notes.run
+
+
+def _check_kept(path: Path, notes: _Notes, content: _Content, matching: Matching) -> None:
+    there = {matching.fingerprint(one.request) for one in content.kept}
+    lost = sum(entry.fingerprint not in there for entry in notes.fresh)
+    if lost:
+        raise BadInput(
+            f"{path}: another run has rewritten it meanwhile, and {lost} of this run's recordings are gone; "
+            "expected one run at a time to rewrite a cassette; record this one again when the other has ended"
+        )
+
+
+def _add(content: _Content, asked: Sequence[Asked], order: int) -> bool:
     """Add what a session asked for; whoever comes first in the order of the tests has asked for it."""
     changed = False
     for number, one in enumerate(asked):
@@ -170,13 +205,15 @@ def _save(path: Path, content: _Content, notes: _Notes) -> None:
         path.unlink(missing_ok=True)
         digest = ""
     if notes.run:
-        _note(path, replace(notes, digest=digest, fresh=tuple(entry for entry, _ in ordered)))
+        fresh = tuple(entry for entry, _ in ordered)
+        _note(path, replace(notes, digest=digest, fresh=fresh), saved=True)
 
 
-def _remember(path: Path) -> None:
+def _remember(path: Path, notes: _Notes) -> None:
     """Keep a cassette as it was before a run rewrites it, in case a test fails."""
-    if path.exists():
+    if path.exists() and notes.run:
         _beside(path, "before").write_bytes(path.read_bytes())
+        _write(path, replace(_book(path), before=notes.run))
 
 
 @contextmanager
@@ -202,19 +239,35 @@ def _notes_of(path: Path, run: Run | None) -> _Notes:
     """Return what the run has noted; the first look of a run notes whether the cassette is there."""
     if run is None:
         return _Notes(existed=path.exists())
-    try:
-        told = json.loads(_beside(path, "notes").read_text("ascii"))
-        notes = _Notes(**{**told, "fresh": tuple(_Entry(*entry) for entry in told["fresh"])})
-    except (OSError, ValueError, TypeError, KeyError):
-        notes = _Notes()
-    if notes.run != run.key:
+    notes = _book(path).runs.get(run.key)
+    if notes is None:
         notes = _Notes(run=run.key, existed=path.exists())
-        _beside(path, "before").unlink(missing_ok=True)
         _note(path, notes)
     return notes
 
 
-def _note(path: Path, notes: _Notes) -> None:
-    told = asdict(notes)
-    told["fresh"] = [list(entry.values()) for entry in told["fresh"]]
+def _note(path: Path, notes: _Notes, *, saved: bool = False) -> None:
+    book = _book(path)
+    others = [(key, other) for key, other in book.runs.items() if key != notes.run]
+    runs = dict([*others, (notes.run, notes)][-_MOST_RUNS:])
+    _write(path, replace(book, runs=runs, saved=notes.run if saved else book.saved))
+
+
+def _book(path: Path) -> _Book:
+    """Return the notes about a cassette; none when there are none, or they are no notes of ours."""
+    try:
+        told = json.loads(_beside(path, "notes").read_text("ascii"))
+        runs = {
+            key: _Notes(**{**notes, "fresh": tuple(_Entry(*entry) for entry in notes["fresh"])})
+            for key, notes in told["runs"].items()
+        }
+        return _Book(runs, told["saved"], told["before"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return _Book()
+
+
+def _write(path: Path, book: _Book) -> None:
+    told = asdict(book)
+    for notes in told["runs"].values():
+        notes["fresh"] = [list(entry.values()) for entry in notes["fresh"]]
     _beside(path, "notes").write_text(json.dumps(told), "ascii")
