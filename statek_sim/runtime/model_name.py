@@ -17,7 +17,10 @@ _KEEPS_FAMILY: Final = frozenset({"OPENROUTER"})
 
 
 class BadModelName(BadSetting, ValueError):
-    """A model selection string that STATEK refuses. Also a `ValueError`, as in STATEK."""
+    """A model selection string that STATEK refuses. Also a `ValueError`, as in STATEK, and consoles call it so."""
+
+
+BadModelName.__name__ = BadModelName.__qualname__ = ValueError.__name__
 
 
 @dataclass(frozen=True, slots=True)

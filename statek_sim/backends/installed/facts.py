@@ -104,7 +104,8 @@ def plain(value: Any) -> JSON:
     if isinstance(value, list | tuple) or kind in ("List", "Tuple"):
         return [plain(item) for item in value]
     if isinstance(value, dict) or kind == "Dict":
-        pairs = dict(value)
-        if all(isinstance(key, str) for key in pairs):
-            return {key: plain(item) for key, item in pairs.items()}
+        # No dict of it: the store's tuples, which may be its keys, have no hash.
+        keys = list(value)
+        if all(isinstance(key, str) for key in keys):
+            return {key: plain(value[key]) for key in keys}
     return shown(value)

@@ -27,6 +27,7 @@ class ToolWitness:
         self._written: tuple[Any, tuple[str, ...]] | None = None
         self._keywords: tuple[str, ...] = ()
         self._subtask = False
+        self._told = 0
 
     def install(self) -> None:
         """Watch tools from now on."""
@@ -92,9 +93,14 @@ class ToolWitness:
                 # once more with the keywords as they were.
                 self._subtask = hasattr(call, "__is_subtask__")
                 self._keywords = written[1] if written is not None and written[0] is watched else ()
+                told, last_try = self._told, self._subtask and not self._keywords
                 try:
                     return call(*args, **kwargs)
                 except Exception as error:
+                    job = statek.get_current_job()
+                    if last_try and self._told == told and job is not None:
+                        # No way to call it fitted, so the factory was never reached.
+                        self._called(job, call.__name__, args, kwargs)
                     while len(self._open) > depth:
                         self._ended(None, f"{type(error).__name__}: {error}")
                     raise
@@ -125,6 +131,7 @@ class ToolWitness:
         self._ended(None, error)
 
     def _called(self, job: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self._told += 1
         told = [_argument(value) for value in args]
         told += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
         via, self._via, self._keywords, self._subtask = self._via, "code", (), False
