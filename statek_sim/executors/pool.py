@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -208,7 +209,12 @@ class Pool(Generic[R]):
         process = self._context.Process(  # type: ignore[attr-defined]  # every context has it
             target=serve, args=(theirs, self._function, place, inherited), daemon=True
         )
-        process.start()
+        with warnings.catch_warnings():
+            # From Python 3.12 on any thread counts here, also those of libraries that wait in C and hold no lock.
+            warnings.filterwarnings(
+                "ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning
+            )
+            process.start()
         theirs.close()
         worker = _Worker(process, ours, place)
         self._workers.append(worker)

@@ -20,7 +20,7 @@ def write_artifact(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():
             _write(path, text)
         else:
-            target = path.resolve()
+            target = _resolved(path)
             target.parent.mkdir(parents=True, exist_ok=True)
             _replace(target, text)
     except (OSError, RuntimeError) as error:
@@ -42,7 +42,7 @@ def _problem(path: Path) -> int:
             return errno.EISDIR
         if path.exists() and not path.is_file():
             return 0 if os.access(path, os.W_OK) else errno.EACCES
-        folder = path.resolve().parent
+        folder = _resolved(path).parent
         while not folder.exists():
             folder = folder.parent
     except (OSError, RuntimeError) as error:
@@ -50,6 +50,15 @@ def _problem(path: Path) -> int:
     if not folder.is_dir():
         return errno.ENOTDIR
     return 0 if os.access(folder, os.W_OK | os.X_OK) else errno.EACCES
+
+
+def _resolved(path: Path) -> Path:
+    """Return where a path leads; raises OSError or RuntimeError for links that lead to themselves."""
+    target = path.resolve()
+    if target.is_symlink():
+        # From Python 3.13 on what cannot be followed any further comes back as it is.
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return target
 
 
 def _number(error: OSError | RuntimeError) -> int:

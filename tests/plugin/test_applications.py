@@ -5,9 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.applications.record import APPLICATIONS, RECORDED, ROOT
 
 
+@pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="documentation of builtins is that of Python 3.11"
+)
 def test_applications_find_out_what_they_do_on_the_real_package() -> None:
     command = [
         sys.executable,
