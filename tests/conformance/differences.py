@@ -44,11 +44,6 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         SHOWN,
         "the error names the agent's class: SupervisedAgent there, Agent here, where it is the only plain one",
     ),
-    Difference(
-        "model_with_colon",
-        ("refused",),
-        "both refuse to create the job; STATEK speaks of a duplicate for difficulty low, we say what a ':' means",
-    ),
     Difference("number_as_content", ("main.usage",), UNCOUNTED),
     Difference("list_as_content", ("main.usage",), UNCOUNTED),
     Difference("notified_when_done", ("refused",), NO_NOTIFICATIONS, (OLD,)),
