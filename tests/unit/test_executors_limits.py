@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from statek_sim.cli.app import WATCHDOG
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
 
@@ -31,3 +32,7 @@ def test_what_is_no_limit_is_refused_with_what_was_expected(text: str) -> None:
 def test_a_name_that_is_nearly_right_is_suggested() -> None:
     with pytest.raises(BadInput, match=r"Did you mean 'memory'\?$"):
         parse_watchdog("memroy=1g")
+
+
+def test_the_default_of_the_commands_is_the_usual_limits() -> None:
+    assert parse_watchdog(WATCHDOG) == WatchdogLimits()
