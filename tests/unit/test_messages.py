@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from statek_sim.runtime.calls import CallSpec
-from statek_sim.runtime.chat_style import ChatStyle
-from statek_sim.runtime.messages import (
+from statek_sim.runtime.dialogs.calls import CallSpec
+from statek_sim.runtime.dialogs.chat_style import ChatStyle
+from statek_sim.runtime.dialogs.messages import (
     arguments_json,
     assistant_calls,
     assistant_code,

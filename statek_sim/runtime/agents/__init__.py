@@ -1,0 +1,1 @@
+"""Agents, what runs in their name, and the error handlers that clean up after their jobs."""

@@ -1,0 +1,1 @@
+"""What is said to the model and back: dialogs, chat logs, markup, requests, post-processors."""

@@ -1,0 +1,1 @@
+"""What a job is: definition, status, counters, workspace, the futures it waits for."""

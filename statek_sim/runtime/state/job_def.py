@@ -1,0 +1,52 @@
+"""JobDef: the prepared definition of work that jobs are created from (001, JobDef and Job)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from statek_sim.runtime.dialogs.chat_style import ChatStyle
+from statek_sim.runtime.execution.warmup import WarmupBlock
+
+if TYPE_CHECKING:
+    from statek_sim.runtime.agents.agent import Agent
+    from statek_sim.runtime.dialogs.post_processing import PostProcessor
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefError:
+    """Why a job or its definition failed."""
+
+    error_message: str
+    error_type: str
+
+
+@dataclass(slots=True, eq=False)
+class JobDef:
+    """The prepared, shared definition of work: agent, model settings, warmup, chat style (001, JobDef and Job)."""
+
+    agent: Agent
+    metadata: Mapping[str, str]
+    warmup_code: tuple[WarmupBlock, ...] = ()
+    job_params: Mapping[str, object] = field(default_factory=dict)
+    chat_style: ChatStyle | None = None
+    locale: str | None = None
+    post_processing: tuple[PostProcessor, ...] = ()
+    errors: list[JobDefError] = field(default_factory=list)
+
+    def set_error(self, error: BaseException) -> None:
+        """Record a startup failure; jobs of this definition are not started by an agent loop any more."""
+        self.errors.append(JobDefError(str(error), type(error).__name__))
+
+    def get_errors(self) -> list[JobDefError]:
+        """Return the recorded startup failures, oldest first."""
+        return list(self.errors)
+
+    def has_errors(self) -> bool:
+        """Return whether a startup failure is recorded."""
+        return bool(self.errors)
+
+    def clear_errors(self) -> None:
+        """Forget startup failures, as a restarted process does."""
+        self.errors.clear()
