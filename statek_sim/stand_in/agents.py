@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from statek_sim.runtime.agents import agent as runtime
+from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.execution.current import current_runtime
-from statek_sim.runtime.execution.warmup import WarmupSource, parse_warmup
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.stand_in.code_reading import codes_of, get_referenced_locals
 from statek_sim.stand_in.memo import memo
 from statek_sim.stand_in.prompts import SystemPrompt, make_system_prompt

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from statek_sim.errors import BadTool
-from statek_sim.runtime.agents.context import traced_job
-from statek_sim.runtime.execution.warmup import WarmupSource
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.context import traced_job
 from statek_sim.runtime.tools.tool_trace import record_delivery
 
 

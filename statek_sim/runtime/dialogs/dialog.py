@@ -7,15 +7,15 @@ import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from statek_sim.runtime.agents.context import FULL, current_access
-from statek_sim.runtime.dialogs.calls import CodeBlock
-from statek_sim.runtime.dialogs.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
 from statek_sim.runtime.dialogs.markup import dialog_messages, extract_dialog
+from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.context import FULL, current_access
 from statek_sim.runtime.tools.async_tools import run_virtual
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 
 def deliver(job: Job, text: str) -> None:

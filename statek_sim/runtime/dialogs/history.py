@@ -11,8 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from statek_sim.metering.conversation import MessageMeter, MeteredConversation
-from statek_sim.runtime.dialogs.calls import CallSpec, CodeBlock
-from statek_sim.runtime.dialogs.chat_log import (
+from statek_sim.runtime.dialogs.messages import (
+    assistant_calls,
+    assistant_code,
+    console_message,
+    system_message,
+    tool_message,
+    user_message,
+)
+from statek_sim.runtime.state.calls import CallSpec, CodeBlock
+from statek_sim.runtime.state.chat_log import (
     CONSOLE_ITEMS,
     ChatItem,
     LLM_LogItem,
@@ -24,20 +32,12 @@ from statek_sim.runtime.dialogs.chat_log import (
     UserLogItem,
     WarmupLogItem,
 )
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
-from statek_sim.runtime.dialogs.messages import (
-    assistant_calls,
-    assistant_code,
-    console_message,
-    system_message,
-    tool_message,
-    user_message,
-)
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.sandbox.llm_repr import llm_repr
 from statek_sim.values import JSON, Message, in_common
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 NOTIFICATION_CODE: Final = "print(get_pending_notifications())"
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from statek_sim.errors import BadInput
-from statek_sim.runtime.agents.context import traced_job
+from statek_sim.runtime.state.context import traced_job
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.runtime import Runtime

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, Final
 
-from statek_sim.runtime.agents.context import current_context, get_current_job
+from statek_sim.runtime.state.context import current_context, get_current_job
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import PERMANENT
 

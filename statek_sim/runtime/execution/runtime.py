@@ -25,20 +25,20 @@ from statek_sim.metering.usage import UsageTotals
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents.agent import Agent, DialogAgent
-from statek_sim.runtime.agents.context import captured_builtins
-from statek_sim.runtime.dialogs.chat_style import ChatStyle, parse_chat_style
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.dialogs.history import HistoryProjection
-from statek_sim.runtime.dialogs.post_processing import PostProcessor, normalised, post_processors
-from statek_sim.runtime.execution.containment import WorkerKilled
 from statek_sim.runtime.execution.current import active
 from statek_sim.runtime.execution.model_name import models_by_difficulty
 from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS, Order, Scheduler
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought, Services
 from statek_sim.runtime.execution.waiting import WaitingRoom
-from statek_sim.runtime.execution.warmup import WarmupSource, parse_warmup
-from statek_sim.runtime.state.job import Job
-from statek_sim.runtime.state.job_def import JobDef
-from statek_sim.runtime.state.job_defs import JobDefs
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.job_defs import JobDefs
+from statek_sim.runtime.jobs.post_processing import PostProcessor, normalised, post_processors
+from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
+from statek_sim.runtime.state.containment import WorkerKilled
+from statek_sim.runtime.state.context import captured_builtins
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
 from statek_sim.sandbox.budget import ExecutionBudget

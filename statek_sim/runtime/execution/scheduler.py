@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from statek_sim import trace as events
 from statek_sim.errors import BadInput, Livelock, RunawayJob, StatekSimError
-from statek_sim.runtime.agents.context import reset_job, set_job
-from statek_sim.runtime.execution.containment import Escaped, WorkerKilled
 from statek_sim.runtime.execution.worker import worker_step
+from statek_sim.runtime.state.containment import Escaped, WorkerKilled
+from statek_sim.runtime.state.context import reset_job, set_job
 from statek_sim.runtime.state.status import JobStatus
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
     from statek_sim.runtime.execution.step import Step
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 Order = Literal["fifo", "newest", "shuffled"]
 ORDERS: Final[tuple[Order, ...]] = get_args(Order)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN
-from statek_sim.runtime.agents.context import (
+from statek_sim.runtime.state.containment import Contained, WorkerKilled
+from statek_sim.runtime.state.context import (
     FULL,
     RESTRICTED,
     Execution,
@@ -24,10 +25,9 @@ from statek_sim.runtime.agents.context import (
     set_execution,
     write_line,
 )
-from statek_sim.runtime.execution.containment import Contained, WorkerKilled
-from statek_sim.runtime.execution.shown import shown
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee, refused_because
 from statek_sim.runtime.stored.containers import NOTHING, StoreKills, kept
 from statek_sim.runtime.tools.async_tools import run_virtual
@@ -37,8 +37,8 @@ from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import is_transient
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
-    from statek_sim.runtime.tools.toolbox import Toolbox
+    from statek_sim.runtime.execution.toolbox import Toolbox
+    from statek_sim.runtime.jobs.job import Job
 
 RESULT: Final = "_statek_result"
 """Where a compiled expression statement leaves its value."""

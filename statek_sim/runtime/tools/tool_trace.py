@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
-from statek_sim.runtime.execution.shown import shown
+from statek_sim.runtime.state.shown import shown
 from statek_sim.sandbox.ordered_set import without_addresses
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 
 def record_call(job: Job, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
-from statek_sim.runtime.agents.error_handlers import ErrorHandler
-from statek_sim.runtime.execution.shown import shown
+from statek_sim.runtime.state.error_handlers import ErrorHandler
+from statek_sim.runtime.state.shown import shown
 from statek_sim.sandbox.ordered_set import without_addresses
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 
 class HandlerList:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from statek_sim.runtime.agents.agent import Agent
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 
 @dataclass(slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
-from statek_sim.runtime.dialogs.calls import CodeBlock
-from statek_sim.runtime.dialogs.chat_log import LLM_LogItem, NotificationLogItem, SubTaskLogItem
+from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_log import LLM_LogItem, NotificationLogItem, SubTaskLogItem
 from statek_sim.runtime.state.status import JobStatus
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 
 class Inbox:

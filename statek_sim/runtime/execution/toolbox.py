@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from statek_sim.clock import Clock
-from statek_sim.runtime.agents.context import Execution
 from statek_sim.runtime.execution.kept_names import perm_ctx_set, statek_ctx_get
 from statek_sim.runtime.execution.workspace import print_function
+from statek_sim.runtime.state.context import Execution
 from statek_sim.runtime.tools.declaration import injected
 from statek_sim.runtime.tools.future_calls import resolve, smart_call
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -19,7 +19,7 @@ from statek_sim.sandbox.modules import SandboxModule, sandbox_modules
 from statek_sim.sandbox.policy import SandboxPolicy
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 
 class Toolbox:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
-from statek_sim.runtime.execution.warmup import WarmupBlock
+from statek_sim.runtime.agents.warmup_source import WarmupBlock
+from statek_sim.runtime.state.chat_style import ChatStyle
 
 if TYPE_CHECKING:
     from statek_sim.runtime.agents.agent import Agent
-    from statek_sim.runtime.dialogs.post_processing import PostProcessor
+    from statek_sim.runtime.jobs.post_processing import PostProcessor
 
 
 @dataclass(frozen=True, slots=True)

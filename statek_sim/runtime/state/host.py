@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from statek_sim.clock import Clock
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.semantics import Profile
 from statek_sim.trace import Trace
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim.providers.wire.reply import ParsedReply, ToolCallRequest
-from statek_sim.runtime.dialogs.chat_log import PostProcessedItem
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
 from statek_sim.runtime.dialogs.dialog import count_llm_actions
 from statek_sim.runtime.dialogs.markup import is_empty_code, strip_markup
+from statek_sim.runtime.state.chat_log import PostProcessedItem
+from statek_sim.runtime.state.chat_style import ChatStyle
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 
 @dataclass

@@ -6,9 +6,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
-from statek_sim.runtime.agents.handler_list import HandlerList
-from statek_sim.runtime.dialogs.calls import CodeBlock
-from statek_sim.runtime.dialogs.chat_log import (
+from statek_sim.runtime.agents.job_def import JobDef, JobDefError
+from statek_sim.runtime.dialogs.dialog import dialog_of
+from statek_sim.runtime.jobs.notifications import Inbox
+from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_log import (
     ChatItem,
     LLM_LogItem,
     ReminderLogItem,
@@ -16,13 +18,11 @@ from statek_sim.runtime.dialogs.chat_log import (
     UserLogItem,
     WarmupLogItem,
 )
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
-from statek_sim.runtime.dialogs.dialog import dialog_of
-from statek_sim.runtime.execution.host import Host
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
-from statek_sim.runtime.state.job_def import JobDef, JobDefError
+from statek_sim.runtime.state.handler_list import HandlerList
+from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.llm_usage import LLM_Usage
-from statek_sim.runtime.state.notifications import Inbox
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus, advance
