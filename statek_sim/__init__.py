@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from statek_sim.runtime.execution.builtin import get_all as get_all
     from statek_sim.runtime.execution.builtin import get_any as get_any
     from statek_sim.runtime.execution.runtime import Runtime as Runtime
+    from statek_sim.runtime.jobs.current import get_current_agent as get_current_agent
+    from statek_sim.runtime.jobs.current import get_current_job as get_current_job
     from statek_sim.runtime.jobs.job import Job as Job
     from statek_sim.runtime.jobs.subtask import SubTaskHandler as SubTaskHandler
     from statek_sim.runtime.jobs.subtask import SubTaskState as SubTaskState
@@ -49,9 +51,7 @@ if TYPE_CHECKING:
     from statek_sim.runtime.jobs.subtask import create_sub_task as create_sub_task
     from statek_sim.runtime.jobs.subtask import subtask as subtask
     from statek_sim.runtime.state.chat_style import ChatStyle as ChatStyle
-    from statek_sim.runtime.state.context import get_current_agent as get_current_agent
     from statek_sim.runtime.state.context import get_current_agent_name as get_current_agent_name
-    from statek_sim.runtime.state.context import get_current_job as get_current_job
     from statek_sim.runtime.state.error_handlers import error_handler as error_handler
     from statek_sim.runtime.state.error_handlers import is_valid_error_handler as is_valid_error_handler
     from statek_sim.runtime.state.futures import FutureError as FutureError
@@ -89,7 +89,8 @@ _HOMES: Final = {
     "statek_sim.runtime.agents.agent": ("Agent", "DialogAgent", "RecurringReminder"),
     "statek_sim.runtime.execution.builtin": ("get_all", "get_any"),
     "statek_sim.runtime.state.chat_style": ("ChatStyle",),
-    "statek_sim.runtime.state.context": ("get_current_agent", "get_current_agent_name", "get_current_job"),
+    "statek_sim.runtime.jobs.current": ("get_current_agent", "get_current_job"),
+    "statek_sim.runtime.state.context": ("get_current_agent_name",),
     "statek_sim.runtime.state.error_handlers": ("error_handler", "is_valid_error_handler"),
     "statek_sim.runtime.state.futures": ("FutureError", "FutureResult", "temporal"),
     "statek_sim.runtime.jobs.job": ("Job",),

@@ -41,11 +41,11 @@ from statek_sim.runtime.execution.builtin import get_all, get_any
 from statek_sim.runtime.execution.model_name import BadModelName
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs import subtask as subtasks
+from statek_sim.runtime.jobs.current import get_current_job
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, create_sub_task
 from statek_sim.runtime.state import error_handlers, futures
 from statek_sim.runtime.state.containment import WorkerKilled
-from statek_sim.runtime.state.context import get_current_job
 from statek_sim.runtime.tools import declaration as tools
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.references import WorldReference

@@ -14,9 +14,9 @@ from statek_sim.runtime.dialogs.dialog import (
     dialog_of,
     faces_user,
 )
-from statek_sim.runtime.execution.current import current_runtime
 from statek_sim.runtime.execution.kept_names import matching
 from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
+from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.execution.services import Brought
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.post_processing import LLM_StepData, is_final

@@ -92,8 +92,8 @@ _HOMES: Final[Mapping[str, str]] = {
         name: f"{_HERE}.shown:{name}"
         for name in ("format_default_llm_repr", "format_llm_repr", "format_value_repr", "statek_print")
     },
-    "get_current_job": f"{_RUNTIME}.state.context:get_current_job",
-    "get_current_agent": f"{_RUNTIME}.state.context:get_current_agent",
+    "get_current_job": f"{_RUNTIME}.jobs.current:get_current_job",
+    "get_current_agent": f"{_RUNTIME}.jobs.current:get_current_agent",
     "get_current_agent_name": f"{_RUNTIME}.state.context:get_current_agent_name",
     "start_statek": f"{_HERE}.worker:start_statek",
     "start_statek_async": f"{_HERE}.worker:start_statek_async",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from statek_sim.runtime.agents.agent import Agent, DialogAgent
 from statek_sim.runtime.agents.warmup_source import WarmupSource
-from statek_sim.runtime.execution.current import current_runtime
+from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.futures import temporal

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
+from statek_sim.runtime.jobs.current import get_current_job
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
-from statek_sim.runtime.state.context import get_current_job
 from statek_sim.runtime.state.futures import CombinedFutureResult, get_all_future, get_any_future
 from statek_sim.runtime.tools.declaration import injected, tool
 from statek_sim.runtime.tools.documentation import brief, docstr

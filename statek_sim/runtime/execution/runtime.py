@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from statek_sim import trace as events
 from statek_sim.call_hooks import CallHooks
@@ -28,7 +29,6 @@ from statek_sim.runtime.agents.agent import Agent, DialogAgent
 from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.dialogs.history import HistoryProjection
-from statek_sim.runtime.execution.current import active
 from statek_sim.runtime.execution.model_name import models_by_difficulty
 from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS, Order, Scheduler
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought, Services
@@ -38,7 +38,7 @@ from statek_sim.runtime.jobs.job_defs import JobDefs
 from statek_sim.runtime.jobs.post_processing import PostProcessor, normalised, post_processors
 from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.state.containment import WorkerKilled
-from statek_sim.runtime.state.context import captured_builtins
+from statek_sim.runtime.state.context import captured_builtins, traced_job
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -441,3 +441,31 @@ def _inherited(locale: str | None, parent: Job | None) -> str | None:
 
 def _ignore(_: object) -> None:
     """Turn a returning action into one that returns nothing."""
+
+
+# -- which runtime module-level functions belong to ----------------------------------------------------------------
+
+_ACTIVE: ContextVar[Runtime | None] = ContextVar("statek_sim_runtime", default=None)
+
+
+@contextmanager
+def active(runtime: Runtime) -> Iterator[None]:
+    """Make `runtime` the one that module-level functions such as `create_new_job` use inside the block."""
+    token = _ACTIVE.set(runtime)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def current_runtime() -> Runtime:
+    """Return the runtime of the executing job, else the active one; without either it is `BadInput`."""
+    job = traced_job()
+    if job is not None:
+        return cast("Runtime", job.host)  # a job's host is a Runtime wherever jobs are created
+    runtime = _ACTIVE.get()
+    if runtime is None:
+        raise BadInput(
+            "no runtime is active; create jobs with Runtime.create_job, or inside `with active(runtime)`"
+        )
+    return runtime

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from statek_sim import trace as events
 from statek_sim.errors import BadInput, Livelock, RunawayJob, StatekSimError
 from statek_sim.runtime.execution.worker import worker_step
+from statek_sim.runtime.jobs.current import reset_job, set_job
 from statek_sim.runtime.state.containment import Escaped, WorkerKilled
-from statek_sim.runtime.state.context import reset_job, set_job
 from statek_sim.runtime.state.status import JobStatus
 
 if TYPE_CHECKING:

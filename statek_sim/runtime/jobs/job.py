@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statek_sim import trace as events
+from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef, JobDefError
 from statek_sim.runtime.dialogs.dialog import dialog_of
+from statek_sim.runtime.dialogs.history import HistoryProjection
 from statek_sim.runtime.jobs.notifications import Inbox
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import (
@@ -20,7 +22,8 @@ from statek_sim.runtime.state.chat_log import (
 )
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
-from statek_sim.runtime.state.handler_list import HandlerList
+from statek_sim.runtime.state.error_handlers import HandlerList
+from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.llm_usage import LLM_Usage
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
@@ -30,11 +33,6 @@ from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, forese
 from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import Message
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.agents.agent import Agent
-    from statek_sim.runtime.dialogs.history import HistoryProjection
-    from statek_sim.runtime.state.futures import FutureResult
 
 DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
 DIFFICULTIES: Final = ("LOW", "MEDIUM", "HIGH")
@@ -397,7 +395,8 @@ class Job:
 
     def bind_critical_error_context(self, context: object) -> None:
         """Bind the latest input to the agent's `critical_error_handler`, replacing the previous one (1.3.1)."""
-        self.error_handlers.bind_latest_input(context)
+        adapter = self.agent.get_adapter("critical_error_handler")
+        self.error_handlers.bind_latest_input(adapter, context)
 
     # -- what tools report -------------------------------------------------------------------------------------
 
