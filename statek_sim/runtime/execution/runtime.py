@@ -17,8 +17,8 @@ from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.current import get_llm_harness
-from statek_sim.harness.harness import LLM_Harness
-from statek_sim.harness.limits import ExtensionRule
+from statek_sim.harness.harness import LLM_Harness, harness_of
+from statek_sim.harness.limits import MOST_STEPS, ExtensionRule
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.ids import IdSource
 from statek_sim.metering.tokenizers import TokenizerRegistry
@@ -94,7 +94,7 @@ class Runtime:
         seed: int = 0,
         order: Order = "fifo",
         max_concurrency: int = 100,
-        max_steps: int = 20_000,
+        max_steps: int = MOST_STEPS,
         budget: ExecutionBudget | None = None,
         tokenizers: TokenizerRegistry | None = None,
         idle_polls: int = MOST_IDLE_POLLS,
@@ -366,17 +366,6 @@ class Runtime:
     def _turns(self) -> Iterator[Any]:
         for job in self._jobs.values():
             yield from job.usage.turns
-
-
-def harness_of(settings: StatekSettings) -> LLM_Harness:
-    """Return the harness that `settings` describe."""
-    return LLM_Harness(
-        settings.max_turns,
-        settings.max_exceptions,
-        settings.max_consecutive_exceptions,
-        settings.max_token_usage,
-        settings.limit_extension_per_completion,
-    )
 
 
 def _check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from statek_sim import trace as events
 from statek_sim.errors import BadInput, Livelock, RunawayJob, StatekSimError
+from statek_sim.harness.limits import MOST_ESCAPES
 from statek_sim.runtime.execution.worker import worker_step
 from statek_sim.runtime.jobs.current import reset_job, set_job
 from statek_sim.runtime.state.containment import Escaped, WorkerKilled
@@ -33,9 +34,6 @@ PASS_SECONDS: Final = 0.3
 
 MOST_IDLE_POLLS: Final = 12_000
 """How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
-
-MOST_ESCAPES: Final = 25
-"""Steps in a row that end in an exception which STATEK's worker lets through; more mean that it never ends."""
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
 _EVENT, _STEP = 0, 1
