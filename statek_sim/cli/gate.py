@@ -184,9 +184,9 @@ class _Outputs:
     def write(self, result: GateResult) -> None:
         """Write the files that were asked for."""
         from statek_sim.reporting.artifact import write_artifact
+        from statek_sim.reporting.gate_github import gate_markdown
         from statek_sim.reporting.gate_json import gate_json_text
         from statek_sim.reporting.gate_junit import gate_junit
-        from statek_sim.reporting.gate_markdown import gate_markdown
 
         written: tuple[tuple[Path | None, Callable[[GateResult], str]], ...] = (
             (self.json_file, gate_json_text),

@@ -24,7 +24,7 @@ from statek.task import create_new_job, create_sub_task  # noqa: E402
 
 from statek_sim import trace as events  # noqa: E402
 from statek_sim.backends.driver import Driver, Refused  # noqa: E402
-from statek_sim.backends.installed import stored_objects, stored_world, wall_clock  # noqa: E402
+from statek_sim.backends.installed import stored_objects, stored_world  # noqa: E402
 from statek_sim.backends.installed.agents import make_agent, outbox  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
 from statek_sim.backends.installed.handover import hand_over, take_over  # noqa: E402
@@ -32,7 +32,7 @@ from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: 
 from statek_sim.backends.installed.stored_value import shown  # noqa: E402
 from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
 from statek_sim.backends.installed.transport import Transport  # noqa: E402
-from statek_sim.backends.installed.virtual_time import VirtualTime  # noqa: E402
+from statek_sim.backends.installed.virtual_time import VirtualTime, install_wall_clock  # noqa: E402
 from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.backends.installed.witness import Witness  # noqa: E402
@@ -118,7 +118,7 @@ class Stage:
         ).install()
         stored_world.HANDLED.tell = lambda job, *facts: self.witness.tell(events.HandlerRan, job, *facts)
         outbox.deliver = self._deliver
-        wall_clock.install(lambda: self.time.now)
+        install_wall_clock(lambda: self.time.now)
 
     # -- jobs and events -------------------------------------------------------------------------------------------
 
