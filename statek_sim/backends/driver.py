@@ -11,7 +11,7 @@ from typing import Any, Protocol, assert_never
 
 from statek_sim.call_hooks import CallHooks
 from statek_sim.errors import BadInput
-from statek_sim.scenario.event import Event
+from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.references import JobReference, WorldReference, as_reference
 from statek_sim.scenario.schema import JobText, Scenario
 from statek_sim.values import JSON

@@ -15,8 +15,8 @@ from pydantic import ConfigDict, Field, JsonValue, SkipValidation, model_validat
 from statek_sim.clock import FOREVER
 from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT
 from statek_sim.scenario.agent import HarnessText, LayersText, OfferText, StepsText, ToolText, Variant
-from statek_sim.scenario.event import Event
 from statek_sim.scenario.expect import Expect, ItemStatus
+from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.part import Count, Id, Items, Name, Part, Positive, Seconds, ToolName
 from statek_sim.scenario.reply import Reply
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from statek_sim.world.events import ExternalEvents
+from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 
 

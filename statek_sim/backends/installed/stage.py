@@ -41,7 +41,7 @@ from statek_sim.ids import IdSource  # noqa: E402
 from statek_sim.scenario.references import WorldReference  # noqa: E402
 from statek_sim.scenario.schema import JobText, Scenario, ScenarioText  # noqa: E402
 from statek_sim.values import JSON  # noqa: E402
-from statek_sim.world.events import ExternalEvents  # noqa: E402
+from statek_sim.world.external_futures import ExternalEvents  # noqa: E402
 
 _CACHE_BYTES: Final = 64 * 2**20
 
