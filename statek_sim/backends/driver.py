@@ -80,7 +80,7 @@ class Stage(Protocol):
         """Start a new worker process."""
 
 
-class Refused(Exception):  # carries another error
+class Refused(Exception):
     """The runtime refused what the scenario's application did."""
 
     def __init__(self, reason: Exception) -> None:
