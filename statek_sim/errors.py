@@ -13,6 +13,7 @@
     |   +-- UnmatchedRequest     no scripted reply accepts this request
     |   +-- UnusedReplies        replies were left over when the run ended
     |   +-- UnusedResults        results of scripted tools were left over when the run ended
+    |   +-- UnusedEvents         events were left over that wait for a tool's call which never came
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -89,6 +90,10 @@ class UnusedReplies(ScriptError):
 
 class UnusedResults(ScriptError):
     """The run ended with results of scripted tools that no call asked for."""
+
+
+class UnusedEvents(ScriptError):
+    """The run ended with events that were to follow a tool's call which never came."""
 
 
 class ProviderFailure(StatekSimError):

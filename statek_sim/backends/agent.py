@@ -22,6 +22,7 @@ from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
+from statek_sim.backends.driver import check_events
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.own_parts import OwnParts
 from statek_sim.backends.record import RunError, RunRecord
@@ -236,6 +237,11 @@ class _Run:
         if run.push(event.message):
             self.driver.start(run)
 
+    def _check_events(self) -> None:
+        """Raise `UnusedEvents` when an event follows a call that did not come."""
+        waited = ((event, event.after) for event in self.scenario.events if event.after is not None)
+        check_events(event for event, after in waited if self.ended[after.tool, after.job or ""] < after.call)
+
     def _place(self) -> str:
         return f"{self.scenario.path}:{self.scenario.line}: scenario {self.scenario.id!r}"
 
@@ -250,7 +256,7 @@ class _Run:
             try:
                 self._schedule()
                 settled = self.driver.run(self.scenario.until)
-                for check in self.checks:
+                for check in (self._check_events, *self.checks):
                     check()
             except BadInput:
                 raise

@@ -36,7 +36,7 @@ from statek_sim.backends.installed.virtual_time import VirtualTime  # noqa: E402
 from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.backends.installed.witness import Witness  # noqa: E402
-from statek_sim.errors import BadInput  # noqa: E402
+from statek_sim.errors import BadInput, UnusedEvents  # noqa: E402
 from statek_sim.ids import IdSource  # noqa: E402
 from statek_sim.scenario.references import WorldReference  # noqa: E402
 from statek_sim.scenario.schema import JobText, Scenario, ScenarioText  # noqa: E402
@@ -268,8 +268,11 @@ class Stage:
             await self._set(handover)
             self.driver.begin()
             self.settled = await self.loop.run(self.scenario.until)
+            self.driver.check_finished()
         except BadInput as refused:
             self.error = {"type": "BadInput", "message": str(refused)}
+        except UnusedEvents as left:
+            self.error = {"type": type(left).__name__, "message": str(left)}
         except Interrupted as end:
             self.error = {"type": end.kind, "message": end.message}
         except Refused as refusal:
