@@ -26,6 +26,7 @@
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
     +-- Livelock                 a job whose step fails in the same way forever
+    +-- SlotRefused              a job that a slot worker does not run, or no longer
     +-- PartBroke                a part put into an agent's loop raised, or returned something else
     +-- ContractViolation        a provider, parser or breaker broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
@@ -174,6 +175,10 @@ class Livelock(StatekSimError):
 
 FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
 """Errors in a user's tool that agent code must not get to see: they concern the test, not the agent."""
+
+
+class SlotRefused(StatekSimError):
+    """A slot worker does not run a job: too many wait, it is closed, or a more urgent job came."""
 
 
 class PartBroke(StatekSimError):
