@@ -27,7 +27,7 @@ from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.own_parts import OwnParts
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import measured, unchanged
-from statek_sim.backends.setup import harness_of, script_of, settings_of
+from statek_sim.backends.setup import scenario_harness, script_of, settings_of
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.harness.harness import LLM_Harness
@@ -120,7 +120,7 @@ class _Run:
         self.trace = Trace(profile=variant.name, seed=seed)
         settings = settings_of(scenario, preset=preset)
         self.default_provider = settings.default_llm_api_provider
-        self.harness = harness(harness_of(scenario, variant.name, settings, preset=preset))
+        self.harness = harness(scenario_harness(scenario, variant.name, settings, preset=preset))
         self.envelopes = Envelopes(
             tokenizers, PLAIN if exchanges is None else client_options(exchanges.environment)
         )

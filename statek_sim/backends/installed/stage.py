@@ -27,9 +27,9 @@ from statek_sim.backends.driver import Driver, Refused  # noqa: E402
 from statek_sim.backends.installed import stored_objects, stored_world, wall_clock  # noqa: E402
 from statek_sim.backends.installed.agents import make_agent, outbox  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
-from statek_sim.backends.installed.handler_log import shown  # noqa: E402
 from statek_sim.backends.installed.handover import hand_over, take_over  # noqa: E402
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
+from statek_sim.backends.installed.stored_value import shown  # noqa: E402
 from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
 from statek_sim.backends.installed.transport import Transport  # noqa: E402
 from statek_sim.backends.installed.virtual_time import VirtualTime  # noqa: E402

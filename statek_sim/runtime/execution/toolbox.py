@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statek_sim.clock import Clock
-from statek_sim.runtime.agents.context import Execution
 from statek_sim.runtime.execution.kept_names import perm_ctx_set, statek_ctx_get
-from statek_sim.runtime.execution.workspace import print_function
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.context import FULL, Execution, access, write_line
 from statek_sim.runtime.tools.declaration import injected
 from statek_sim.runtime.tools.future_calls import resolve, smart_call
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.helpers import build_helpers, sandbox_builtins
+from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import SandboxModule, sandbox_modules
 from statek_sim.sandbox.policy import SandboxPolicy
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
 
 
 class Toolbox:
@@ -122,3 +120,17 @@ def exit_function(execution: Execution) -> Callable[..., None]:
         execution.exit(status)
 
     return job_exit
+
+
+def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..., None]:
+    """Return the `print` that agent code sees; what it prints is charged to `budget`."""
+
+    def formatted(value: object) -> str:
+        return format_print_arg(value, budget)
+
+    def job_print(*args: object, sep: str = " ", end: str = "\n", **_: object) -> None:
+        # STATEK's own function: what it reads of objects is its own business.
+        with access(FULL):
+            write_line(execution, args, sep, end, formatted)
+
+    return job_print

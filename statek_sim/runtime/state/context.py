@@ -10,20 +10,18 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from statek_sim.runtime.agents.agent import Agent
-    from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.state.host import CurrentJob
 
 
 @dataclass(slots=True)
 class Execution:
     """One run of code or of a tool on behalf of a job."""
 
-    job: Job
+    job: CurrentJob
     write: Callable[[str], None]
     exit: Callable[[object], None]
     namespace: dict[str, object]
@@ -45,35 +43,25 @@ set_execution = _EXECUTION.set
 reset_execution = _EXECUTION.reset
 current_execution = _EXECUTION.get
 current_context = _CONTEXT.get
-reset_job = _CONTEXT.reset
+set_context = _CONTEXT.set
+reset_context = _CONTEXT.reset
 
 
-def set_job(job: Job) -> Token[dict[str, Any] | None]:
-    """Make `job` the current one, until `reset_job` gets what this returns."""
-    return _CONTEXT.set({"job": job, "agent": job.job_def.agent})
-
-
-def get_current_job() -> Job | None:
-    """Return the job that is executing, or None outside of jobs."""
+def current(key: str) -> Any:
+    """Return what is current under `key`, or None: `job` is whatever stands in the executing job's place."""
     context = _CONTEXT.get()
-    return None if context is None else context.get("job")
+    return None if context is None else context.get(key)
 
 
-def traced_job() -> Job | None:
+def traced_job() -> CurrentJob | None:
     """Return the current job if it is a runtime's own: a test may have put something else in its place."""
-    job = get_current_job()
+    job: CurrentJob | None = current("job")
     return job if hasattr(job, "host") else None
-
-
-def get_current_agent() -> Agent | None:
-    """Return the agent of the executing job, or None outside of jobs."""
-    context = _CONTEXT.get()
-    return None if context is None else context.get("agent")
 
 
 def get_current_agent_name() -> str | None:
     """Return the name of the class of the executing job's agent, or None outside of jobs."""
-    agent = get_current_agent()
+    agent = current("agent")
     return None if agent is None else type(agent).__name__
 
 
@@ -95,13 +83,6 @@ def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield context
     finally:
         _CONTEXT.reset(token)
-
-
-@contextmanager
-def job_context(job: Job) -> Iterator[None]:
-    """Make `job` the current job inside the block."""
-    with bound_context({"job": job, "agent": job.job_def.agent}):
-        yield
 
 
 @contextmanager

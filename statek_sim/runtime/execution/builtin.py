@@ -1,7 +1,7 @@
 """Tools that come with the runtime: the system tools that it reproduces, `get_any`/`get_all`, delegation.
 
 Every system tool that a STATEK release registers is offered to models with its own wire text
-(`runtime.system_tools`), because that text is part of the byte budget. Those that need STATEK's document and
+(`runtime.tools.system`), because that text is part of the byte budget. Those that need STATEK's document and
 example folders are offered but not reproduced: calling one says so.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from statek_sim.runtime.agents.context import get_current_job
+from statek_sim.runtime.jobs.current import get_current_job
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
 from statek_sim.runtime.state.futures import CombinedFutureResult, get_all_future, get_any_future
-from statek_sim.runtime.state.job import Job
-from statek_sim.runtime.subtasks.subtask import SubTaskHandler, find_handler
 from statek_sim.runtime.tools.declaration import injected, tool
 from statek_sim.runtime.tools.documentation import brief, docstr
 from statek_sim.runtime.tools.system import SystemToolsVersion, system_tool_specs
@@ -56,7 +56,7 @@ def print_locals(category: str, *args: Any, **kwargs: Any) -> None:
 
 @tool(system=True)
 def python_cli(code: str, **kwargs: Any) -> None:
-    """Do nothing when called from code; requested as a tool call it runs `code` (`runtime.tool_calls`)."""
+    """Do nothing when called from code; requested as a tool call it runs `code` (`runtime.execution.tool_calls`)."""
 
 
 @tool(system=True)

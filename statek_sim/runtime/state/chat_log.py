@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
-from statek_sim.runtime.dialogs.calls import CodeBlock
+from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.values import JSON
 
 

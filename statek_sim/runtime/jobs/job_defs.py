@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from statek_sim.runtime.agents.agent import Agent
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
-from statek_sim.runtime.dialogs.post_processing import PostProcessor, identity
-from statek_sim.runtime.execution.warmup import WarmupBlock
-from statek_sim.runtime.state.job_def import JobDef
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.warmup_source import WarmupBlock
+from statek_sim.runtime.jobs.post_processing import PostProcessor, identity
+from statek_sim.runtime.state.chat_style import ChatStyle
 
 
 class JobDefs:

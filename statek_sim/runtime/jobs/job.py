@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statek_sim import trace as events
-from statek_sim.runtime.agents.handler_list import HandlerList
-from statek_sim.runtime.dialogs.calls import CodeBlock
-from statek_sim.runtime.dialogs.chat_log import (
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.agents.job_def import JobDef, JobDefError
+from statek_sim.runtime.dialogs.dialog import dialog_of
+from statek_sim.runtime.dialogs.history import HistoryProjection
+from statek_sim.runtime.jobs.notifications import Inbox
+from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_log import (
     ChatItem,
     LLM_LogItem,
     ReminderLogItem,
@@ -16,13 +20,12 @@ from statek_sim.runtime.dialogs.chat_log import (
     UserLogItem,
     WarmupLogItem,
 )
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
-from statek_sim.runtime.dialogs.dialog import dialog_of
-from statek_sim.runtime.execution.host import Host
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
-from statek_sim.runtime.state.job_def import JobDef, JobDefError
+from statek_sim.runtime.state.error_handlers import HandlerList
+from statek_sim.runtime.state.futures import FutureResult
+from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.llm_usage import LLM_Usage
-from statek_sim.runtime.state.notifications import Inbox
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus, advance
@@ -30,11 +33,6 @@ from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, forese
 from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import Message
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.agents.agent import Agent
-    from statek_sim.runtime.dialogs.history import HistoryProjection
-    from statek_sim.runtime.state.futures import FutureResult
 
 DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
 DIFFICULTIES: Final = ("LOW", "MEDIUM", "HIGH")
@@ -397,7 +395,8 @@ class Job:
 
     def bind_critical_error_context(self, context: object) -> None:
         """Bind the latest input to the agent's `critical_error_handler`, replacing the previous one (1.3.1)."""
-        self.error_handlers.bind_latest_input(context)
+        adapter = self.agent.get_adapter("critical_error_handler")
+        self.error_handlers.bind_latest_input(adapter, context)
 
     # -- what tools report -------------------------------------------------------------------------------------
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from statek_sim.runtime.agents.agent import Agent, DialogAgent
-from statek_sim.runtime.agents.context import get_current_job
+from statek_sim.runtime.agents.warmup_source import WarmupSource
 from statek_sim.runtime.dialogs.dialog import chat_responses
-from statek_sim.runtime.execution.current import current_runtime
-from statek_sim.runtime.execution.warmup import WarmupSource
+from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.jobs.current import get_current_job
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
-from statek_sim.runtime.state.job import Job
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import tool
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any, TypeVar, overload
 
 from statek_sim import trace as events
-from statek_sim.runtime.agents.context import get_current_job
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.jobs.current import get_current_job
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import subtask_wrapper
 

@@ -18,12 +18,12 @@ from statek_sim.providers.retry import ask, retry_delay
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import ParsedReply, ReportedUsage
 from statek_sim.providers.wire.request import ClientOptions, WireRequest
-from statek_sim.runtime.dialogs.calls import CallSpec, CodeBlock, stored_call
-from statek_sim.runtime.dialogs.chat_log import LLM_LogItem, Reasoning
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
 from statek_sim.runtime.dialogs.dialog import deliver
 from statek_sim.runtime.dialogs.markup import extract_dialog, strip_markup
-from statek_sim.runtime.dialogs.post_processing import is_final, processed
+from statek_sim.runtime.jobs.post_processing import is_final, processed
+from statek_sim.runtime.state.calls import CallSpec, CodeBlock, stored_call
+from statek_sim.runtime.state.chat_log import LLM_LogItem, Reasoning
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
 from statek_sim.runtime.stored.containers import stored_text
@@ -31,7 +31,7 @@ from statek_sim.values import JSON, Message, in_common
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Envelope, Services
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 
 def ask_model(services: Services, job: Job) -> Generator[float, None, None]:

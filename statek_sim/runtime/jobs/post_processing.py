@@ -9,16 +9,15 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statek_sim.providers.wire.reply import ParsedReply, ToolCallRequest
-from statek_sim.runtime.dialogs.chat_log import PostProcessedItem
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
+from statek_sim.runtime.agents.job_def import Processor
 from statek_sim.runtime.dialogs.dialog import count_llm_actions
 from statek_sim.runtime.dialogs.markup import is_empty_code, strip_markup
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.chat_log import PostProcessedItem
+from statek_sim.runtime.state.chat_style import ChatStyle
 
 
 @dataclass
@@ -93,7 +92,7 @@ def processed(job: Job, reply: ParsedReply) -> tuple[ParsedReply | None, bool]:
     return (None if step is None else _reply(reply, step)), anything
 
 
-def _processed_by(processor: PostProcessor, step: LLM_StepData, job: Job) -> tuple[LLM_StepData | None, bool]:
+def _processed_by(processor: Processor, step: LLM_StepData, job: Job) -> tuple[LLM_StepData | None, bool]:
     result = processor.process(step, job)
     parts = result if isinstance(result, tuple) else (result,)
     left: LLM_StepData | None = None
@@ -139,7 +138,7 @@ def normalised(given: Any) -> tuple[PostProcessor, ...]:
     return found
 
 
-def identity(processor: PostProcessor) -> tuple[str, str]:
+def identity(processor: Processor) -> tuple[str, str]:
     """Return what makes two processors the same to a shared definition: their class, and what they hold."""
     kind = type(processor)
     return (f"{kind.__module__}.{kind.__qualname__}", repr(sorted(vars(processor).items())))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
-from statek_sim.runtime.execution.warmup import WarmupBlock
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.agents.agent import Agent
-    from statek_sim.runtime.dialogs.post_processing import PostProcessor
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.agents.warmup_source import WarmupBlock
+from statek_sim.runtime.state.chat_style import ChatStyle
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +17,13 @@ class JobDefError:
 
     error_message: str
     error_type: str
+
+
+class Processor(Protocol):
+    """Looks at each reply of a job before it is stored; `runtime.jobs.post_processing` says how."""
+
+    def process(self, llm_step: Any, job: Any) -> Any:
+        """Return the reply, another one, a text for the model in its place, or a tuple of these."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,7 +36,7 @@ class JobDef:
     job_params: Mapping[str, object] = field(default_factory=dict)
     chat_style: ChatStyle | None = None
     locale: str | None = None
-    post_processing: tuple[PostProcessor, ...] = ()
+    post_processing: tuple[Processor, ...] = ()
     errors: list[JobDefError] = field(default_factory=list)
 
     def set_error(self, error: BaseException) -> None:

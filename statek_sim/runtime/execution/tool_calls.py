@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from statek_sim.errors import FAILS_THE_RUN
-from statek_sim.runtime.agents.context import Execution, reset_execution, set_execution
-from statek_sim.runtime.dialogs.calls import PYTHON_CLI, CallSpec, CodeBlock, stored_call
-from statek_sim.runtime.dialogs.chat_log import ExecutionItem, ToolError
 from statek_sim.runtime.dialogs.markup import is_empty_code
-from statek_sim.runtime.execution.containment import Contained, WorkerKilled
 from statek_sim.runtime.execution.workspace import Output, run_block, set_exit
+from statek_sim.runtime.state.calls import PYTHON_CLI, CallSpec, CodeBlock, stored_call
+from statek_sim.runtime.state.chat_log import ExecutionItem, ToolError
+from statek_sim.runtime.state.containment import Contained, WorkerKilled
+from statek_sim.runtime.state.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.runtime.tools.tool_trace import record_call, record_failure
@@ -19,8 +19,8 @@ from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.ordered_set import without_addresses
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
-    from statek_sim.runtime.tools.toolbox import Toolbox
+    from statek_sim.runtime.execution.toolbox import Toolbox
+    from statek_sim.runtime.jobs.job import Job
 
 
 def run_regular_calls(

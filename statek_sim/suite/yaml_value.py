@@ -9,15 +9,15 @@ from statek_sim.scenario.part import Part
 from statek_sim.values import JSON
 
 
-def plain(value: object) -> JSON:
+def yaml_value(value: object) -> JSON:
     """Return `value` as a plain YAML value: of a part of a scenario what it says, other objects as text."""
     match value:
         case Part():
-            return {key: plain(inner) for key, inner in value.said_items()}
+            return {key: yaml_value(inner) for key, inner in value.said_items()}
         case Mapping():
-            return {str(key): plain(inner) for key, inner in value.items()}
+            return {str(key): yaml_value(inner) for key, inner in value.items()}
         case list() | tuple():
-            return [plain(inner) for inner in value]
+            return [yaml_value(inner) for inner in value]
         case None | bool() | int() | float() | str():
             return value
         case _:

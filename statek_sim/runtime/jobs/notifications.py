@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from statek_sim import trace as events
-from statek_sim.runtime.dialogs.calls import CodeBlock
-from statek_sim.runtime.dialogs.chat_log import LLM_LogItem, NotificationLogItem, SubTaskLogItem
+from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, NotificationLogItem, SubTaskLogItem
+from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.status import JobStatus
 
-if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+
+class Recipient(Protocol):
+    """A job, as far as what reaches it is concerned; `runtime.jobs.job.Job` is one."""
+
+    host: Host
+    id: str
+
+    @property
+    def status(self) -> JobStatus:
+        """Where the job is in its life."""
+
+    @property
+    def console_pos(self) -> int:
+        """The length of the console."""
+
+    @property
+    def last_item(self) -> ChatItem | None:
+        """The newest chat log item."""
+
+    def log(self, item: ChatItem) -> None:
+        """Append to the chat log."""
+
+    def reopen(self, by: str) -> None:
+        """Start the next unit of a DONE job."""
 
 
 class Inbox:
@@ -18,7 +41,7 @@ class Inbox:
 
     __slots__ = ("_job", "pending")
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Recipient) -> None:
         self._job = job
         self.pending: list[SubTaskLogItem | NotificationLogItem] = []
 
