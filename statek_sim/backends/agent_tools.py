@@ -17,6 +17,7 @@ from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import BadScenario, ScriptExhausted, UnusedResults
 from statek_sim.mcp.fault import fault_from
 from statek_sim.mcp.server import McpServer
+from statek_sim.mcp.tool import ServedTool
 from statek_sim.scenario.agent import ServerText, ToolResultText, ToolText
 from statek_sim.scenario.engines import own_name, registered_name
 from statek_sim.scenario.schema import Scenario
@@ -56,6 +57,11 @@ class ScriptedTools:
     def _server(self, name: str, text: ServerText) -> McpServer:
         faults = [fault_from(fault) for fault in text.faults]
         return McpServer(served(self._on_servers[name]), name=name, faults=faults, listed=text.listed)
+
+    def served_tools(self) -> tuple[ServedTool, ...]:
+        """Return all tools of the scenario as one server has them; those of several servers must differ in name."""
+        on_servers = [tool for tools in self._on_servers.values() for tool in tools]
+        return served([*self.tools, *on_servers])
 
     def sources(self) -> Iterator[McpSource]:
         """Yield a connection of its own to every server of the scenario."""

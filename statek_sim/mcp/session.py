@@ -54,6 +54,7 @@ class Session:
         self._number = 0
         self._level = 0
         self._told: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
         self._forget = server.on_change(self._list_changed)
 
     def close(self) -> None:
@@ -65,12 +66,18 @@ class Session:
     async def receive(self, message: Message, reply: Send) -> None:
         """Take one message; what it is answered with goes to `reply`, and is all sent when this returns."""
         method = message.get("method")
-        if not isinstance(method, str):
-            self._answered(message)
-        elif "id" not in message:
+        if isinstance(method, str) and "id" in message:
+            await self._request(message, method, reply)
+        else:
+            self.take(message)
+
+    def take(self, message: Message) -> None:
+        """Take a message that is not answered: a notification, or an answer to a request of the server's own."""
+        method = message.get("method")
+        if isinstance(method, str):
             self._noticed(method, _params(message))
         else:
-            await self._request(message, method, reply)
+            self._answered(message)
 
     # -- requests ----------------------------------------------------------------------------------------------
 
@@ -225,14 +232,22 @@ class Session:
         id_ = f"server-{self._number}"
         waiting = self._asked[id_of(id_)] = asyncio.get_running_loop().create_future()
         await reply(_line(request(id_, method, params)))
-        return await waiting
+        told: JSON = await waiting
+        return told
 
     def wants_log(self, level: str) -> bool:
         """Return whether the client wants lines of this level."""
         return _LEVELS.index(level) >= self._level
 
     def _list_changed(self) -> None:
-        told = asyncio.get_running_loop().create_task(self._tell_list_changed())
+        """Tell the client; also when somebody in another thread changed the list."""
+        if asyncio._get_running_loop() is self._loop:
+            self._tell()
+        else:
+            self._loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        told = self._loop.create_task(self._tell_list_changed())
         self._told.add(told)
         told.add_done_callback(self._told.discard)
 

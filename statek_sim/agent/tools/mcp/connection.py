@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
+    PARSE_ERROR,
     REQUEST_TIMEOUT,
     CallToolResult,
     Implementation,
@@ -33,6 +34,7 @@ from statek_sim.agent.tools.mcp.failures import (
     died,
     gone,
     no_result,
+    not_there,
     outcome,
     refused,
     silent,
@@ -124,6 +126,8 @@ class McpConnection:
         if error.code == CONNECTION_CLOSED or self._lost:
             self._lost = True
             return died(self.spec.name, doing)
+        if error.code == PARSE_ERROR:
+            return no_result(self.spec.name, doing, error.message)
         if error.code == REQUEST_TIMEOUT:
             return silent(self.spec.name, doing, self.spec.bounds.call, self._garbage)
         return refused(self.spec.name, doing, error.code, error.message)
@@ -211,13 +215,13 @@ class McpConnection:
             case McpFailure():
                 return error
             case FileNotFoundError() | PermissionError():
-                return gone(name, 0, f"it cannot be started: {error}")
+                return not_there(name, f"cannot be started: {error}")
             case MCPError() if error.code == CONNECTION_CLOSED:
                 return died(name, "the handshake")
             case MCPError():
                 return refused(name, "the handshake", error.code, error.message)
             case OSError() | httpx2.HTTPError():
-                return gone(name, 0, f"it cannot be reached: {_first_line(error)}")
+                return not_there(name, f"cannot be reached: {_first_line(error)}")
             case _:
                 return no_result(name, "the handshake", _first_line(error))
 

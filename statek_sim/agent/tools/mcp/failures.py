@@ -43,11 +43,14 @@ def died(server: str, doing: str) -> McpServerDied:
 
 
 def gone(server: str, restarts: int, why: str = "") -> McpServerGone:
-    """Return that a server is not there any more."""
-    again = "was not started again" if not restarts else f"was started again {_times(restarts)} and is gone"
-    return McpServerGone(
-        f"MCP server {server!r} {again}{f': {why}' if why else ''}; its tools cannot be called"
-    )
+    """Return that a server died and is not started again, or could not be."""
+    again = "is not started again" if not restarts else f"was started again {_times(restarts)} and is gone"
+    return McpServerGone(f"MCP server {server!r} died and {again}{f': {why}' if why else ''}")
+
+
+def not_there(server: str, why: str) -> McpServerGone:
+    """Return that a server was never there."""
+    return McpServerGone(f"MCP server {server!r} {why}")
 
 
 def silent(server: str, doing: str, seconds: float, garbage: str = "") -> McpTimedOut:
