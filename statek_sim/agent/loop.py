@@ -193,6 +193,9 @@ class AgentRun:
 
     def _offered(self) -> Offer:
         offer = self.spec.offer(without=self._hidden)
+        notes = self.spec.registry.notes
+        while notes:
+            self.tell(events.HarnessSpoke(self.now(), self.job, "registry", "list changed", notes.pop(0)))
         before = self._offer
         if before is None or before.names != offer.names:
             sent = self.spec.variant.sends_tools

@@ -58,6 +58,14 @@ class Variant:
     """Which calls are executed: of every registered tool, so that a task's tools are no permission (002 §2: `get()`
     knows nothing of the loaded subset), or only of those that were offered on that turn."""
 
+    server_tools: Literal["bare", "prefixed"]
+    """How the tools of MCP servers are called: by their own names, so that two servers with the same one collide
+    (002 §2: `register` throws for a name that is taken), or with the server's name before it: `server__tool`."""
+
+    list_changes: Literal["ignored", "next_turn"]
+    """When a server's changed list of tools is taken over: never (002 §2: tools are registered once, at the start), or
+    when the next turn's tools are chosen."""
+
     validates_arguments: bool
     """Whether arguments are held against the tool's JSON Schema before it runs. 002 §2 has the schema and never
     looks at it."""
@@ -141,6 +149,8 @@ HARDENED: Final = Variant(
     unknown_task_type="error",
     missing_task_tool="error",
     executes="offered",
+    server_tools="prefixed",
+    list_changes="next_turn",
     validates_arguments=True,
     coerces_arguments=True,
     tool_timeout=30.0,
@@ -173,6 +183,8 @@ DOCUMENT: Final = Variant(
     unknown_task_type="nothing",
     missing_task_tool="dropped",
     executes="registered",
+    server_tools="bare",
+    list_changes="ignored",
     validates_arguments=False,
     coerces_arguments=False,
     tool_timeout=None,

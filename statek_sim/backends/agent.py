@@ -17,6 +17,7 @@ from statek_sim.agent.prompt import Layers
 from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.tools.mcp.failures import McpFailure
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
@@ -174,7 +175,7 @@ class _Run:
             )
         except BadScenario:
             raise
-        except (BadInput, ValueError) as error:
+        except (BadInput, McpFailure, ValueError) as error:
             raise BadScenario(f"{self._place()}: agents.{role}: {error}") from error
 
     def _registry(self, text: AgentText) -> Registry:
@@ -184,6 +185,8 @@ class _Run:
         for name in text.tools:
             if ":" in name:
                 registry.register(self.tools.function(name))
+        for source in self.tools.sources():
+            registry.follow(source)
         return registry
 
     def _variant(self, said: HarnessText) -> Variant:

@@ -201,6 +201,28 @@ class ToolText(Part):
         return self
 
 
+class ServerText(Part):
+    """An MCP server that the tools with `server: NAME` come from: what it lists, what goes wrong, how long it may take.
+
+    Without it such a tool is registered as any other, under its whole name.
+    """
+
+    listed: Items[str] | None = Field(
+        default=None, description="Its tools that are listed at first, by their own names; null: all."
+    )
+    faults: Items[str] = Field(
+        default=(),
+        description="What goes wrong, `KIND[:TOOL][@N][=VALUE]`, as `statek-sim mcp --fault` takes it.",
+    )
+    prefix: str | None = Field(
+        default=None,
+        description="What goes before its tools' names; empty: nothing; null: what the variant says.",
+    )
+    call: Annotated[float, Field(gt=0)] = Field(default=20.0, description="Virtual seconds of one call.")
+    text: Positive = Field(default=200_000, description="Characters of a result that the model reads.")
+    restarts: Count = Field(default=1, description="How often it is started again when it died.")
+
+
 class RefusedExpect(Part):
     """One call that was not executed; only what is said is compared."""
 
