@@ -86,7 +86,10 @@ def _summary(run: AgentRun, wanted: SummaryWanted) -> Generator[Effect, Answer, 
     """
     meter = run.around.envelopes.meter(wanted.by.model)
     prompt = sum(meter.measure(message)[1] for message in wanted.messages) + REPLY_PRIMING
-    over = None if run.budget.unlimited else run.budget.before_request(prompt, at=run.now())
+    over = None
+    if not run.budget.unlimited:
+        both = prompt + run.conversation.prompt_tokens
+        over = run.budget.before_request(both, at=run.now(), requests=2)
     if over is not None:
         run.tell(events.HarnessSpoke(run.now(), run.job, _PART, "no summary", f"{over.name.value}: {over}"))
         return None

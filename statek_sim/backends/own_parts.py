@@ -47,8 +47,16 @@ _KINDS: Final = get_args(get_type_hints(Advice)["kind"])
 class OwnParts:
     """The parts that one agent of a scenario names, imported; raises `BadScenario` for what cannot be called."""
 
-    def __init__(self, scenario: Scenario, role: str, said: HarnessText, variant: Variant) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        role: str,
+        said: HarnessText,
+        variant: Variant,
+        context: Compactor | None = None,
+    ) -> None:
         self._said = said
+        self._context = context
         self._variant = variant
         self._at = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: agents.{role}.harness"
         self._scenario = scenario
@@ -74,7 +82,7 @@ class OwnParts:
             reader=self._own_reader(),
             watchers=tuple(_watcher(part) for part in self._watchers),
             gates=tuple(_Gate(part) for part in self._gates),
-            compactor=None if self._compactor is None else _compactor(self._compactor),
+            compactor=self._context if self._compactor is None else _compactor(self._compactor),
             guards=tuple(_guard(part) for part in self._guards),
             commits=self._said.commits,
         )

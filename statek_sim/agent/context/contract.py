@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
-from typing import Final, Literal
+from typing import Final
 
 from statek_sim.agent.context.units import (
     Count,

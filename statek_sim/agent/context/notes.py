@@ -12,8 +12,8 @@ from statek_sim.providers.wire.request import text_in
 from statek_sim.values import Message
 
 _LEFT_OUT: Final = re.compile(r"^\((\d+) earlier messages are not listed\)$")
-_SHOWN: Final = 160
-"""Characters of a text in a line of a summary by rule, and of a call's arguments in one for a model."""
+_SHOWN: Final = (160, 64)
+"""Characters of a text in a line of a summary by rule; the second where there is little room."""
 _READ: Final = 2_000
 """Characters of a text that a model is shown to summarise; of longer ones the beginning and the end."""
 
@@ -33,7 +33,21 @@ def read_note(unit: Unit) -> tuple[list[str], int]:
 
 
 def note_by_rule(units: Sequence[Unit], limit: int, count: Count) -> Unit:
-    """Return a note with a line for each thing that was said or done, the oldest left out over `limit` tokens."""
+    """Return a note with a line for each thing that was said or done.
+
+    Over `limit` tokens the lines are shorter, and where that is not enough the oldest are left out.
+    """
+    made = _by_rule(units, limit, count, _SHOWN[0])
+    if read_note(made)[1] > _left_out(units):
+        made = _by_rule(units, limit, count, _SHOWN[1])
+    return made
+
+
+def _left_out(units: Sequence[Unit]) -> int:
+    return sum(read_note(unit)[1] for unit in units if unit.kind == "note")
+
+
+def _by_rule(units: Sequence[Unit], limit: int, count: Count, shown: int) -> Unit:
     lines: list[tuple[str, int]] = []
     left_out = 0
     for unit in units:
@@ -42,7 +56,7 @@ def note_by_rule(units: Sequence[Unit], limit: int, count: Count) -> Unit:
             lines += [(line, 0) for line in kept]
             left_out += before
         else:
-            told = list(_lines(unit))
+            told = list(_lines(unit, shown))
             # A line that is left out takes its messages with it; a unit's first line stands for all of them.
             lines += [(line, 0 if at else len(unit.messages)) for at, line in enumerate(told)]
             left_out += 0 if told else len(unit.messages)
@@ -61,19 +75,19 @@ def _note(lines: Sequence[tuple[str, int]], first: int, left_out: int, count: Co
     return note_of([line for line, _ in lines[first:]], left_out + gone, count)
 
 
-def _lines(unit: Unit) -> Iterator[str]:
+def _lines(unit: Unit, shown: int) -> Iterator[str]:
     """Yield what a unit was, in lines."""
     first, *rest = unit.messages
     if unit.kind != "turn":
         who = "corrected" if unit.kind == "nudge" else str(first.get("role"))
-        yield f"- {who}: {_short(text_in(first.get('content')), _SHOWN)}"
+        yield f"- {who}: {_line(text_in(first.get('content')), shown)}"
         return
     said = text_in(first.get("content"))
     if said.strip():
-        yield f"- said: {_short(said, _SHOWN)}"
+        yield f"- said: {_line(said, shown)}"
     for at, (name, arguments) in enumerate(calls_of(first)):
         answer = text_in(rest[at].get("content")) if at < len(rest) else ""
-        yield f"- {name}({_short(arguments, _SHOWN)}) -> {_short(answer, _SHOWN)}"
+        yield f"- {name}({_line(arguments, shown)}) -> {_line(answer, shown)}"
 
 
 def wanted_of(
@@ -120,10 +134,14 @@ def unfit(text: str | None, limit: int, replaced: int, count: Count) -> str | No
     return None
 
 
-def _short(text: str, most: int) -> str:
+def _line(text: str, most: int) -> str:
     """Return a text in one line; of a long one the beginning and the end."""
-    line = " ".join(text.split()) if most == _SHOWN else text
-    if len(line) <= most:
-        return line
+    return _short(" ".join(text.split()), most)
+
+
+def _short(text: str, most: int) -> str:
+    """Return a text; of a long one the beginning and the end."""
+    if len(text) <= most:
+        return text
     head = most * 3 // 4
-    return f"{line[:head]} [...] {line[len(line) - (most - head) :]}"
+    return f"{text[:head]} [...] {text[len(text) - (most - head) :]}"

@@ -1,8 +1,8 @@
 """The steps by which a history is made shorter: plain functions, from what costs the model least upwards.
 
 `clear` takes results away and leaves their calls, `summarise` puts a note in the place of turns, `drop` takes turns
-away and then the user's later messages, `cut` shortens the results that the model has not read yet. The first three leave
-the newest turns alone until the last round.
+away and then the user's later messages, `cut` shortens the results that the model has not read yet. The first three
+leave the newest turns alone until the last round.
 """
 
 from __future__ import annotations
@@ -82,10 +82,11 @@ def summarise(past: Past, goal: Goal) -> Past | Summarising:
 def _room_for_note(past: Past, goal: Goal, replaced: int) -> int:
     """Return the tokens that a summary may have: its own limit, and half of what is left beside everything that stays.
 
-    The other half is for new turns, so that the next summary is not due with the next turn.
+    The other half is for new turns, so that the next summary is not due with the next turn, unless half is too little.
     """
     beside = past.tokens - replaced
-    return min(goal.settings.max_summary, max(goal.target - beside, (goal.room - beside) // 2))
+    spare = goal.room - beside
+    return min(goal.settings.max_summary, max(goal.target - beside, spare // 2, min(spare, LEAST_NOTE)))
 
 
 def _by_model(past: Past, goal: Goal, lost: list[int], limit: int) -> Summarising:
@@ -109,26 +110,37 @@ def _noted(past: Past, lost: list[int], note: Unit) -> Past:
 
 
 def drop(past: Past, goal: Goal) -> Past:
-    """Take turns away, the oldest first, then the user's later messages, then notes; a note says how many."""
-    units = past.units
-    order = [at for at in _losable(past) if units[at].kind != "note"]
-    order += [at for at in range(past.recent) if units[at].kind == "user" and not units[at].stays]
+    """Take turns away, the oldest first; a note says how many messages there were.
+
+    In the last round, and only to make it fit, the user's later messages go after the turns, and notes after those.
+    """
+    lost = _oldest(
+        past, [at for at in _losable(past) if past.units[at].kind != "note"], past.tokens - goal.target
+    )
+    made = _told(past, lost, goal) if lost else past
+    if not goal.last:
+        return made
+    later = [at for at in range(made.recent) if made.units[at].kind == "user" and not made.units[at].stays]
+    lost = _oldest(made, later, made.tokens - goal.room)
+    made = _told(made, lost, goal) if lost else made
+    return _without_notes(made, goal)
+
+
+def _oldest(past: Past, order: list[int], over: int) -> list[int]:
+    """Return the first positions whose loss saves `over` tokens; a correction goes with the turn that it corrects."""
     lost: list[int] = []
-    over = past.tokens - goal.target
     for at in order:
-        behind_lost = bool(lost) and units[at].kind == "nudge" and lost[-1] == at - 1
-        if over <= 0 and not behind_lost:
+        corrects_lost = bool(lost) and past.units[at].kind == "nudge" and lost[-1] == at - 1
+        if over <= 0 and not corrects_lost:
             break
         lost.append(at)
-        over -= units[at].tokens
-    if not lost:
-        return _without_notes(past, goal)
-    dropped = sum(len(units[at].messages) for at in lost)
-    return _without_notes(_told(past, lost, dropped, goal), goal)
+        over -= past.units[at].tokens
+    return lost
 
 
-def _told(past: Past, lost: list[int], dropped: int, goal: Goal) -> Past:
+def _told(past: Past, lost: list[int], goal: Goal) -> Past:
     """Return the history without what was lost, with a note of how much it was where there is room for one."""
+    dropped = sum(len(past.units[at].messages) for at in lost)
     old = next(
         (at for at in range(past.recent) if past.units[at].kind == "note" and not past.units[at].stays), None
     )
