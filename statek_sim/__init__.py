@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from statek_sim.agent.context.contract import check_compaction as check_compaction
     from statek_sim.agent.protection.contract import check_breaker as check_breaker
     from statek_sim.agent.rescue.contract import check_rescue_parser as check_rescue_parser
     from statek_sim.clock import VirtualClock as VirtualClock
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from statek_sim.world.queue import WorkQueue as WorkQueue
 
 _HOMES: Final = {
+    "statek_sim.agent.context.contract": ("check_compaction",),
     "statek_sim.agent.protection.contract": ("check_breaker",),
     "statek_sim.agent.rescue.contract": ("check_rescue_parser",),
     "statek_sim.clock": ("VirtualClock",),

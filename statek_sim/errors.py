@@ -28,7 +28,9 @@
     +-- Livelock                 a job whose step fails in the same way forever
     +-- SlotRefused              a job that a slot worker does not run, or no longer
     +-- PartBroke                a part put into an agent's loop raised, or returned something else
-    +-- ContractViolation        a provider, parser or breaker broke its contract
+    +-- CompactionFailed         a history could not be made shorter
+    |   +-- ContextOverflow      what must stay of it is more than the budget
+    +-- ContractViolation        a provider, parser, breaker or compactor broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
@@ -185,8 +187,16 @@ class PartBroke(StatekSimError):
     """A guard, gate, watcher, compactor or reader that a scenario names is broken; it fails the run that has it."""
 
 
+class CompactionFailed(StatekSimError):
+    """A history could not be made shorter, or not so that a provider would take it; nobody was asked anything."""
+
+
+class ContextOverflow(CompactionFailed):
+    """What must stay of a history is more than its budget; a compactor of your own raises it for that, too."""
+
+
 class ContractViolation(StatekSimError):
-    """A part broke the contract that its checker checks: `check_provider`, `check_rescue_parser`, `check_breaker`."""
+    """A part broke the contract that its checker checks: `check_provider`, `check_compaction` and the like."""
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name

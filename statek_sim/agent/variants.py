@@ -42,6 +42,10 @@ class Variant:
     """Whether a temporary failure of the provider is tried again, as STATEK's client does (behaviour 8), or ends the
     run (004 §4: no retry loop)."""
 
+    compacts: bool
+    """Whether the context manager is asked before each request. 004 §5 says so in a docstring; the loop of §4 never
+    calls it."""
+
     # -- the registry (002 §2) ---------------------------------------------------------------------------------
 
     empty_tag_filter: Literal["everything", "error"]
@@ -145,6 +149,7 @@ HARDENED: Final = Variant(
     tool_error="result",
     sends_tools=True,
     retries_provider=True,
+    compacts=True,
     empty_tag_filter="error",
     unknown_task_type="error",
     missing_task_tool="error",
@@ -179,6 +184,7 @@ DOCUMENT: Final = Variant(
     tool_error="ends_run",
     sends_tools=False,
     retries_provider=False,
+    compacts=False,
     empty_tag_filter="everything",
     unknown_task_type="nothing",
     missing_task_tool="dropped",

@@ -11,7 +11,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from statek_sim.agent.budget import Budget, Prices
+from statek_sim.agent.context.manager import ContextManager
+from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.context.variants import context_rules
 from statek_sim.agent.conversation import Envelopes
+from statek_sim.agent.effects import SUMMARY_PROMPT, SummaryModel
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.simulated import Simulation
@@ -40,7 +44,7 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN
-from statek_sim.scenario.agent import BudgetText, HarnessText, StepsText
+from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, StepsText
 from statek_sim.scenario.event import Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
@@ -135,7 +139,9 @@ class _Run:
         self.runs: dict[str, AgentRun] = {}
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
-            role: OwnParts(scenario, role, text.harness, self.specs[role].variant)
+            role: OwnParts(
+                scenario, role, text.harness, self.specs[role].variant, self._context(role, text.harness)
+            )
             for role, text in scenario.agents.items()
         }
 
@@ -192,6 +198,31 @@ class _Run:
     def _variant(self, said: HarnessText) -> Variant:
         changes: dict[str, Any] = dict(said.overrides)
         return replace(self.variant, **changes) if changes else self.variant
+
+    def _context(self, role: str, said: HarnessText) -> ContextManager | None:
+        text, spec = said.context, self.specs[role]
+        if text is None:
+            return None
+        meter = self.envelopes.meter(spec.model)
+        return ContextManager(
+            self._context_settings(text),
+            lambda message: meter.measure(message)[1],
+            wire=spec.wire,
+            rules=context_rules(spec.variant.name),
+        )
+
+    def _context_settings(self, text: ContextText) -> ContextSettings:
+        by = None if text.summary == "rule" else self.specs[text.summary]
+        return ContextSettings(
+            budget=text.budget,
+            reserve=text.reserve,
+            target=text.target,
+            keep=text.keep,
+            pinned=text.pinned,
+            steps=text.steps,
+            summary=None if by is None else summary_model(by),
+            max_summary=text.max_summary,
+        )
 
     # -- jobs and events ---------------------------------------------------------------------------------------
 
@@ -277,6 +308,18 @@ class _Run:
             for call in self.calls.answered_of(run.job, run.counters.turns, run.spec.provider.upper())
         )
         return replace(record, calls=tuple(calls))
+
+
+def summary_model(spec: AgentSpec) -> SummaryModel:
+    """Return an agent as the writer of summaries: its model, its prompt, its script."""
+    return SummaryModel(
+        model=spec.model,
+        role=spec.role,
+        prompt=spec.layers.block() or SUMMARY_PROMPT,
+        provider=spec.provider,
+        wire=spec.wire,
+        temperature=spec.temperature,
+    )
 
 
 def _choice(text: AgentText) -> Choice:

@@ -18,7 +18,7 @@ from statek_sim.agent.variants import Variant
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, fault_from
-from statek_sim.scenario.agent import AGENT_STOPS, ToolText
+from statek_sim.scenario.agent import AGENT_STOPS, HarnessText, ToolText
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import Finding, Keypath, dotted
@@ -158,6 +158,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
             if ":" not in name:
                 yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
         yield from _overrides((*at, "harness", "overrides"), told.harness.overrides)
+        yield from _context((*at, "harness"), told.harness, scenario.agents)
         flow: Keypath = (*at, "workflow")
         for position, step in enumerate(told.workflow.steps):
             yield from _known((*flow, "steps", position), step.tool, known, "tool")
@@ -198,6 +199,21 @@ def _names(scenario: ScenarioText, name: str, tool: ToolText) -> Iterator[str]:
     server = scenario.servers.get(tool.server or "")
     if server is not None:
         yield server_tool_name(server.prefix or "", own_name(name, tool))
+
+
+def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterator[Finding]:
+    said = harness.context
+    if said is None:
+        return
+    here: Keypath = (*at, "context")
+    if harness.compactor is not None:
+        yield Finding(
+            here, f"{dotted(here)}: expected only one of context, compactor; both make the history shorter"
+        )
+    if said.summary != "rule":
+        yield from _known(
+            (*here, "summary"), said.summary, ["rule", *agents], "agent of this scenario, nor 'rule'"
+        )
 
 
 def _overrides(at: Keypath, overrides: Mapping[str, JSON]) -> Iterator[Finding]:
