@@ -13,6 +13,8 @@
     |   +-- UnmatchedRequest     no scripted reply accepts this request
     |   +-- UnusedReplies        replies were left over when the run ended
     |   +-- UnusedResults        results of scripted tools were left over when the run ended
+    |   +-- NotAsked             an answer of a person comes, and nobody was asked
+    |   +-- Unanswered           a run waits for a person who never answers
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -89,6 +91,14 @@ class UnusedReplies(ScriptError):
 
 class UnusedResults(ScriptError):
     """The run ended with results of scripted tools that no call asked for."""
+
+
+class NotAsked(ScriptError):
+    """A scripted person answers a question that is not open."""
+
+
+class Unanswered(ScriptError):
+    """A run waits for a person, and nobody is there to ask or nobody ever answers."""
 
 
 class ProviderFailure(StatekSimError):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NoReturn
 
-from statek_sim.agent.effects import Delayed, ToolFunction
+from statek_sim.agent.effects import Ask, Delayed, ToolFunction
 from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
 from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import BadScenario, ScriptExhausted, UnusedResults
@@ -35,11 +36,13 @@ class ScriptedTools:
                 registered_name(name, text),
                 text.description,
                 text.parameters,
-                self._code(name, text),
+                _person if text.asks else self._code(name, text),
                 tags=text.tags,
                 timeout=text.timeout,
             )
-            yield made if text.server is None else _of_server(made, text.server)
+            if text.asks:
+                made = replace(made, asks=Ask(text=text.asks, seconds=text.within))
+            yield made if text.server is None else replace(made, server=text.server)
 
     def function(self, name: str) -> Tool:
         """Return the tool that the function `module:attribute` is."""
@@ -129,16 +132,8 @@ class _Lane:
                 yield f"{self._name} result {number}"
 
 
-def _of_server(tool: Tool, server: str) -> Tool:
-    return Tool(
-        name=tool.name,
-        description=tool.description,
-        parameters=tool.parameters,
-        run=tool.run,
-        tags=tool.tags,
-        timeout=tool.timeout,
-        server=server,
-    )
+def _person() -> NoReturn:
+    raise AssertionError("a tool that asks a person has no code to run")
 
 
 def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON]) -> JSON:
