@@ -14,6 +14,8 @@
     |   +-- UnusedReplies        replies were left over when the run ended
     |   +-- UnusedResults        results of scripted tools were left over when the run ended
     |   +-- UnusedEvents         events were left over that wait for a tool's call which never came
+    |   +-- NotAsked             an answer of a person comes, and nobody was asked
+    |   +-- Unanswered           a run waits for a person who never answers
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -97,6 +99,14 @@ class UnusedResults(ScriptError):
 
 class UnusedEvents(ScriptError):
     """The run ended with events that were to follow a tool's call which never came."""
+
+
+class NotAsked(ScriptError):
+    """A scripted person answers a question that is not open."""
+
+
+class Unanswered(ScriptError):
+    """A run waits for a person, and nobody is there to ask or nobody ever answers."""
 
 
 class ProviderFailure(StatekSimError):

@@ -399,6 +399,29 @@ class HarnessSpoke:
 
 
 @dataclass(frozen=True, slots=True)
+class PersonAsked:
+    """A person was asked about a call of `tool`; `deadline` is the second at which the question expires."""
+
+    at: float
+    job: str
+    token: str
+    tool: str
+    question: str
+    deadline: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAnswered:
+    """A question was `answered`, `refused`, or `expired` without a word."""
+
+    at: float
+    job: str
+    token: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Committed:
     """The state of the run was made durable at a commit point."""
 
@@ -441,6 +464,8 @@ Event = (
     | StepMoved
     | Compacted
     | HarnessSpoke
+    | PersonAsked
+    | PersonAnswered
     | Committed
 )
 """Every kind of event. All have `at` and `job` (empty when the fact concerns no job)."""

@@ -153,3 +153,7 @@ class BudgetTracker:
     def called(self) -> None:
         """Note a tool call that is executed."""
         self.steps += 1
+
+    def not_called(self) -> None:
+        """Take back what `called` noted: a person did not allow the call."""
+        self.steps -= 1

@@ -110,12 +110,42 @@ class LetTimePass:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a gate, or a tool, wants to know of a person, who has `seconds` to say it (None: as long as it takes)."""
+
+    text: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question that is out. `token` names it among all of all runs; `tool` is the call it is about."""
+
+    token: str
+    job: str
+    tool: str
+    text: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonSaid:
+    """What came of a question: an answer, a refusal with its reason, or nothing until its deadline."""
+
+    kind: Literal["answered", "refused", "expired"]
+    text: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class AskPerson:
-    """Ask a person, who has `seconds` to answer (None: for ever). The answer is their text, None for no answer."""
+    """Ask a person, at once, all of these; the run is suspended meanwhile. The answer is one `PersonSaid` for each.
 
-    question: str
-    seconds: float | None = None
+    `said` is told each question's position and what came of it, at the moment it did.
+    """
+
+    questions: Sequence[Question]
+    said: Callable[[int, PersonSaid], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +158,7 @@ class Commit:
 Effect = AskModel | CallTools | LetTimePass | AskPerson | Commit
 """Everything the loop may ask of a driver."""
 
-Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | str | None
+Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSaid] | None
 """What a driver may send back."""
 
 
@@ -138,12 +168,16 @@ class CommitPoint(StrEnum):
     BEGAN = "began"
     REPLIED = "replied"
     TOOLS_RETURNED = "tools_returned"
+    SUSPENDED = "suspended"
     ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The state of a run at a commit point, as plain values: what a checkpoint has to hold."""
+    """The state of a run at a commit point, as plain values: what a checkpoint has to hold.
+
+    `questions` are those that a suspended run waits for.
+    """
 
     job: str
     point: CommitPoint
@@ -153,6 +187,7 @@ class Snapshot:
     nudges: int
     tokens: int
     seconds: float
+    questions: tuple[Question, ...] = ()
 
 
 # -- seams ------------------------------------------------------------------------------------------------------
@@ -211,8 +246,8 @@ class CallGate(Protocol):
     What it admits it is told about once more: how the call ended, or that it was not made.
     """
 
-    def admit(self, call: ToolCall, *, at: float) -> str | None:
-        """Return why `call` must not be executed now, None when it may."""
+    def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
+        """Return why `call` must not be executed now, what a person has to allow first, or None when it may."""
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Take note of the outcome of a call that was admitted."""

@@ -18,13 +18,14 @@ from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import SUMMARY_PROMPT, SummaryModel
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
-from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.simulated import Asked, Simulation
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.agent.steps import Step, StepPlan
 from statek_sim.agent.tools.mcp.failures import McpFailure
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
+from statek_sim.backends.agent_people import People
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.driver import check_events
@@ -65,12 +66,12 @@ class Driver(Protocol):
         """Do everything that is due; return whether nothing is left."""
 
 
-MakeDriver = Callable[[Provider, VirtualClock], Driver]
+MakeDriver = Callable[[Provider, VirtualClock, Asked], Driver]
 
 
-def simulated(provider: Provider, clock: VirtualClock) -> Driver:
+def simulated(provider: Provider, clock: VirtualClock, person: Asked) -> Driver:
     """Return the simulated driver."""
-    return Simulation(provider, clock=clock)
+    return Simulation(provider, clock=clock, person=person)
 
 
 def run_agent_scenario(
@@ -129,9 +130,10 @@ class _Run:
         self.envelopes = Envelopes(
             tokenizers, PLAIN if exchanges is None else client_options(exchanges.environment)
         )
-        self.checks: list[Callable[[], None]] = []
+        self.people = People()
+        self.checks: list[Callable[[], None]] = [self.people.check_answered]
         self.calls = CallLog(self._provider(tokenizers, exchanges))
-        self.driver = driver(self.calls, self.clock)
+        self.driver = driver(self.calls, self.clock, self.people.asked)
         self.driver.after_tool = self._tool_ended
         self.ended: Counter[tuple[str, str]] = Counter()
         self.tools = ScriptedTools(scenario)
@@ -263,12 +265,13 @@ class _Run:
         if event.action == "start":
             self._start(event.start, self.scenario.jobs[event.start])
             return
-        run = self.runs.get(event.push)
+        run = self.runs.get(event.target)
         if run is None:
-            raise BadScenario(
-                f"{self._place()}: there is no job {event.push!r} yet when it is pushed a message"
-            )
-        if run.push(event.message):
+            what = "pushed a message" if event.action == "push" else "answered"
+            raise BadScenario(f"{self._place()}: there is no job {event.target!r} yet when it is {what}")
+        if event.action != "push":
+            self.people.act(event, at=self.clock.now())
+        elif run.push(event.message):
             self.driver.start(run)
 
     def _check_events(self) -> None:

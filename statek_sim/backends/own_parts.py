@@ -15,6 +15,7 @@ from typing import Any, Final, get_args, get_type_hints
 
 from statek_sim.agent.effects import (
     Advice,
+    Ask,
     CallGate,
     Compaction,
     Compactor,
@@ -31,6 +32,7 @@ from statek_sim.agent.effects import (
     Verdict,
     WrittenCall,
 )
+from statek_sim.agent.people import Approvals
 from statek_sim.agent.reliability import rescued
 from statek_sim.agent.rescue import rescue_rules
 from statek_sim.agent.variants import Variant
@@ -81,11 +83,18 @@ class OwnParts:
         return Parts(
             reader=self._own_reader(),
             watchers=tuple(_watcher(part) for part in self._watchers),
-            gates=tuple(_Gate(part) for part in self._gates),
+            gates=(*(_Gate(part) for part in self._gates), *self._approvals()),
             compactor=self._context if self._compactor is None else _compactor(self._compactor),
             guards=tuple(_guard(part) for part in self._guards),
             commits=self._said.commits,
         )
+
+    def _approvals(self) -> tuple[CallGate, ...]:
+        """Return the gate that asks a person, where one is to be asked; it is the last."""
+        asks = {
+            name: Ask(text=text.question, seconds=text.within) for name, text in self._said.approvals.items()
+        }
+        return (Approvals(asks),) if asks else ()
 
     def _own_reader(self) -> ReplyReader | None:
         if self._reader is not None:
@@ -206,10 +215,10 @@ class _Gate(CallGate):
         fits = all(callable(getattr(self._gate, name, None)) for name in ("admit", "ended", "withdrawn"))
         part.expect(fits, self._gate, "a gate with the methods `admit`, `ended` and `withdrawn`")
 
-    def admit(self, call: ToolCall, *, at: float) -> str | None:
+    def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
         got = self._part.call(self._gate.admit, call, at=at)
-        self._part.expect(isinstance(got, str | None), got, "None or a reason as text")
-        reason: str | None = got
+        self._part.expect(isinstance(got, str | Ask | None), got, "None, a reason as text, or an Ask")
+        reason: str | Ask | None = got
         return reason
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:

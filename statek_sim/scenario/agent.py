@@ -148,6 +148,17 @@ class ContextText(Part):
         return self
 
 
+class ApprovalText(Part):
+    """What a person is asked before a call; a plain text is the question."""
+
+    question: str = Field(
+        default="", description="The question, with the call's {arguments}; empty: whether it may be called."
+    )
+    within: Seconds | None = Field(
+        default=None, description="Virtual seconds after which the call is refused; null: it waits."
+    )
+
+
 class HarnessText(Part):
     """Settings of the harness around an agent."""
 
@@ -162,6 +173,9 @@ class HarnessText(Part):
     gates: Items[CallableName] = Field(
         default=(),
         description="What stands before every call: `module:attribute`, called once per run for one.",
+    )
+    approvals: dict[str, ApprovalText] = Field(
+        default_factory=dict, description="Tools whose calls a person has to allow, with what is asked."
     )
     reader: ReaderName | None = Field(
         default=None, description="What finds calls in text: `rescue`, or `module:attribute`."
@@ -228,14 +242,22 @@ class ToolText(Part):
         default=(), description="Results in this order; all must be used, and none may be missing."
     )
     call: CallableName = Field(default="", description="A function `module:attribute` that does the work.")
+    asks: str = Field(
+        default="",
+        description="A person is asked this, with the call's {arguments}; the answer is the result.",
+    )
+    within: Seconds | None = Field(
+        default=None, description="With `asks`: virtual seconds to answer; null: as long as it takes."
+    )
 
     @model_validator(mode="after")
     def _one_behaviour(self) -> Self:
-        said = [key for key in ("result", "error", "results", "call") if self.said(key)]
+        ways = ("result", "error", "results", "call", "asks")
+        said = [key for key in ways if self.said(key)]
         if len(said) != 1:
-            raise refused(
-                f"expected exactly one of result, error, results, call; got {' and '.join(said) or 'none'}"
-            )
+            raise refused(f"expected exactly one of {', '.join(ways)}; got {' and '.join(said) or 'none'}")
+        if self.said("within") and said[0] != "asks":
+            raise refused("within goes with asks")
         if self.said("takes") and said[0] not in ("result", "error"):
             raise refused("takes goes with result or error; say it in each of results")
         return self

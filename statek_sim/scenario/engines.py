@@ -61,7 +61,8 @@ _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What each engine's scenarios may say and the other's may not, by the part of the file."""
 
-_AGENT_EVENTS: Final = ("push", "start")
+_AGENT_EVENTS: Final = ("push", "start", "answer", "refuse")
+_AGENT_ONLY_EVENTS: Final = ("answer", "refuse")
 _AGENT_METADATA: Final = ("PROVIDER",)
 _IN_WORDS: Final[Mapping[object, str]] = {
     bool: "true or false",
@@ -85,11 +86,10 @@ def engine_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for position, reply in enumerate(replies):
             yield from _said(("script", key, position), reply, refused["script"], scenario.engine)
     yield from _profiles(scenario)
-    if agent:
-        for position, event in enumerate(scenario.events):
-            if event.action not in _AGENT_EVENTS:
-                at: Keypath = ("events", position, event.action)
-                yield Finding(at, _words(at, event.action, "agent"))
+    for position, event in enumerate(scenario.events):
+        if (event.action not in _AGENT_EVENTS) if agent else (event.action in _AGENT_ONLY_EVENTS):
+            at: Keypath = ("events", position, event.action)
+            yield Finding(at, _words(at, event.action, scenario.engine))
     expectations: list[tuple[Keypath, Expect]] = [(("expect",), scenario.expect)]
     expectations += [(("expect_in", name), expect) for name, expect in scenario.expect_in.items()]
     for where, expect in expectations:
@@ -159,6 +159,9 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
                 yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
         yield from _overrides((*at, "harness", "overrides"), told.harness.overrides)
         yield from _context((*at, "harness"), told.harness, scenario.agents)
+        for name in told.harness.approvals:
+            approval: Keypath = (*at, "harness", "approvals", name)
+            yield from _known(approval, name, [*registered, *own], "tool")
         flow: Keypath = (*at, "workflow")
         for position, step in enumerate(told.workflow.steps):
             yield from _known((*flow, "steps", position), step.tool, known, "tool")

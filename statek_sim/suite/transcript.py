@@ -120,6 +120,8 @@ _Harness = (
     | events.StepMoved
     | events.Compacted
     | events.HarnessSpoke
+    | events.PersonAsked
+    | events.PersonAnswered
     | events.Committed
 )
 """What only engine two has."""
@@ -211,6 +213,11 @@ def _harness(event: _Harness) -> Iterator[tuple[str, str]]:
             yield "compacted", f"{event.strategy}: {before} -> {after}; {lost_words(event)}"
         case events.HarnessSpoke():
             yield event.part, f"{event.action}: {event.detail}"
+        case events.PersonAsked():
+            until = "" if event.deadline is None else f" (until {event.deadline:g} s)"
+            yield "asked", f"{event.question}{until}"
+        case events.PersonAnswered():
+            yield "person", f"{event.kind}: {event.text}" if event.text else event.kind
         case events.Committed():
             yield "commit", f"{event.point}, iteration {event.iteration}, {event.messages} messages"
         case _:

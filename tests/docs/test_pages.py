@@ -114,7 +114,7 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
 
 
 def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 4
+    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 5
 
 
 def test_the_page_on_agents_has_every_part() -> None:

@@ -69,6 +69,8 @@ _Harness = (
     | events.StepMoved
     | events.Compacted
     | events.HarnessSpoke
+    | events.PersonAsked
+    | events.PersonAnswered
     | events.Committed
 )
 
@@ -163,6 +165,10 @@ def _told_of_harness(event: _Harness) -> _Told:
             return _Told("compacted", event.strategy, f"{tokens}; {lost_words(event)}")
         case events.HarnessSpoke():
             return _Told("harness", f"{event.part}: {event.action}", event.detail)
+        case events.PersonAsked():
+            return _Told("asked", event.question, event.tool)
+        case events.PersonAnswered():
+            return _Told("person", event.kind, event.text or None)
         case events.Committed():
             return _Told("commit", event.point, f"iteration {event.iteration}")
         case _:
