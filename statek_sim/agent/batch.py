@@ -179,7 +179,7 @@ class Batch:
         invocations: list[Invocation] = []
         records: list[dict[str, str | None]] = []
         for _, call in wave:
-            tool = self._run.spec.registry.get(call.name)
+            tool = self._offer.tools.get(call.name) or self._run.spec.registry.get(call.name)
             if tool is None:
                 raise LookupError(f"tool {call.name!r} was checked and is not registered any more")
             timeout = tool.timeout if tool.timeout is not None else self._run.spec.variant.tool_timeout

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from statek_sim import trace as events
 from statek_sim.errors import BadInput, Livelock, RunawayJob, StatekSimError
-from statek_sim.runtime.agents.context import reset_job, set_job
-from statek_sim.runtime.execution.containment import Escaped, WorkerKilled
+from statek_sim.harness.limits import MOST_ESCAPES
 from statek_sim.runtime.execution.worker import worker_step
+from statek_sim.runtime.jobs.current import reset_job, set_job
+from statek_sim.runtime.state.containment import Escaped, WorkerKilled
 from statek_sim.runtime.state.status import JobStatus
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
     from statek_sim.runtime.execution.step import Step
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 Order = Literal["fifo", "newest", "shuffled"]
 ORDERS: Final[tuple[Order, ...]] = get_args(Order)
@@ -33,9 +34,6 @@ PASS_SECONDS: Final = 0.3
 
 MOST_IDLE_POLLS: Final = 12_000
 """How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
-
-MOST_ESCAPES: Final = 25
-"""Steps in a row that end in an exception which STATEK's worker lets through; more mean that it never ends."""
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
 _EVENT, _STEP = 0, 1

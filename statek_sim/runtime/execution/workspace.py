@@ -9,25 +9,25 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN
-from statek_sim.runtime.agents.context import (
+from statek_sim.runtime.execution.toolbox import Toolbox
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.containment import Contained, WorkerKilled
+from statek_sim.runtime.state.context import (
     FULL,
     RESTRICTED,
     Execution,
-    access,
     reset_access,
     reset_execution,
     set_access,
     set_execution,
-    write_line,
 )
-from statek_sim.runtime.execution.containment import Contained, WorkerKilled
-from statek_sim.runtime.execution.shown import shown
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee, refused_because
 from statek_sim.runtime.stored.containers import NOTHING, StoreKills, kept
 from statek_sim.runtime.tools.async_tools import run_virtual
@@ -35,10 +35,6 @@ from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import is_transient
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
-    from statek_sim.runtime.tools.toolbox import Toolbox
 
 RESULT: Final = "_statek_result"
 """Where a compiled expression statement leaves its value."""
@@ -339,17 +335,3 @@ def job_output(job: Job) -> Output:
     """Return an output that writes to the job's console."""
     from_code = job.console_append
     return Output(from_code, lambda text: from_code(text, ErrorKind.EXECUTION))
-
-
-def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..., None]:
-    """Return the `print` that agent code sees; what it prints is charged to `budget`."""
-
-    def formatted(value: object) -> str:
-        return format_print_arg(value, budget)
-
-    def job_print(*args: object, sep: str = " ", end: str = "\n", **_: object) -> None:
-        # STATEK's own function: what it reads of objects is its own business.
-        with access(FULL):
-            write_line(execution, args, sep, end, formatted)
-
-    return job_print
