@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from statek_sim.agent.context.contract import check_compaction as check_compaction
     from statek_sim.agent.protection.contract import check_breaker as check_breaker
     from statek_sim.agent.rescue.contract import check_rescue_parser as check_rescue_parser
+    from statek_sim.agent.steps_contract import check_step_enforcer as check_step_enforcer
     from statek_sim.clock import VirtualClock as VirtualClock
     from statek_sim.errors import LLM_HarnessError as LLM_HarnessError
     from statek_sim.errors import StatekSimError as StatekSimError
@@ -72,8 +74,10 @@ if TYPE_CHECKING:
     from statek_sim.world.queue import WorkQueue as WorkQueue
 
 _HOMES: Final = {
+    "statek_sim.agent.context.contract": ("check_compaction",),
     "statek_sim.agent.protection.contract": ("check_breaker",),
     "statek_sim.agent.rescue.contract": ("check_rescue_parser",),
+    "statek_sim.agent.steps_contract": ("check_step_enforcer",),
     "statek_sim.clock": ("VirtualClock",),
     "statek_sim.errors": ("LLM_HarnessError", "StatekSimError"),
     "statek_sim.harness.current": ("get_llm_harness", "get_statek_settings"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.backends.setup import scenario_harness, settings_of
-from statek_sim.errors import ScriptExhausted, UnmatchedRequest, UnusedReplies
+from statek_sim.errors import ScriptExhausted, UnmatchedRequest, UnusedEvents, UnusedReplies
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.usage_basis import BasisHarness, UsageBasis
@@ -20,7 +20,7 @@ LIMITS = frozenset(limit.value for limit in LimitName)
 """What `stop` says of a job that the harness stopped."""
 
 _SCRIPT_ENDS = frozenset({ScriptExhausted.__name__, UnmatchedRequest.__name__})
-_IN_ORDER = frozenset({*_SCRIPT_ENDS, UnusedReplies.__name__})
+_IN_ORDER = frozenset({*_SCRIPT_ENDS, UnusedEvents.__name__, UnusedReplies.__name__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

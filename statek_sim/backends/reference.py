@@ -281,13 +281,14 @@ class _Run:
         """Start a new worker."""
         self.runtime.restart_worker()
 
-    def _begin(self) -> None:
+    def _begin(self) -> Driver:
         for role in self.scenario.loops:
             self.runtime.add_loop(self.agents[role], self.world.queue.ready)
         driver = Driver(self.scenario, self)
         if any(event.after for event in self.scenario.events):
             self.runtime.on_tool_returned.append(driver.tool_returned)
         driver.begin()
+        return driver
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -300,8 +301,9 @@ class _Run:
             stack.enter_context(frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()))
             try:
                 self._read_warmups()
-                self._begin()
+                driver = self._begin()
                 outcome = self.runtime.run(self.scenario.until)
+                driver.check_finished()
                 self.check_finished()
             except BadInput:
                 raise

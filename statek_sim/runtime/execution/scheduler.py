@@ -269,6 +269,7 @@ class Scheduler:
             if not self._services.profile.waiting_job_is_dormant:
                 self._look_again(job)
             return
+        self._services.waiting.forget(job)
         self.offer(job)
 
     def _look_again(self, job: Job) -> None:

@@ -232,6 +232,7 @@ class Services:
     def release(self, job: Job) -> None:
         """Let a job whose future is ready go on."""
         self.waiting.remove(job)
+        self.waiting.forget(job)
         if self.profile.waiting_job_is_dormant:
             job.awaited_result = None
         self.trace.add(events.Released(self.clock.now(), job.id))

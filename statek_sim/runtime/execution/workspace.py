@@ -223,7 +223,10 @@ def _persist(
         if name not in own or name in _TAKEN_BACK:
             continue
         value = own[name]
-        if not _made_here(name, value, before) and not is_transient(value):
+        if _made_here(name, value, before) or is_transient(value):
+            # What an earlier statement of the block gave the name is gone as well.
+            _take_back(local_state, name, before)
+        else:
             local_state[name] = value if _differs(before, name, value) else before[name]
 
 
@@ -236,9 +239,14 @@ def _forget_deleted(
     """Give names that a statement deleted back what they were `before` the block, also when the statement failed."""
     for name in statement.binds:
         if name not in own and name not in statement.global_binds:
-            local_state.pop(name, None)
-            if name in before:
-                local_state[name] = before[name]
+            _take_back(local_state, name, before)
+
+
+def _take_back(local_state: dict[str, object], name: str, before: Mapping[str, object]) -> None:
+    """Let a name be what it was `before` the block."""
+    local_state.pop(name, None)
+    if name in before:
+        local_state[name] = before[name]
 
 
 def _made_here(name: str, value: object, before: Mapping[str, object]) -> bool:
