@@ -34,6 +34,7 @@ from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
 from statek_sim.backends.installed.transport import Transport  # noqa: E402
 from statek_sim.backends.installed.virtual_time import VirtualTime, allow_nested_runs, install_wall_clock  # noqa: E402
 from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
+from statek_sim.backends.installed.watching import Watching  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.backends.installed.witness import Witness  # noqa: E402
 from statek_sim.errors import BadInput, UnusedEvents  # noqa: E402
@@ -77,9 +78,7 @@ class Stage:
         self._fresh = False
         self._ids = IdSource()
         self._one_style = False
-        self.witness = Witness(
-            lambda: self.time.now, self.name_of, self._answer_to, self._newcomer, Watchdog(self._lost)
-        )
+        self.witness = Witness(lambda: self.time.now, self.name_of, self._answer_to, self._newcomer)
         self.transport = Transport(line, self.time, self.witness, self._current)
         self.loop = WorkerLoop(
             self.time,
@@ -112,7 +111,7 @@ class Stage:
         _use_harness(LLM_Harness(**limits))
         self.transport.install()
         asyncio.sleep = self._sleep  # type: ignore[assignment]  # nothing sleeps for real
-        self.witness.install()
+        Watching(self.witness, Watchdog(self._lost)).install()
         ToolWitness(
             self.witness, lambda job, tool: self.driver.tool_returned(self.name_of(job), tool)
         ).install()
