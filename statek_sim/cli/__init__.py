@@ -20,6 +20,7 @@ from statek_sim.cli import cassette
 from statek_sim.cli import serve
 from statek_sim.cli import mcp
 from statek_sim.cli import rescue
+from statek_sim.cli import guards
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
@@ -34,6 +35,7 @@ __all__ = [
     "drift",
     "files",
     "gate",
+    "guards",
     "init",
     "limits",
     "listing",
