@@ -21,11 +21,10 @@ from statek_sim.runtime.state.chat_log import (
     WarmupLogItem,
 )
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
+from statek_sim.runtime.state.counters import Counters, LLM_Usage, PositionCounters, TurnCounters
 from statek_sim.runtime.state.error_handlers import HandlerList
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.host import Host
-from statek_sim.runtime.state.llm_usage import LLM_Usage
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus, advance

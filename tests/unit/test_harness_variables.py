@@ -1,10 +1,10 @@
-"""Tests of `statek_sim.harness.difficulty`."""
+"""Tests of `statek_sim.harness.limits`."""
 
 from __future__ import annotations
 
 import pytest
 
-from statek_sim.harness.difficulty import TaskDifficulty, parse_difficulty
+from statek_sim.harness.variables import TaskDifficulty, parse_difficulty
 
 
 @pytest.mark.parametrize("label", ["L", "l", "low", "LOW", " Low "])

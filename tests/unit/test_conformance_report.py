@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix
-from statek_sim.conformance.table import table_lines, verdicts
+from statek_sim.conformance.report import table_lines, verdicts
 
 REASON = "sets have no order"
 

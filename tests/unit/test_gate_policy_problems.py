@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.gate.toml_place import lines_of
+from statek_sim.gate.policy_problems import lines_of
 
 TEXT = '''\
 # a comment
