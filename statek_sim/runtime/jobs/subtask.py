@@ -37,7 +37,7 @@ class SubTaskHandler:
 
     def __init__(self, job: Job, id: str | None = None) -> None:  # noqa: A002  # STATEK's own name
         self.job = job
-        self.id = id
+        self.id = job.keeps_from_birth("sub-task id", id, "SubTaskHandler")
         self.is_completed = False
         self.error: TaskError | None = None
         self.result: object = None
@@ -72,17 +72,24 @@ class SubTaskHandler:
             raise RuntimeError("Sub-task handler is already completed")
         if result is not None and error is not None:
             raise ValueError("Sub-task completion cannot mix result and error")
-        self.result = result
-        self.error = None if error is None else TaskError(error)
+        stored = self.job.keeps("sub-task result", result)
+        self.result = stored.value
+        self.error = None if error is None else self._failure(error)
         self.is_completed = True
-        self._trace(result, error)
+        if stored.error is not None:
+            # It comes up at the next thing that the store is asked for, and the parent never hears of it.
+            raise stored.error
+        self._trace()
         if self.job.parent_job is not None:
             self.job.parent_job.push_notification(self)
 
-    def _trace(self, result: object, error: str | None) -> None:
-        host = self.job.host
-        told = None if error is not None else str(self)
-        host.trace.add(events.SubtaskCompleted(host.clock.now(), self.job.id, self.id or "", told, error))
+    def _failure(self, error: str) -> TaskError:
+        return TaskError(self.job.keeps_from_birth("sub-task error", error, "TaskError"))
+
+    def _trace(self) -> None:
+        host, job = self.job.host, self.job.id
+        told, error = (str(self), None) if self.error is None else (None, self.error.err_message)
+        host.trace.add(events.SubtaskCompleted(host.clock.now(), job, self.id or "", told, error))
 
     def _label(self) -> str:
         return "" if self.id is None else f" id={self.id}"
