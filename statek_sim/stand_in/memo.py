@@ -12,8 +12,10 @@ from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler
 from statek_sim.runtime.state.context import FULL, IN_METHOD, access, current_access
+from statek_sim.runtime.state.futures import STORE_ID
 from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.hashing import OBJECTS, text_hash
+from statek_sim.sandbox.llm_repr import STORES_OWN
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store, open_store
@@ -76,11 +78,21 @@ def _stored(given: type[T], *, singleton: bool) -> type[T]:
     kind.__new__ = make
     kind.__init__ = initialise
     setattr(kind, STORED_MARK, True)
+    if kind.__str__ is object.__str__:
+        kind.__str__ = _text
     if not made:
         setattr(kind, STORE_PLACE, _place)
         kind.__setattr__ = _set
         kind.__getattribute__ = _get
     return given
+
+
+def _text(self: Any) -> str:
+    """Return what `str` says of an object whose class says nothing: dbzero does not ask its `__repr__`."""
+    return f"<{type(self).__module__}.{type(self).__name__} instance uuid={STORE_ID}>"
+
+
+setattr(_text, STORES_OWN, True)
 
 
 def _place(self: Any) -> int | None:

@@ -336,7 +336,7 @@ class Job:
         """Deliver a completed subtask: at once when DONE, else at the next safe boundary (behaviour 9)."""
         if not handler.is_completed:
             raise RuntimeError("Subtask handler must be completed before notification")
-        result = None if handler.error is not None else str(handler)
+        result = None if handler.failed else str(handler)
         self.inbox.deliver(SubTaskLogItem(self.console_pos, result, self.host.timestamp(), handler))
 
     def send_notification(self, message: str) -> None:
