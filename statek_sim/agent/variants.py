@@ -42,6 +42,10 @@ class Variant:
     """Whether a temporary failure of the provider is tried again, as STATEK's client does (behaviour 8), or ends the
     run (004 §4: no retry loop)."""
 
+    retry_after: Literal["ignored", "heeded"]
+    """Whether a provider that says when to ask again (`Retry-After`) is asked then, up to 60 s later, or after the
+    client's own 3 and 15 s (STATEK's client; 004 §4 has no retry loop)."""
+
     # -- the registry (002 §2) ---------------------------------------------------------------------------------
 
     empty_tag_filter: Literal["everything", "error"]
@@ -137,6 +141,7 @@ HARDENED: Final = Variant(
     tool_error="result",
     sends_tools=True,
     retries_provider=True,
+    retry_after="heeded",
     empty_tag_filter="error",
     unknown_task_type="error",
     missing_task_tool="error",
@@ -169,6 +174,7 @@ DOCUMENT: Final = Variant(
     tool_error="ends_run",
     sends_tools=False,
     retries_provider=False,
+    retry_after="ignored",
     empty_tag_filter="everything",
     unknown_task_type="nothing",
     missing_task_tool="dropped",
