@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_statek.guests import GuestMaker
     from statek_sim.app import StatekApp
     from statek_sim.clock import VirtualClock
-    from statek_sim.runtime.runtime import Runtime
+    from statek_sim.runtime.execution.runtime import Runtime
     from statek_sim.testing import Lab, ScriptableLLM
     from statek_sim.world.queue import WorkQueue
 

@@ -14,7 +14,7 @@ from pytest_statek.options import REQUESTED
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput, UnusedReplies
 from statek_sim.providers.network import NetworkGuard, forbid_network
-from statek_sim.runtime.services import NOTHING_BROUGHT, Brought
+from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
 from statek_sim.suite.transcript import formatted, transcript
 from statek_sim.testing import Lab
 from statek_sim.trace import Event, StoreRemark

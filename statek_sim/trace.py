@@ -366,7 +366,11 @@ class StepMoved:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The history was made shorter; tokens are those of the prompt, by the tokenizer."""
+    """The history was made shorter; tokens are those of the prompt, by the tokenizer.
+
+    `cleared` and `cut` results, `summarised` turns, `dropped` messages; `prefix` messages and `prefix_tokens` at its
+    beginning are as they were, so that a prefix cache still hits them.
+    """
 
     at: float
     job: str
@@ -375,6 +379,12 @@ class Compacted:
     messages_after: int
     tokens_before: int
     tokens_after: int
+    cleared: int
+    summarised: int
+    dropped: int
+    cut: int
+    prefix: int
+    prefix_tokens: int
 
 
 @dataclass(frozen=True, slots=True)

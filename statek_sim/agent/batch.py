@@ -254,7 +254,8 @@ class Batch:
         return ended
 
     def _tool(self, call: ToolCall) -> Tool:
-        tool = self._run.spec.registry.get(call.name)
+        # A list change between the offer and the call does not take the tool from it.
+        tool = self._offer.tools.get(call.name) or self._run.spec.registry.get(call.name)
         if tool is None:
             raise LookupError(f"tool {call.name!r} was checked and is not registered any more")
         return tool

@@ -7,13 +7,14 @@ knows this module and no other part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
 
 from statek_sim.errors import ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.providers.wire.format import FormatName
 from statek_sim.values import JSON, Message
 
 ToolFunction = Callable[..., Any]
@@ -255,19 +256,59 @@ class CallGate(Protocol):
         """Take note that a call that was admitted is not made: a later gate or a guard refused it."""
 
 
+SUMMARY_PROMPT: Final = (
+    "Summarise the conversation of an agent with its tools, for the agent itself, which will read nothing else of it. "
+    "Keep facts, names, numbers, decisions, constraints, what was done and what failed. Leave out everything else."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryModel:
+    """Who writes summaries: a model, with a prompt of its own. `role` is the name its script has in a scenario."""
+
+    model: str
+    role: str = "summary"
+    prompt: str = SUMMARY_PROMPT
+    provider: str = ""
+    wire: FormatName = "openai"
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryWanted:
+    """What a step asks for: the messages of a request to a model, and how many tokens the answer may have."""
+
+    by: SummaryModel
+    messages: tuple[Message, ...]
+    max_tokens: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """A shorter history: `messages` in the place of all after the system prompt, and how they came about."""
+    """A shorter history: `messages` in the place of all, and how they came about.
+
+    `cleared` and `cut` count results, `summarised` turns, `dropped` messages; a compactor of your own may leave them.
+    """
 
     messages: Sequence[Message]
     strategy: str
+    cleared: int = 0
+    summarised: int = 0
+    dropped: int = 0
+    cut: int = 0
 
 
 class Compactor(Protocol):
     """Asked before every request whether the history should be shorter (004 §5)."""
 
-    def __call__(self, messages: Sequence[Message], *, tokens: int) -> Compaction | None:
-        """Return a shorter history, None to leave it. `tokens` are those of the whole prompt."""
+    def __call__(
+        self, messages: Sequence[Message], *, tokens: int
+    ) -> Compaction | Generator[SummaryWanted, str | None, Compaction | None] | None:
+        """Return a shorter history, None to leave it. `tokens` are those of the whole prompt.
+
+        A generator yields what it wants summarised by a model, is sent the text (None: there is none), and returns
+        the history. `ContextOverflow` ends the run before the provider is asked.
+        """
 
 
 class GuardPoint(StrEnum):

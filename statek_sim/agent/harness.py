@@ -8,6 +8,10 @@ from functools import partial
 from typing import Final
 
 from statek_sim.agent.budget import Budget
+from statek_sim.agent.context.manager import ContextManager
+from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.context.variants import HARDENED as HARDENED_CONTEXT
+from statek_sim.agent.context.variants import RULES as CONTEXT_RULES
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Question, ToolFunction
 from statek_sim.agent.loop import AgentRun, Around
@@ -19,7 +23,7 @@ from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.clock import Clock, VirtualClock
-from statek_sim.errors import RunawayJob, Unanswered
+from statek_sim.errors import BadInput, RunawayJob, Unanswered
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.protocol import Provider
@@ -38,8 +42,8 @@ class AgentHarness:
 
     `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`;
     `BadInput` when one names a tool that is not there.
-    Unlimited unless `limits` says otherwise. All runs of a harness share its clock and its trace. `person` answers
-    what is asked of people.
+    Unlimited unless `limits` says otherwise; `context` holds prompts to a budget; `person` answers what is asked of
+    people. All runs of a harness share its clock and its trace.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class AgentHarness:
         nudges: int = 3,
         variant: str | Variant = "hardened",
         parts: Parts = NO_PARTS,
+        context: ContextSettings | None = None,
         person: Person | None = None,
         limits: LLM_Harness | None = None,
         clock: VirtualClock | None = None,
@@ -86,6 +91,9 @@ class AgentHarness:
             nudges=nudges,
             variant=rules,
         )
+        envelopes = Envelopes(tokenizers)
+        if context is not None:
+            parts = replace(parts, compactor=self._context(context, envelopes, parts))
         self.provider = provider
         self._person = person
         self.clock = VirtualClock() if clock is None else clock
@@ -94,10 +102,21 @@ class AgentHarness:
             clock=self.clock,
             trace=self.trace,
             harness=limits or LLM_Harness(None, None, None, None),
-            envelopes=Envelopes(tokenizers),
+            envelopes=envelopes,
             parts=parts,
         )
         self._runs = 0
+
+    def _context(self, settings: ContextSettings, envelopes: Envelopes, parts: Parts) -> ContextManager:
+        if parts.compactor is not None:
+            raise BadInput("context and parts.compactor both make the history shorter; expected one of them")
+        meter = envelopes.meter(self.spec.model)
+        return ContextManager(
+            settings,
+            lambda message: meter.measure(message)[1],
+            wire=self.spec.wire,
+            rules=CONTEXT_RULES.get(self.spec.variant.name, HARDENED_CONTEXT),
+        )
 
     def begin(self, task: str, *, clock: Clock | None = None) -> AgentRun:
         """Return a run that a driver can take to its end; `clock` is the driver's when it is not this one's."""

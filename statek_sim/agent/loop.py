@@ -16,6 +16,7 @@ from statek_sim.agent.asking import ask_model
 from statek_sim.agent.batch import Batch, answer_calls
 from statek_sim.agent.budget import BudgetTracker
 from statek_sim.agent.calls import numbered, shown
+from statek_sim.agent.compacting import compact
 from statek_sim.agent.conversation import Conversation, Envelopes
 from statek_sim.agent.effects import (
     NO_PARTS,
@@ -179,7 +180,7 @@ class AgentRun:
         self.tell(events.StepStarted(self.now(), self.job, self.steps))
         self._read_inbox()
         offer = self._offered()
-        self._compact(offer)
+        yield from compact(self)
         self._hold_budget(offer)
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
@@ -197,6 +198,9 @@ class AgentRun:
 
     def _offered(self) -> Offer:
         offer = self.spec.offer(without=self._hidden)
+        notes = self.spec.registry.notes
+        while notes:
+            self.tell(events.HarnessSpoke(self.now(), self.job, "registry", "list changed", notes.pop(0)))
         before = self._offer
         if before is None or before.names != offer.names:
             sent = self.spec.variant.sends_tools
@@ -205,23 +209,6 @@ class AgentRun:
         self._offer = offer
         self.conversation.offer(offer if self.spec.variant.sends_tools else None)
         return offer
-
-    def _compact(self, offer: Offer) -> None:
-        compactor = self.around.parts.compactor
-        if compactor is None:
-            return
-        before = self.conversation.prompt_tokens
-        told = compactor(self.conversation.messages, tokens=before)
-        if told is None:
-            return
-        count = len(self.conversation.messages)
-        self.conversation.replace(told.messages)
-        after = self.conversation
-        self.tell(
-            events.Compacted(
-                self.now(), self.job, told.strategy, count, len(after.messages), before, after.prompt_tokens
-            )
-        )
 
     def _hold_budget(self, offer: Offer) -> None:
         if not self.budget.unlimited:

@@ -176,25 +176,29 @@ class Simulation:
 
     def _call(self, run: AgentRun, steps: Steps, effect: CallTools) -> Sequence[ToolOutcome] | None:
         """Call tools; return their outcomes, or None when the run has to wait for one of them."""
-        began = [self._begin(one) for one in effect.calls]
+        began: dict[int, tuple[float, ToolOutcome]] = {}
+        # As under asyncio: plain functions at once, in their order, then what is awaited.
+        for position in sorted(range(len(effect.calls)), key=lambda at: code_of(effect.calls[at].run).waits):
+            began[position] = self._begin(effect.calls[position])
         left = 0
-        for position, (seconds, outcome) in enumerate(began):
+        for position, (seconds, outcome) in began.items():
             if seconds:
                 left += 1
             else:
                 self._ended(run, effect, position, outcome)
+        outcomes = [began[position][1] for position in range(len(began))]
         if not left:
-            return [outcome for _, outcome in began]
+            return outcomes
 
         def end(position: int, outcome: ToolOutcome) -> None:
             nonlocal left
             left -= 1
             self._ended(run, effect, position, outcome)
             if not left:
-                self._go_on(run, steps, [outcome for _, outcome in began])
+                self._go_on(run, steps, outcomes)
 
         now = self._clock.now()
-        for position, (seconds, outcome) in enumerate(began):
+        for position, (seconds, outcome) in sorted(began.items()):
             if seconds:
                 self.at(now + seconds, partial(end, position, outcome))
         return None

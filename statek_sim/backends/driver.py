@@ -5,12 +5,12 @@ One driver for every runtime, so that a difference between two runs of a scenari
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, assert_never
 
 from statek_sim.call_hooks import CallHooks
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, UnusedEvents
 from statek_sim.scenario.event import Event
 from statek_sim.scenario.references import JobReference, WorldReference, as_reference
 from statek_sim.scenario.schema import JobText, Scenario
@@ -100,6 +100,17 @@ def _refusable() -> Iterator[None]:
         raise Refused(reason) from reason
 
 
+def check_events(left: Iterable[Event]) -> None:
+    """Raise `UnusedEvents` for the first of the events `left` at the end of a run that follows a tool's call."""
+    for event in left:
+        if event.after is not None:
+            whose = f" by {event.after.job}" if event.after.job else ""
+            raise UnusedEvents(
+                f"the event {event.action!r} follows call {event.after.call} of {event.after.tool!r}{whose}, "
+                "which never came: correct tool, call or job, or take the event out"
+            )
+
+
 class Driver:
     """Plays the application of one scenario on a stage. `done` names what has happened, for a process that goes on."""
 
@@ -158,6 +169,11 @@ class Driver:
             asked = self._events[crashes[0]].after
             assert asked is not None, "it follows a call"
             self._stage.kill(f"killed in call {asked.call} of {asked.tool}", in_call=True)
+
+    def check_finished(self) -> None:
+        """Raise `UnusedEvents` when an event follows a call that did not come."""
+        happened = {*self.done, *self._due}
+        check_events(event for key, event in self._events.items() if key not in happened)
 
     # -- what happens ------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class JobRecord:
     cached_share: float | None = None
 
 
-_LEFT_OVER: Final = ("UnusedReplies", "UnplayedRecordings")
+_LEFT_OVER: Final = ("UnusedEvents", "UnusedReplies", "UnplayedRecordings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

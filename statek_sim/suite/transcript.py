@@ -210,7 +210,7 @@ def _harness(event: _Harness) -> Iterator[tuple[str, str]]:
         case events.Compacted():
             before = f"{event.messages_before} messages, {event.tokens_before} tokens"
             after = f"{event.messages_after} messages, {event.tokens_after} tokens"
-            yield "compacted", f"{event.strategy}: {before} -> {after}"
+            yield "compacted", f"{event.strategy}: {before} -> {after}; {lost_words(event)}"
         case events.HarnessSpoke():
             yield event.part, f"{event.action}: {event.detail}"
         case events.PersonAsked():
@@ -222,6 +222,18 @@ def _harness(event: _Harness) -> Iterator[tuple[str, str]]:
             yield "commit", f"{event.point}, iteration {event.iteration}, {event.messages} messages"
         case _:
             assert_never(event)
+
+
+def lost_words(event: events.Compacted) -> str:
+    """Return what a compaction did in words, and how much of the prompt's beginning it left as it was."""
+    done = {
+        "results cleared": event.cleared,
+        "turns summarised": event.summarised,
+        "messages dropped": event.dropped,
+        "results cut": event.cut,
+    }
+    told = [f"{number} {what}" for what, number in done.items() if number]
+    return ", ".join([*told, f"the first {event.prefix_tokens} tokens as before"])
 
 
 def _request(event: events.LLMRequested, seen: _Seen) -> Iterator[tuple[str, str]]:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from statek_sim.runtime.chat_style import ChatStyle
-from statek_sim.runtime.system_tools import SystemToolsVersion, system_tool_specs
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.tools.system import SystemToolsVersion, system_tool_specs
 
 COMMON = [
     *("find_sub_task_handler", "docstr", "brief", "panic", "python_cli"),

@@ -37,7 +37,7 @@ class ToolCode:
     waits: bool
     wants_context: bool
 
-    def __call__(self, *positional: Any, **named: Any) -> Any:
+    def __call__(self, /, *positional: Any, **named: Any) -> Any:
         """Call the tool's code."""
         return self.function(*positional, **named)
 

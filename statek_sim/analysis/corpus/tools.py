@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from statek_sim.analysis.corpus.texts import text_of
-from statek_sim.runtime.tools import tool
+from statek_sim.runtime.tools.declaration import tool
 
 
 @tool

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import importlib
+import importlib.util
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 EVENT: Final = 0
 STEP: Final = 1
+
+_IDLE_ROUNDS: Final = 4
+"""Rounds of the loop without work for anybody else; after them all tasks wait."""
 
 _yield = asyncio.sleep
 
@@ -52,7 +57,26 @@ class VirtualTime:
         return result
 
 
+async def allow_nested_runs() -> None:
+    """Patch asyncio for loops in loops now, and not in the middle of the first call of an async tool, as STATEK does.
+
+    There asyncio's own loop is in the middle of a round, and misses what the nested run took from it: an IndexError
+    that ends the process. One job of a real worker has no such round, ten at once have one. The round in which our own
+    driver waits would be one more, and nothing of STATEK's.
+    """
+    name = next(name for name in ("nest_asyncio2", "nest_asyncio") if importlib.util.find_spec(name))
+    importlib.import_module(name).apply()
+    await _yield(0)
+
+
 async def let_others_run() -> None:
-    """Let every task go on until it waits for something; each async tool on its way takes some turns of the loop."""
-    for _ in range(12):
+    """Let every task go on until it waits for something.
+
+    An async tool runs the loop inside of its job's task, and we are called in there: so it is asked what is ready, a
+    few times over, for between two calls of such tools nothing is.
+    """
+    ready = cast("Any", asyncio.get_running_loop())._ready
+    idle = 0
+    while idle < _IDLE_ROUNDS:
         await _yield(0)
+        idle = 0 if ready else idle + 1
