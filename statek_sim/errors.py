@@ -121,13 +121,19 @@ class ProviderFailure(StatekSimError):
 
 
 class ProviderHTTPError(ProviderFailure):
-    """The provider answered with an HTTP status outside 200-299."""
+    """The provider answered with an HTTP status outside 200-299.
+
+    `retry_after` are the seconds after which it wants to be asked again, where it says so.
+    """
 
     known_as = "httpx.HTTPStatusError"
 
-    def __init__(self, message: str, *, status: int, latency: float = 0.0) -> None:
+    def __init__(
+        self, message: str, *, status: int, latency: float = 0.0, retry_after: float | None = None
+    ) -> None:
         super().__init__(message, latency=latency)
         self.status = status
+        self.retry_after = retry_after
 
 
 class ProviderTimeout(ProviderFailure):

@@ -14,13 +14,21 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 OURS: Final = ("pytest_statek", "statek_sim")
-FOREIGN: Final = {"dbzero", "statek"}
-"""The package under imitation and its store: whoever chooses the `installed` backend has it."""
+FOREIGN: Final = {"dbzero", "statek", "forge", "httpx2", "openai", "pydantic_ai"}
+"""The package under imitation and its store, which whoever chooses the `installed` backend has; and harnesses that
+guests bring with them."""
 
 
 def modules() -> list[str]:
     """Return our modules, without those that are for the real STATEK, or that are where Hypothesis is used."""
-    apart = ("backends.in_process", "backends.installed", "__main__", "examples.search", "providers.live")
+    apart = (
+        "backends.in_process",
+        "backends.installed",
+        "__main__",
+        "examples.search",
+        "guests.",
+        "providers.live",
+    )
     paths = sorted(path for package in OURS for path in (ROOT / package).rglob("*.py"))
     names = [path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in paths]
     return [name.removesuffix(".__init__") for name in names if not any(part in name for part in apart)]
