@@ -26,7 +26,7 @@
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
     +-- Livelock                 a job whose step fails in the same way forever
     +-- PartBroke                a part put into an agent's loop raised, or returned something else
-    +-- ContractViolation        a provider, parser or breaker broke its contract
+    +-- ContractViolation        a provider, parser, breaker or registry broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
