@@ -9,6 +9,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_statek.agents import AgentMaker
+    from pytest_statek.mcp_server_check import McpServerMaker
     from statek_sim.app import StatekApp
     from statek_sim.clock import VirtualClock
     from statek_sim.runtime.runtime import Runtime
@@ -69,6 +70,21 @@ def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
     from pytest_statek.agents import open_agents  # noqa: PLC0415
 
     with open_agents(request) as make:
+        yield make
+
+
+@pytest.fixture
+def statek_mcp_server(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
+    """Starts MCP servers: `statek_mcp_server([search], faults=["dies:search@2"])`, then point a client at its `url`.
+
+    `journal` says what clients asked; `list_only([...])` changes the list. Every fault must strike, else the test
+    fails. Connections to other machines are refused.
+    """
+    request.config.pluginmanager.import_plugin("pytest_statek.mcp_server_check")
+    # As above.
+    from pytest_statek.mcp_server_check import open_maker  # noqa: PLC0415
+
+    with open_maker(request) as make:
         yield make
 
 

@@ -18,13 +18,13 @@ from pytest_statek.fixtures import (
     statek_app,
     statek_clock,
     statek_llm,
+    statek_mcp_server,
     statek_queue,
     statek_runtime,
 )
 from pytest_statek.gate_options import PLUGIN as GATE
 from pytest_statek.gate_options import add_gate_options, gate_is_wanted
 from pytest_statek.llm_server import statek_llm_server
-from pytest_statek.mcp_server import statek_mcp_server
 from pytest_statek.options import MARKER, REFERENCE, REQUESTED, Requested, add_options, wanted_early
 from pytest_statek.record import MARKER as CASSETTE_MARKER
 from pytest_statek.record import (

@@ -26,7 +26,8 @@ class Asked:
     def line(self) -> str:
         """Return it as one line for people."""
         about = f" {self.name}({json.dumps(dict(self.arguments), ensure_ascii=False)})" if self.name else ""
-        return f"{self.what} {self.method}{about}{f': {self.detail}' if self.detail else ''}".strip()
+        said = f"{self.what} {self.method}".strip() + about
+        return f"{said}: {self.detail}" if self.detail else said
 
 
 class McpJournal:
