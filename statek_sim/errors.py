@@ -172,11 +172,11 @@ FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
 
 
 class PartBroke(StatekSimError):
-    """A guard, gate, watcher, compactor or reader that a scenario names is broken; it fails the run that has it."""
+    """A guard, gate, watcher, chooser, compactor or reader that a scenario names is broken; it fails its run."""
 
 
 class ContractViolation(StatekSimError):
-    """A part broke the contract that its checker checks: `check_provider`, `check_rescue_parser`, `check_breaker`."""
+    """A part broke the contract that its checker checks: see `check_provider` and the others."""
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name
