@@ -16,6 +16,7 @@ from statek_sim.analysis.corpus.scenarios import corpus_scenarios
 from statek_sim.analysis.corpus.table import corpus_table
 from statek_sim.analysis.corpus.texts import KINDS
 from statek_sim.analysis.read import analyse
+from statek_sim.mcp.fault import KINDS as KINDS_OF_FAULTS
 from statek_sim.providers.script import text, tool_call
 from statek_sim.reporting.corpus_tables import corpus_markdown
 from statek_sim.server.exchange import Incoming
@@ -114,6 +115,16 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
 
 def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 4
+
+
+def test_the_page_on_mcp_is_true(tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    assert follow(DOCS / "mcp.md", tmp_path, {"COLUMNS": "120"}) == 7
+
+
+def test_the_page_on_mcp_has_every_fault() -> None:
+    page = (DOCS / "mcp.md").read_text(encoding="utf-8")
+    assert [kind for kind in KINDS_OF_FAULTS if f"| `{kind}" not in page] == []
 
 
 def test_the_page_on_agents_has_every_part() -> None:
