@@ -38,6 +38,11 @@ def edit() -> str:
 TOOLS: list[ToolFunction] = [search, edit, wait]
 
 
+def made() -> list[ToolFunction]:
+    """Return tools, for what takes a function that does."""
+    return [search]
+
+
 @dataclass
 class Process:
     """A server over stdio and the file that its journal is written to."""
