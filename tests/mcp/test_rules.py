@@ -124,6 +124,9 @@ def test_a_structured_value_is_said_once() -> None:
     assert text_of([], value, most=100) == '{"rows":[1,2]}'
     assert text_of([{"type": "text", "text": '{ "rows": [1, 2] }'}], value, most=100) == '{ "rows": [1, 2] }'
     assert text_of([{"type": "text", "text": "two rows"}], value, most=100) == 'two rows\n{"rows":[1,2]}'
+    assert text_of([{"type": "text", "text": "grown"}], {"result": "grown"}, most=100) == "grown"
+    assert text_of([{"type": "text", "text": "3"}], {"result": 3}, most=100) == "3"
+    assert text_of([{"type": "text", "text": "3"}], {"result": 4}, most=100) == '3\n{"result":4}'
 
 
 @given(st.text(max_size=50), st.integers(1, 60))

@@ -61,6 +61,8 @@ class McpConnection:
         self.spec = spec
         self.definitions: tuple[Definition, ...] = ()
         self.restarts = 0
+        self.version = ""
+        """The version of the protocol that was agreed on."""
         self._errors = errors
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
@@ -172,7 +174,7 @@ class McpConnection:
                 self._transport(), message_handler=self._noticed, client_info=_CLIENT, cache=None
             ) as client:
                 self.definitions = await self._list(client)
-                self._client = client
+                self._client, self.version = client, client.protocol_version
                 if not ready.done():
                     ready.set_result(None)
                 await self._wait(client)
