@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.agent.effects import Parts
+from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.analysis.corpus.scenarios import corpus_scenarios
 from statek_sim.analysis.corpus.table import corpus_table
 from statek_sim.analysis.corpus.texts import KINDS
@@ -125,6 +126,19 @@ def test_the_page_on_mcp_is_true(tmp_path: Path) -> None:
 def test_the_page_on_mcp_has_every_fault() -> None:
     page = (DOCS / "mcp.md").read_text(encoding="utf-8")
     assert [kind for kind in KINDS_OF_FAULTS if f"| `{kind}" not in page] == []
+
+
+def test_the_table_of_conversions_is_true() -> None:
+    page = (DOCS / "agent.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (integer|number|boolean|null|array|object|string) \| `(.*)` \| (.*) \|$", page, re.MULTILINE
+    )
+    assert len(rows) == 17
+    for expected, came, becomes in rows:
+        check = ArgumentCheck("t", {"type": "object", "properties": {"a": {"type": expected}}})
+        found = check.check({"a": json.loads(came)}, coerce=True)
+        made = "refused" if found.problems else f"`{json.dumps(found.arguments['a'])}`"
+        assert (expected, came, made) == (expected, came, becomes)
 
 
 def test_the_page_on_agents_has_every_part() -> None:
