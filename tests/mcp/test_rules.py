@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -341,3 +343,12 @@ def test_the_journal_says_what_was_asked_and_struck() -> None:
         'request tools/call half({"n": 4})',
         "fault: fails:half=no",
     ]
+
+
+def test_without_the_sdk_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.delitem(sys.modules, "statek_sim.agent.tools.mcp.connection", raising=False)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"mcp is not installed: pip install 'pytest-statek\[mcp\]'$"
+    ):
+        importlib.import_module("statek_sim.agent.tools.mcp.connection")
