@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.steps import Step
 from statek_sim.agent.tools.mcp.content import text_of
 from statek_sim.agent.tools.mcp.definitions import Definition, definition_of
 from statek_sim.agent.tools.mcp.scripted import ScriptedConnection
@@ -26,6 +28,8 @@ from statek_sim.mcp.fault import LIST, Faults, McpFault, fault_from
 from statek_sim.mcp.message import RpcError, parsed
 from statek_sim.mcp.server import McpServer
 from statek_sim.mcp.session import Session
+from statek_sim.providers.script import ScriptedCall, text, tool_calls
+from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.values import JSON
 
 # -- faults -----------------------------------------------------------------------------------------------------
@@ -223,6 +227,27 @@ def test_a_tool_with_a_schema_that_is_none_is_left_out_of_a_list_that_changes() 
     server.list_only(["search", "bad"])
     assert registry.offer().names == ("wiki__search",)
     assert registry.notes[0].startswith("left out: tool 'wiki__bad': parameters['type']: no JSON Schema")
+
+
+def test_a_call_of_this_turn_is_not_lost_when_another_run_takes_a_new_list_over() -> None:
+    """Two runs share a registry: what was offered to this one is called as it was offered."""
+    registry = Registry()
+    wiki, server = source("wiki", ["search", "edit"])
+    registry.follow(wiki)
+
+    def other_run() -> str:
+        """Do what the next turn of another run does."""
+        server.list_only(["search"])
+        return f"offers {registry.offer().names}"
+
+    registry.register(other_run)
+    steps: list[str | Step] = ["other_run", Step(tool="wiki__edit", required=False, after=("other_run",))]
+    script = [tool_calls(ScriptedCall("other_run", {}), ScriptedCall("wiki__edit", {})), text("done")]
+    run = AgentHarness(ScriptedLLM(script), tools=registry, steps=steps).run("Work.")
+    assert (run.stop, [call["name"] for call in run.calls]) == ("final", ["other_run", "wiki__edit"])
+    assert run.calls[0]["result"] == "offers ('wiki__search', 'other_run')"
+    unknown = "McpRefused: MCP server 'wiki' refused the call of 'edit': Unknown tool: edit (-32602)"
+    assert run.calls[1]["error"] == unknown
 
 
 def test_tools_of_a_server_have_its_tags() -> None:
