@@ -19,6 +19,7 @@ from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
 from statek_sim.cli import rescue
+from statek_sim.cli import context
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
@@ -30,6 +31,7 @@ from statek_sim.cli.main import main
 __all__ = [
     "cassette",
     "conformance",
+    "context",
     "drift",
     "files",
     "gate",

@@ -13,7 +13,7 @@ from statek_sim.agent.context.document import document_compaction
 from statek_sim.agent.context.forge import forge_compaction
 from statek_sim.agent.context.past import Goal, Past, past_of
 from statek_sim.agent.context.settings import ContextSettings, Step
-from statek_sim.agent.context.steps import STEPS, summarise
+from statek_sim.agent.context.steps import STEPS, cut, drop, drop_the_rest, summarise
 from statek_sim.agent.context.units import Count, Unit, messages_of, open_from, units_of
 from statek_sim.agent.context.variants import HARDENED, ContextRules
 from statek_sim.agent.context.wire_check import wire_faults
@@ -81,6 +81,7 @@ class ContextManager:
         if past.tokens > goal.room:
             last = replace(goal, target=max(1, goal.room), last=True)
             past = yield from self._shorter(past.in_last_round(), last)
+            past = self._least(past, last)
         if past.tokens > goal.room:
             raise ContextOverflow(_overflow(past, around, settings))
         made = messages_of(past.units)
@@ -100,6 +101,14 @@ class ContextManager:
                 break
             made = step(past, goal)
             past = (yield from made) if isinstance(made, Generator) else made
+        return past
+
+    def _least(self, past: Past, goal: Goal) -> Past:
+        """Return a history that did not fit in the last round without what is given up after everything else."""
+        if past.tokens > goal.room and drop in self._steps:
+            past = drop_the_rest(past, goal)
+        if past.tokens > goal.room and cut in self._steps:
+            past = cut(past, goal)
         return past
 
     def _check(self, before: Sequence[Message], after: Sequence[Message]) -> None:
