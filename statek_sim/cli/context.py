@@ -243,10 +243,10 @@ def _fit(
             [f"card {card.index} ({card.name}): {card.free:,} of {card.total:,} MiB free, {card.used:,} used"]
         )
     tokens = "any number of" if fit.tokens is None else f"{fit.tokens:,}"
+    rate = f"{mib(fit.per_token * 1000):.1f} MiB per 1,000 tokens of {kv}"
     say(
         [
-            f"{model.name}: {len(model.shape.layers)} layers, "
-            f"{mib(fit.per_token * 1000):.1f} MiB per 1,000 tokens of {kv}",
+            f"{model.name}: {len(model.shape.layers)} layers, {rate}",
             f"{mib(fit.usable):,.0f} MiB for the cache, after {mib(weights):,.0f} MiB of weights",
             f"{tokens} tokens fit, bounded by {fit.bound}; the rule of thumb of document 004 says {thumb:,}",
         ]

@@ -113,19 +113,17 @@ def _noted(past: Past, lost: list[int], note: Unit) -> Past:
 
 
 def drop(past: Past, goal: Goal) -> Past:
-    """Take turns away, the oldest first; a note says how many messages there were.
+    """Take turns away, the oldest first; a note says how many messages there were."""
+    turns = [at for at in _losable(past) if past.units[at].kind != "note"]
+    lost = _oldest(past, turns, past.tokens - goal.target)
+    return _told(past, lost, goal) if lost else past
 
-    In the last round, and only to make it fit, the user's later messages go after the turns, and notes after those.
-    """
-    lost = _oldest(
-        past, [at for at in _losable(past) if past.units[at].kind != "note"], past.tokens - goal.target
-    )
+
+def drop_the_rest(past: Past, goal: Goal) -> Past:
+    """Take away what goes only when nothing else makes it fit: the user's later messages, then notes."""
+    later = [at for at in range(past.recent) if past.units[at].kind == "user" and not past.units[at].stays]
+    lost = _oldest(past, later, past.tokens - goal.room)
     made = _told(past, lost, goal) if lost else past
-    if not goal.last:
-        return made
-    later = [at for at in range(made.recent) if made.units[at].kind == "user" and not made.units[at].stays]
-    lost = _oldest(made, later, made.tokens - goal.room)
-    made = _told(made, lost, goal) if lost else made
     return _without_notes(made, goal)
 
 
