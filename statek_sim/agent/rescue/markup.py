@@ -27,6 +27,8 @@ class Element:
     """What stands behind a value's closing tag when it really closes."""
     ends: re.Pattern[str]
     """The closing tag of the call."""
+    remains: re.Pattern[str]
+    """What is left of a value's closing tag when it is damaged."""
     one_newline: bool = True
     """Whether a newline behind the opening and one before the closing belong to the format."""
 
@@ -37,6 +39,7 @@ FUNCTION: Final = Element(
     closing=re.compile(r"</parameter>"),
     goes_on=re.compile(rf"\s*(?:<parameter=|</function>|{_WRAPPED_END}|\Z)"),
     ends=re.compile(rf"\s*</function>(?:\s*{_WRAPPED_END})?|\s*{_WRAPPED_END}"),
+    remains=re.compile(r"</parameter(?!>)"),
 )
 INVOKE: Final = Element(
     opening=re.compile(
@@ -46,12 +49,14 @@ INVOKE: Final = Element(
     closing=re.compile(rf"</{_NS}parameter>"),
     goes_on=re.compile(rf"\s*(?:<{_NS}parameter\s|</{_NS}invoke>|{_WRAPPED_END}|\Z)"),
     ends=re.compile(rf"\s*</{_NS}invoke>"),
+    remains=re.compile(rf"</{_NS}parameter(?!>)"),
 )
 PARAM: Final = Element(
     opening=re.compile(rf'\s*<param(?:eter)?{_SP}name="(?P<key>[^<>"\n]{{1,200}})"\s*>'),
     closing=re.compile(r"</param(?:eter)?>"),
     goes_on=re.compile(rf"\s*(?:<param(?:eter)?{_SP}|</function>|\Z)"),
     ends=re.compile(r"\s*</function>"),
+    remains=re.compile(r"</param(?!(?:eter)?>)"),
 )
 KEYS: Final = Element(
     opening=re.compile(
@@ -61,6 +66,7 @@ KEYS: Final = Element(
     closing=re.compile(rf"</{_NS}arg_value>"),
     goes_on=re.compile(rf"\s*(?:<{_NS}arg_key>|</{_NS}tool_call>|\Z)"),
     ends=re.compile(rf"\s*(?:<tool_sep>)?\s*</{_NS}tool_call>"),
+    remains=re.compile(rf"</{_NS}arg_value(?!>)"),
     one_newline=False,
 )
 KIMI3: Final = Element(
@@ -70,6 +76,7 @@ KIMI3: Final = Element(
     closing=re.compile(r"<\|close\|>argument<\|sep\|>"),
     goes_on=re.compile(r"\s*<\|(?:open\|>argument|close\|>call)"),
     ends=re.compile(r"\s*<\|close\|>call<\|sep\|>"),
+    remains=re.compile(r"<\|close\|>(?!argument<\|sep\|>)"),
     one_newline=False,
 )
 _CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
@@ -132,17 +139,41 @@ def _value(text: str, at: int, element: Element, meter: Meter, known: frozenset[
         if element.goes_on.match(text, closing.end()) is not None:
             break
         here = closing.end()
+        if _TAG_LEFT.search(text, here, here + _NEAR) is not None:
+            # Either the value goes on behind its own closing tag, or the tag that opens here is damaged.
+            raise Broken(here, "where an argument ends cannot be told")
     value = text[at : closing.start()]
     end = closing.end()
+    if element.remains.search(value) is not None:
+        raise Broken(end, "where an argument ends cannot be told")
     inner = element.opening.search(value)
     if inner is not None:
         if inner["key"].strip() not in known or not inner.group().startswith("\n"):
             raise Broken(end, "where an argument ends cannot be told")
         # The newline before the next argument stays: it is the one that belongs to the format.
         value, end = value[: inner.start() + 1], at + inner.start() + 1
-    if element.one_newline and value.startswith("\n"):
-        value = value[1:].removesuffix("\n")
-    return value, end
+        if _TAG_LEFT.search(value, max(0, len(value) - _NEAR)) is not None:
+            raise Broken(end, "where an argument ends cannot be told")
+    return _lines(value) if element.one_newline else value, end
+
+
+_NEAR: Final = 60
+_TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")
+"""What a damaged tag leaves where there should be one."""
+
+
+def _lines(value: str) -> str:
+    """Return a value without the newlines, and the indentation, that belong to the format."""
+    mark = "\r\n" if value.startswith("\r\n") else "\n"
+    if not value.startswith(mark):
+        return value
+    value = value[len(mark) :]
+    margin = value[value.rfind("\n") + 1 :]
+    if margin and not margin.strip(" \t"):
+        lines = value.split("\n")
+        if all(line.startswith(margin) or not line.strip() for line in lines):
+            value = "\n".join(line.removeprefix(margin) for line in lines)
+    return value.removesuffix(mark)
 
 
 _M3: Final = "]<]minimax[>["

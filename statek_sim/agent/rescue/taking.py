@@ -35,6 +35,10 @@ _NAMED: Final = re.compile(
 )
 _INSIDE: Final = re.compile(r"\s{0,40}\{")
 _EXTRA: Final = re.compile(r"[\s}\]]{1,8}")
+_MORE: Final = re.compile(
+    r"[\s,}\]]{0,40}(?:[\"“'](?P<key>[^\"“”'\n]{1,64})[\"”']|[A-Za-z_]\w{0,64})\s{0,8}:"
+)
+"""A member of JSON that stands behind the end of a call: its brackets are not where they were meant to be."""
 
 
 @dataclass(slots=True)
@@ -108,6 +112,7 @@ class Taker:
         made = value if isinstance(value, dict) else None
         if made is None:
             raise Broken(at, f"the arguments of {name!r} are no object")
+        self._nothing_more(end, made)
         return Found(name, made, (dialect, *repairs), start, self._closed(end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
@@ -117,6 +122,14 @@ class Taker:
         if "closed_brackets" in repairs:
             raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
         return value, end, repairs
+
+    def _nothing_more(self, end: int, *calls: Mapping[str, JSON]) -> None:
+        """Refuse a call whose brackets may stand elsewhere: members go on behind it, or a bracket is too many."""
+        if _MORE.match(self.text, end) is not None:
+            raise Broken(end, f"{self.text[end : end + 24].strip()!r} behind the end of a call")
+        spare = _EXTRA.match(self.text, end)
+        if spare is not None and spare.group().lstrip().startswith("}") and not all(map(_ends_last, calls)):
+            raise Broken(end, "a bracket is too many, and it cannot be told which")
 
     def _closed(self, at: int) -> int:
         """Return the place behind brackets too many and the closing token, where they are."""
@@ -143,7 +156,8 @@ class Taker:
         try:
             value, end, repairs = inner._whole_json(start, Style())
         except Broken as error:
-            raise Broken(-1, error.why, limit=error.limit) from None
+            why = f"the arguments are a string that is no JSON: {error.why}"
+            raise Broken(-1, why, limit=error.limit) from None
         return (arguments, ()) if arguments[end:].strip() else (value, repairs)
 
     # Readers of one opening each. They return where the pass goes on.
@@ -177,8 +191,8 @@ class Taker:
             return self._closed(self._item(at, dialect, start, Style(shorthand=shorthand), ()))
         if PYTHON_CALL.match(self.text, at):
             return self.python(at, dialect, start, bracket=False)
-        named = _NAMED.match(self.text, at)
-        if named is None or "keys" not in self.rules.dialects:
+        named = _NAMED.match(self.text, at) if "keys" in self.rules.dialects else None
+        if named is None or (named["behind"].startswith("</") and not dialect.endswith("tool_call")):
             return None
         if named["behind"] == "{":
             one = self.arguments(named.end() - 1, named["name"], dialect, start, Style())
@@ -235,6 +249,7 @@ class Taker:
             why = "what stands in the wrapper is JSON, but no call with a name and arguments"
             self.refused.append((Reason.BROKEN, why, at, end))
             return end
+        self._nothing_more(end, *(arguments for _, arguments, _ in calls))
         self._take(calls, (dialect, *before, *repairs), start, end)
         return end
 
@@ -246,8 +261,12 @@ class Taker:
         end: int,
     ) -> None:
         for name, arguments, more in calls:
-            if "no_arguments" in more and "closed_brackets" in stages:
+            if "closed_brackets" in stages and "no_arguments" in more:
                 raise Broken(end, "the reply ends before the arguments", cut=True)
+            if "closed_brackets" in stages and not _one_place(arguments):
+                raise Broken(
+                    end, "a bracket is missing, and it cannot be told where", cut=end >= len(self.text)
+                )
             self.found.append(Found(name, arguments, (*stages, *more), start, end))
 
     def python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
@@ -284,8 +303,10 @@ class Taker:
             if self.text.startswith(")", at):
                 return made, at + 1
             word = _KEYWORD.match(self.text, at)
+            if at >= len(self.text):
+                raise Broken(at, "the reply ends inside the call", cut=True)
             if word is None:
-                raise Broken(at, "an argument has no name", cut=at >= len(self.text))
+                raise Broken(at, "an argument has no name")
             if word["key"] in made:
                 raise Broken(at, f"the argument {word['key']!r} is there twice")
             value, at = reader.value(word.end())
@@ -294,8 +315,10 @@ class Taker:
             at = reader.space(at)
             if self.text.startswith(",", at):
                 at += 1
+            elif at >= len(self.text):
+                raise Broken(at, "the reply ends inside the call", cut=True)
             elif not self.text.startswith(")", at):
-                raise Broken(at, f"{self.text[at : at + 12]!r} behind an argument", cut=at >= len(self.text))
+                raise Broken(at, f"{self.text[at : at + 12]!r} behind an argument")
 
     def mistral(self, opening: re.Match[str]) -> int:
         """Read `[TOOL_CALLS]name[ARGS]{...}`."""
@@ -338,6 +361,7 @@ class Taker:
         if calls and shown:
             self.refused.append((Reason.QUOTED, "the call is shown as an example", at, end))
         elif calls:
+            self._nothing_more(end, *(arguments for _, arguments, _ in calls))
             self._take(calls, (stage, *repairs), at, end)
         return end
 
@@ -373,6 +397,29 @@ class Taker:
         if self.offered.anything and not expected and self.text[end:].strip():
             del self.found[before:]
         return end
+
+
+def _one_place(arguments: Mapping[str, JSON]) -> bool:
+    """Whether a bracket that is missing in a call can only be missing behind its arguments.
+
+    `{"a": {"b": 1, "c": 2}` and a bracket less: `c` may be an argument of its own.
+    """
+    last: JSON = dict(arguments)
+    while isinstance(last, dict | list) and last:
+        last = last[-1] if isinstance(last, list) else list(last.values())[-1]
+        if isinstance(last, dict) and len(last) > 1:
+            return False
+    return True
+
+
+def _ends_last(value: JSON) -> bool:
+    """Whether every object in an object is its last member, so that an early bracket has nothing to cut off."""
+    if isinstance(value, list):
+        return all(map(_ends_last, value))
+    if not isinstance(value, dict):
+        return True
+    members = list(value.values())
+    return not any(isinstance(member, dict) for member in members[:-1]) and all(map(_ends_last, members))
 
 
 def _is_text(value: str) -> bool:
