@@ -7,6 +7,7 @@ ends. A value ends at the closing tag behind which the format goes on, so that a
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final
 
@@ -101,7 +102,8 @@ def read_elements(
         key = opening["key"].strip()
         if key in made:
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
-        value, at = _value(text, opening.end(), element, meter, known - {key, *made})
+        made[key] = TypedText("")
+        value, at = _value(text, opening.end(), element, meter, known, made)
         made[key] = TypedText(value, _kind(opening.groupdict().get("kind")))
     end = element.ends.match(text, at)
     if end is None:
@@ -119,7 +121,10 @@ def _kind(said: str | None) -> str:
     return "string" if said in _STRINGS else "json"
 
 
-def _value(text: str, at: int, element: Element, meter: Meter, known: frozenset[str]) -> tuple[str, int]:
+def _value(
+    text: str, at: int, element: Element, meter: Meter, known: frozenset[str], made: Container[str]
+) -> tuple[str, int]:
+    """Return the value at `at` and where it ends. `made` are the arguments that were already there."""
     cdata = _CDATA.match(text, at)
     if cdata is not None:
         end = text.find("]]>", cdata.end())
@@ -136,19 +141,20 @@ def _value(text: str, at: int, element: Element, meter: Meter, known: frozenset[
             meter.steps += len(text) - here
             raise Broken(len(text), "the reply ends inside an argument", cut=True)
         meter.steps += closing.end() - here
+        if here > at and _TAG_LEFT.search(text, here, min(closing.start(), here + _NEAR)) is not None:
+            # Either the value goes on behind its own closing tag, or the tag that opens there is damaged.
+            raise Broken(here, "where an argument ends cannot be told")
         if element.goes_on.match(text, closing.end()) is not None:
             break
         here = closing.end()
-        if _TAG_LEFT.search(text, here, here + _NEAR) is not None:
-            # Either the value goes on behind its own closing tag, or the tag that opens here is damaged.
-            raise Broken(here, "where an argument ends cannot be told")
     value = text[at : closing.start()]
     end = closing.end()
     if element.remains.search(value) is not None:
         raise Broken(end, "where an argument ends cannot be told")
     inner = element.opening.search(value)
     if inner is not None:
-        if inner["key"].strip() not in known or not inner.group().startswith("\n"):
+        key = inner["key"].strip()
+        if key not in known or key in made or not inner.group().startswith("\n"):
             raise Broken(end, "where an argument ends cannot be told")
         # The newline before the next argument stays: it is the one that belongs to the format.
         value, end = value[: inner.start() + 1], at + inner.start() + 1

@@ -28,7 +28,8 @@ from statek_sim.agent.rescue.openings import (
     SECTION,
     THINK_ENDS,
 )
-from statek_sim.agent.rescue.taking import PYTHON_CALL, Taker
+from statek_sim.agent.rescue.pythonic import PYTHON_CALL
+from statek_sim.agent.rescue.taking import Taker
 from statek_sim.agent.rescue.values import Limits, Reason, Refusal, Rescued, Span
 from statek_sim.agent.rescue.variants import HARDENED, RescueRules
 

@@ -23,6 +23,7 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
 _OTHER_ESCAPES: Final = re.compile(r"x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|N\{|[0-7]")
+_KEY_FIRST: Final = re.compile(r"[^\W\d]\w*:(?!//)")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _LITERALS: Final[dict[str, JSON]] = {
     "true": True, "false": False, "null": None, "True": True, "False": False, "None": None,
@@ -206,6 +207,8 @@ class Reader:
             return _LITERALS[word.group()], word.end()
         if self.style.bare:
             bare = _BARE.match(text, at)
+            if bare is not None and _KEY_FIRST.match(bare.group()):
+                raise Broken(at, f"{bare.group()[:24]!r} may be a key and its value")
             if bare is not None and text[bare.end() : bare.end() + 1] in ",}]":
                 self.repaired("bare_strings")
                 return bare.group(), bare.end()

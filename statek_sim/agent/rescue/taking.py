@@ -9,23 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Final
 
 from statek_sim.agent.rescue import markup
+from statek_sim.agent.rescue.brackets import closed, nothing_more, one_place
 from statek_sim.agent.rescue.extent import extent
 from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meaning import Meaning, Meant
-from statek_sim.agent.rescue.meter import Broken, Meter, strict
+from statek_sim.agent.rescue.meter import Broken, Meter, measure, strict
 from statek_sim.agent.rescue.offered import NAME, Argument, Offered
 from statek_sim.agent.rescue.openings import CLOSERS
+from statek_sim.agent.rescue.pythonic import PYTHON_CALL, read_python
 from statek_sim.agent.rescue.reader import JSON_STYLE, Reader, Style
 from statek_sim.agent.rescue.values import Limits, Reason
 from statek_sim.agent.rescue.variants import RescueRules
 from statek_sim.values import JSON
 
-PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.]{0,127})\s*\(")
-_KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
 _ID: Final = re.compile(r"\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\])?\s*")
 _MARGIN: Final = 200
 """Characters of white space before a reply's first word, at most."""
@@ -33,12 +32,6 @@ _SEPARATOR: Final = re.compile(r"[\s,;]*")
 _NAMED: Final = re.compile(
     rf"\s*(?P<name>{NAME.pattern})\s*(?P<behind><tool_sep>|<(?:ifm\|)?arg_key>|</(?:ifm\|)?tool_call>|\{{)"
 )
-_INSIDE: Final = re.compile(r"\s{0,40}\{")
-_EXTRA: Final = re.compile(r"[\s}\]]{1,8}")
-_MORE: Final = re.compile(
-    r"[\s,}\]]{0,40}(?:[\"“'](?P<key>[^\"“”'\n]{1,64})[\"”']|[A-Za-z_]\w{0,64})\s{0,8}:"
-)
-"""A member of JSON that stands behind the end of a call: its brackets are not where they were meant to be."""
 
 
 @dataclass(slots=True)
@@ -88,23 +81,7 @@ class Taker:
 
     def _measured(self, value: JSON, at: int) -> None:
         """Refuse what is too deep or too much, and text that is no Unicode."""
-        most = self.rules.max_depth or 64
-        todo: list[tuple[JSON, int]] = [(value, 0)]
-        for number in count():
-            if not todo:
-                return
-            one, depth = todo.pop()
-            if number > self.limits.max_values:
-                raise Broken(at + 1, f"it has more than {self.limits.max_values} values", limit=True)
-            if depth > most:
-                raise Broken(at + 1, f"it is nested more than {most} deep", limit=True)
-            if isinstance(one, dict):
-                todo += [(member, depth + 1) for member in one.values()]
-                todo += [(key, depth) for key in one]
-            elif isinstance(one, list):
-                todo += [(member, depth + 1) for member in one]
-            elif isinstance(one, str) and not _is_text(one):
-                raise Broken(at + 1, "a string holds half of a surrogate pair")
+        measure(value, at, depth=self.rules.max_depth or 64, values=self.limits.max_values)
 
     def arguments(self, at: int, name: str, dialect: str, start: int, style: Style) -> Found:
         """Read `{...}` at `at` as the arguments of `name`."""
@@ -112,8 +89,8 @@ class Taker:
         made = value if isinstance(value, dict) else None
         if made is None:
             raise Broken(at, f"the arguments of {name!r} are no object")
-        self._nothing_more(end, made)
-        return Found(name, made, (dialect, *repairs), start, self._closed(end))
+        nothing_more(self.text, end, [made])
+        return Found(name, made, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
         """Read arguments: a bracket that is missing in them is missing for good."""
@@ -122,22 +99,6 @@ class Taker:
         if "closed_brackets" in repairs:
             raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
         return value, end, repairs
-
-    def _nothing_more(self, end: int, *calls: Mapping[str, JSON]) -> None:
-        """Refuse a call whose brackets may stand elsewhere: members go on behind it, or a bracket is too many."""
-        if _MORE.match(self.text, end) is not None:
-            raise Broken(end, f"{self.text[end : end + 24].strip()!r} behind the end of a call")
-        spare = _EXTRA.match(self.text, end)
-        if spare is not None and spare.group().lstrip().startswith("}") and not all(map(_ends_last, calls)):
-            raise Broken(end, "a bracket is too many, and it cannot be told which")
-
-    def _closed(self, at: int) -> int:
-        """Return the place behind brackets too many and the closing token, where they are."""
-        extra = _EXTRA.match(self.text, at)
-        if extra is not None and (closer := CLOSERS.match(self.text, extra.end())) is not None:
-            return closer.end()
-        closer = CLOSERS.match(self.text, at)
-        return at if closer is None else closer.end()
 
     # What a value says
 
@@ -170,7 +131,7 @@ class Taker:
         at, taken = opening.end(), False
         dialect = _label(opening.group())
         shorthand = "prefix" in opening.group()
-        while True:
+        while len(self.found) <= self.limits.max_calls:
             self.meter.token(at)
             here = _SEPARATOR.match(self.text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
             self.meter.steps += here - at
@@ -188,7 +149,7 @@ class Taker:
         if head == "[":
             return self._list(at, dialect, start, Style(shorthand=shorthand))
         if head == "{":
-            return self._closed(self._item(at, dialect, start, Style(shorthand=shorthand), ()))
+            return closed(self.text, self._item(at, dialect, start, Style(shorthand=shorthand), ()))
         if PYTHON_CALL.match(self.text, at):
             return self.python(at, dialect, start, bracket=False)
         named = _NAMED.match(self.text, at) if "keys" in self.rules.dialects else None
@@ -227,9 +188,11 @@ class Taker:
                 self._item(here, dialect, start if len(self.found) == first else here, style, ())
             )
             self.sure = len(self.found)
+            if self.sure > self.limits.max_calls:
+                return here
             comma = self.text.startswith(",", here)
             here += comma
-        end = self._closed(end)
+        end = closed(self.text, end)
         for one in self.found[first:]:
             one.stages, one.end = (*one.stages, *repairs, *reader.repairs), max(one.end, end)
         return end
@@ -249,7 +212,7 @@ class Taker:
             why = "what stands in the wrapper is JSON, but no call with a name and arguments"
             self.refused.append((Reason.BROKEN, why, at, end))
             return end
-        self._nothing_more(end, *(arguments for _, arguments, _ in calls))
+        nothing_more(self.text, end, [arguments for _, arguments, _ in calls])
         self._take(calls, (dialect, *before, *repairs), start, end)
         return end
 
@@ -263,7 +226,7 @@ class Taker:
         for name, arguments, more in calls:
             if "closed_brackets" in stages and "no_arguments" in more:
                 raise Broken(end, "the reply ends before the arguments", cut=True)
-            if "closed_brackets" in stages and not _one_place(arguments):
+            if "closed_brackets" in stages and not one_place(arguments):
                 raise Broken(
                     end, "a bracket is missing, and it cannot be told where", cut=end >= len(self.text)
                 )
@@ -272,53 +235,13 @@ class Taker:
     def python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
         """Read `f(a=1), g(b='x')` at `at`."""
         reader = self.reader(Style(python=True))
-        taken: list[Found] = []
-        while (call := PYTHON_CALL.match(self.text, at)) is not None:
-            self.meter.token(at)
-            arguments, end = self._keywords(reader, call.end())
-            name = call["name"].removesuffix(".call") if dialect == "python_tag" else call["name"]
-            taken.append(Found(name, arguments, (dialect, "python", *reader.repairs), start, end))
-            at = reader.space(end)
-            if self.text.startswith(",", at):
-                at += 1
-            elif bracket:
-                break
-        end = taken[-1].end
-        if bracket:
-            end = reader.space(end)
-            if self.text.startswith("]", end):
-                end += 1
-            elif end < len(self.text) and CLOSERS.match(self.text, end) is None:
-                raise Broken(end, f"{self.text[end : end + 12]!r} behind a call")
-        end = self._closed(end)
-        for one in taken:
-            one.end = end
-        self.found += taken
+        calls, end = read_python(reader, at, self._measured, bracket=bracket)
+        end = closed(self.text, end)
+        for call in calls:
+            name = call.name.removesuffix(".call") if dialect == "python_tag" else call.name
+            stages = (dialect, "python", *reader.repairs)
+            self.found.append(Found(name, dict(call.arguments), stages, start, end))
         return end
-
-    def _keywords(self, reader: Reader, at: int) -> tuple[dict[str, JSON], int]:
-        made: dict[str, JSON] = {}
-        while True:
-            at = reader.space(at)
-            if self.text.startswith(")", at):
-                return made, at + 1
-            word = _KEYWORD.match(self.text, at)
-            if at >= len(self.text):
-                raise Broken(at, "the reply ends inside the call", cut=True)
-            if word is None:
-                raise Broken(at, "an argument has no name")
-            if word["key"] in made:
-                raise Broken(at, f"the argument {word['key']!r} is there twice")
-            value, at = reader.value(word.end())
-            self._measured(value, at - 1)
-            made[word["key"]] = value
-            at = reader.space(at)
-            if self.text.startswith(",", at):
-                at += 1
-            elif at >= len(self.text):
-                raise Broken(at, "the reply ends inside the call", cut=True)
-            elif not self.text.startswith(")", at):
-                raise Broken(at, f"{self.text[at : at + 12]!r} behind an argument")
 
     def mistral(self, opening: re.Match[str]) -> int:
         """Read `[TOOL_CALLS]name[ARGS]{...}`."""
@@ -344,8 +267,8 @@ class Taker:
                 opening, dialect, at + len(self.text[at : at + 40]) - len(self.text[at : at + 40].lstrip())
             )
         arguments, end = markup.read_elements(self.text, at, element, self.meter, self._arguments_of(name))
-        self.found.append(Found(name, arguments, (dialect,), opening.start(), self._closed(end)))
-        return self._closed(end)
+        self.found.append(Found(name, arguments, (dialect,), opening.start(), closed(self.text, end)))
+        return closed(self.text, end)
 
     def minimax(self, opening: re.Match[str]) -> int:
         """Read MiniMax M3's nested elements."""
@@ -361,7 +284,7 @@ class Taker:
         if calls and shown:
             self.refused.append((Reason.QUOTED, "the call is shown as an example", at, end))
         elif calls:
-            self._nothing_more(end, *(arguments for _, arguments, _ in calls))
+            nothing_more(self.text, end, [arguments for _, arguments, _ in calls])
             self._take(calls, (stage, *repairs), at, end)
         return end
 
@@ -397,37 +320,6 @@ class Taker:
         if self.offered.anything and not expected and self.text[end:].strip():
             del self.found[before:]
         return end
-
-
-def _one_place(arguments: Mapping[str, JSON]) -> bool:
-    """Whether a bracket that is missing in a call can only be missing behind its arguments.
-
-    `{"a": {"b": 1, "c": 2}` and a bracket less: `c` may be an argument of its own.
-    """
-    last: JSON = dict(arguments)
-    while isinstance(last, dict | list) and last:
-        last = last[-1] if isinstance(last, list) else list(last.values())[-1]
-        if isinstance(last, dict) and len(last) > 1:
-            return False
-    return True
-
-
-def _ends_last(value: JSON) -> bool:
-    """Whether every object in an object is its last member, so that an early bracket has nothing to cut off."""
-    if isinstance(value, list):
-        return all(map(_ends_last, value))
-    if not isinstance(value, dict):
-        return True
-    members = list(value.values())
-    return not any(isinstance(member, dict) for member in members[:-1]) and all(map(_ends_last, members))
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _label(token: str) -> str:
