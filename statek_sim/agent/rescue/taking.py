@@ -13,12 +13,10 @@ from typing import Final
 
 from statek_sim.agent.rescue import markup
 from statek_sim.agent.rescue.brackets import closed, nothing_more, one_place
-from statek_sim.agent.rescue.extent import extent
 from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meaning import Meaning, Meant
 from statek_sim.agent.rescue.meter import Broken, Meter, measure, strict
-from statek_sim.agent.rescue.offered import NAME, Argument, Offered
-from statek_sim.agent.rescue.openings import CLOSERS
+from statek_sim.agent.rescue.offered import Argument, Offered
 from statek_sim.agent.rescue.pythonic import PYTHON_CALL, read_python
 from statek_sim.agent.rescue.reader import JSON_STYLE, Reader, Style
 from statek_sim.agent.rescue.values import Limits, Reason
@@ -28,10 +26,6 @@ from statek_sim.values import JSON
 _ID: Final = re.compile(r"\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\])?\s*")
 _MARGIN: Final = 200
 """Characters of white space before a reply's first word, at most."""
-_SEPARATOR: Final = re.compile(r"[\s,;]*")
-_NAMED: Final = re.compile(
-    rf"\s*(?P<name>{NAME.pattern})\s*(?P<behind><tool_sep>|<(?:ifm\|)?arg_key>|</(?:ifm\|)?tool_call>|\{{)"
-)
 
 
 @dataclass(slots=True)
@@ -123,106 +117,14 @@ class Taker:
 
     # Readers of one opening each. They return where the pass goes on.
 
-    def wrapper(self, opening: re.Match[str]) -> int:
-        """Read the calls in a wrapper: JSON, Python, or names with keys. Prose behind the token is prose.
-
-        What was complete stays, whatever follows; what cannot be read and can be seen to end is refused by itself.
-        """
-        at, taken = opening.end(), False
-        dialect = _label(opening.group())
-        shorthand = "prefix" in opening.group()
-        while len(self.found) <= self.limits.max_calls:
-            self.meter.token(at)
-            here = _SEPARATOR.match(self.text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
-            self.meter.steps += here - at
-            end = self._wrapped(here, dialect, opening.start() if not taken else here, shorthand=shorthand)
-            if end is None:
-                break
-            at, taken, self.sure = end, True, len(self.found)
-        return at
-
-    def _wrapped(self, at: int, dialect: str, start: int, *, shorthand: bool) -> int | None:
-        """Take one item of a wrapper, and return where it ends; None: what stands there is none."""
-        head = self.text[at : at + 1]
-        if head == "[" and PYTHON_CALL.match(self.text, at + 1):
-            return self.python(at + 1, dialect, start, bracket=True)
-        if head == "[":
-            return self._list(at, dialect, start, Style(shorthand=shorthand))
-        if head == "{":
-            return closed(self.text, self._item(at, dialect, start, Style(shorthand=shorthand), ()))
-        if PYTHON_CALL.match(self.text, at):
-            return self.python(at, dialect, start, bracket=False)
-        named = _NAMED.match(self.text, at) if "keys" in self.rules.dialects else None
-        if named is None or (named["behind"].startswith("</") and not dialect.endswith("tool_call")):
-            return None
-        if named["behind"] == "{":
-            one = self.arguments(named.end() - 1, named["name"], dialect, start, Style())
-            self.found.append(one)
-            return one.end
-        arguments, end = markup.read_elements(self.text, named.end("name"), markup.KEYS, self.meter)
-        self.found.append(Found(named["name"], arguments, (dialect, "keys"), start, end))
-        return end
-
-    def _list(self, at: int, dialect: str, start: int, style: Style) -> int:
-        """Take the calls of a JSON list in a wrapper, one by one."""
-        here = at + 1
-        repairs: dict[str, None] = {}
-        first, reader = len(self.found), self.reader(style)
-        comma = True
-        while True:
-            self.meter.token(here)
-            here = reader.space(here)
-            if self.text.startswith("]", here):
-                end = here + 1
-                break
-            if self.text.startswith("{", here) and not comma:
-                repairs["missing_commas"] = None
-            elif not comma or not self.text.startswith(("{", "["), here):
-                ends = here >= len(self.text) or CLOSERS.match(self.text, here) is not None
-                if not ends or len(self.found) == first:
-                    why = f"{self.text[here : here + 12]!r} in a list of calls"
-                    raise Broken(here, why, cut=here >= len(self.text))
-                repairs["closed_brackets"], end = None, here
-                break
-            here = reader.space(
-                self._item(here, dialect, start if len(self.found) == first else here, style, ())
-            )
-            self.sure = len(self.found)
-            if self.sure > self.limits.max_calls:
-                return here
-            comma = self.text.startswith(",", here)
-            here += comma
-        end = closed(self.text, end)
-        for one in self.found[first:]:
-            one.stages, one.end = (*one.stages, *repairs, *reader.repairs), max(one.end, end)
-        return end
-
-    def _item(self, at: int, dialect: str, start: int, style: Style, before: tuple[str, ...]) -> int:
-        """Take what one JSON value in a wrapper says, and return where it ends."""
-        try:
-            value, end, repairs = self.json(at, style)
-        except Broken as error:
-            behind = None if error.limit else extent(self.text, at, self.meter)
-            if behind is None:
-                raise
-            self.refused.append((Reason.BROKEN, error.why, at, behind))
-            return behind
-        calls = self.calls_in(value, wrapped=True, shorthand=style.shorthand)
-        if calls is None:
-            why = "what stands in the wrapper is JSON, but no call with a name and arguments"
-            self.refused.append((Reason.BROKEN, why, at, end))
-            return end
-        nothing_more(self.text, end, [arguments for _, arguments, _ in calls])
-        self._take(calls, (dialect, *before, *repairs), start, end)
-        return end
-
-    def _take(
+    def take(
         self,
         calls: list[Meant],
         stages: tuple[str, ...],
         start: int,
         end: int,
     ) -> None:
+        """Take the calls that one JSON value says, unless a bracket of theirs may be missing elsewhere."""
         for name, arguments, more in calls:
             if "closed_brackets" in stages and "no_arguments" in more:
                 raise Broken(end, "the reply ends before the arguments", cut=True)
@@ -285,7 +187,7 @@ class Taker:
             self.refused.append((Reason.QUOTED, "the call is shown as an example", at, end))
         elif calls:
             nothing_more(self.text, end, [arguments for _, arguments, _ in calls])
-            self._take(calls, (stage, *repairs), at, end)
+            self.take(calls, (stage, *repairs), at, end)
         return end
 
     def block(self, at: int, start: int) -> int:
@@ -320,8 +222,3 @@ class Taker:
         if self.offered.anything and not expected and self.text[end:].strip():
             del self.found[before:]
         return end
-
-
-def _label(token: str) -> str:
-    word = re.sub(r"\W+", "_", token).strip("_").lower()
-    return "functools" if word.startswith("functools") else word
