@@ -23,7 +23,8 @@ _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
-_KEY_FIRST: Final = re.compile(r"[^\W\d]\w*:(?!//)")
+_TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}+\Z")
+"""What a comma, colon or bracket that is lost makes of two values without quotes."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _LITERALS: Final[dict[str, JSON]] = {
     "true": True, "false": False, "null": None, "True": True, "False": False, "None": None,
@@ -169,8 +170,8 @@ class Reader:
             return _LITERALS[word.group()], word.end()
         if self.style.bare:
             bare = _BARE.match(text, at)
-            if bare is not None and _KEY_FIRST.match(bare.group()):
-                raise Broken(at, f"{bare.group()[:24]!r} may be a key and its value")
+            if bare is not None and _TWO.search(bare.group()):
+                raise Broken(at, f"{bare.group()[:24]!r} may be two values, or a key and its value")
             if bare is not None and text[bare.end() : bare.end() + 1] in ",}]":
                 self.repaired("bare_strings")
                 return bare.group(), bare.end()
