@@ -31,6 +31,8 @@ class Element:
     remains: re.Pattern[str]
     """What is left of a value's closing tag when it is damaged."""
     one_newline: bool = True
+    call_ends: re.Pattern[str] | None = None
+    """What closes a call and its wrapper, behind a last value that lost its closing tag."""
     """Whether a newline behind the opening and one before the closing belong to the format."""
 
 
@@ -41,6 +43,7 @@ FUNCTION: Final = Element(
     goes_on=re.compile(rf"\s*(?:<parameter=|</function>|{_WRAPPED_END}|\Z)"),
     ends=re.compile(rf"\s*</function>(?:\s*{_WRAPPED_END})?|\s*{_WRAPPED_END}"),
     remains=re.compile(r"</parameter(?!>)"),
+    call_ends=re.compile(rf"\n\s{{0,40}}</function>\s{{0,40}}{_WRAPPED_END}"),
 )
 INVOKE: Final = Element(
     opening=re.compile(
@@ -133,36 +136,63 @@ def _value(
         if closing is None:
             raise Broken(len(text), "the reply ends inside an argument", cut=True)
         return text[cdata.end() : end], closing.end()
-    here = at
+    lined, here = element.one_newline and _NEWLINE.match(text, at) is not None, at
+    inline = False
     while True:
         meter.token(here)
-        closing = element.closing.search(text, here)
+        closing = None if element.closing in meter.gone else element.closing.search(text, here)
         if closing is None:
-            meter.steps += len(text) - here
-            raise Broken(len(text), "the reply ends inside an argument", cut=True)
+            meter.steps += 0 if element.closing in meter.gone else len(text) - here
+            meter.gone.add(element.closing)
+            return _unclosed(text, at, element, meter)
         meter.steps += closing.end() - here
-        if here > at and _TAG_LEFT.search(text, here, min(closing.start(), here + _NEAR)) is not None:
+        begins = _LINE.search(text, max(at, closing.start() - _NEAR), closing.start()) is not None
+        if (
+            here > at
+            and not inline
+            and _TAG_LEFT.search(text, here, min(closing.start(), here + _NEAR)) is not None
+        ):
             # Either the value goes on behind its own closing tag, or the tag that opens there is damaged.
             raise Broken(here, "where an argument ends cannot be told")
         if element.goes_on.match(text, closing.end()) is not None:
             break
+        # Where tags stand on lines of their own, one in the middle of a line is text.
+        inline = lined and not begins
         here = closing.end()
     value = text[at : closing.start()]
     end = closing.end()
-    if element.remains.search(value) is not None:
+    if element.remains.search(value) is not None or (inline and not begins):
         raise Broken(end, "where an argument ends cannot be told")
-    inner = element.opening.search(value)
-    if inner is not None:
+    for inner in element.opening.finditer(value):
+        own_line = inner.group().startswith(("\n", "\r\n"))
+        if lined and begins and not own_line:
+            continue
         key = inner["key"].strip()
-        if key not in known or key in made or not inner.group().startswith("\n"):
+        if key not in known or key in made or not own_line:
             raise Broken(end, "where an argument ends cannot be told")
         # The newline before the next argument stays: it is the one that belongs to the format.
         value, end = value[: inner.start() + 1], at + inner.start() + 1
         if _TAG_LEFT.search(value, max(0, len(value) - _NEAR)) is not None:
             raise Broken(end, "where an argument ends cannot be told")
+        break
     return _lines(value) if element.one_newline else value, end
 
 
+def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, int]:
+    """Return a call's last value, whose closing tag is missing, when the call and its wrapper are closed behind it."""
+    end = None if element.call_ends is None else element.call_ends.search(text, at)
+    meter.steps += (len(text) if end is None else end.start()) - at
+    if end is None:
+        raise Broken(len(text), "the reply ends inside an argument", cut=True)
+    value = text[at : end.start() + 1]
+    near = max(0, len(value) - _NEAR)
+    if element.opening.search(value) is not None or _TAG_LEFT.search(value, near) is not None:
+        raise Broken(end.start(), "where an argument ends cannot be told")
+    return _lines(value), end.start() + 1
+
+
+_LINE: Final = re.compile(r"\n[ \t]*\Z")
+_NEWLINE: Final = re.compile(r"\r?\n")
 _NEAR: Final = 60
 _TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")
 """What a damaged tag leaves where there should be one."""

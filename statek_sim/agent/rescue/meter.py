@@ -6,6 +6,7 @@ Every reader counts its steps here, so that work is bounded whatever the reply i
 from __future__ import annotations
 
 import json
+import re
 from itertools import count
 
 from statek_sim.agent.schema import NoJSON, no_constant, once, real, whole
@@ -29,6 +30,8 @@ class Meter:
     def __init__(self, tokens: int, values: int) -> None:
         self.tokens_left = tokens
         self.steps = 0
+        self.gone: set[re.Pattern[str]] = set()
+        """Tags that were looked for up to the reply's end, so that nothing is searched twice."""
         self._values = values
         self._values_left = values
         self._decoder = json.JSONDecoder(

@@ -21,6 +21,7 @@ ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "t
 
 _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
+_BARE_KEY: Final = re.compile(r"[^\W\d](?:[\w$-]| (?=[\w$-]))*")
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
 _TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}+\Z")
@@ -185,7 +186,7 @@ class Reader:
             return self.string(at)
         if head == "<" and self.text.startswith(_TOKEN_QUOTES, at):
             return self._token_string(at)
-        word = _WORD.match(self.text, at)
+        word = (_BARE_KEY if self.style.bare else _WORD).match(self.text, at)
         if word is None:
             raise Broken(at, "the reply ends before a key" if not head else "a key is missing", cut=not head)
         if not self.style.bare:

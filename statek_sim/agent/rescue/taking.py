@@ -168,6 +168,9 @@ class Taker:
             return self.named(
                 opening, dialect, at + len(self.text[at : at + 40]) - len(self.text[at : at + 40].lstrip())
             )
+        if opening.group().endswith("/>"):
+            self.found.append(Found(name, {}, (dialect,), opening.start(), closed(self.text, at)))
+            return closed(self.text, at)
         arguments, end = markup.read_elements(self.text, at, element, self.meter, self._arguments_of(name))
         self.found.append(Found(name, arguments, (dialect,), opening.start(), closed(self.text, end)))
         return closed(self.text, end)
