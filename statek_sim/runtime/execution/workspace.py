@@ -25,6 +25,7 @@ from statek_sim.runtime.agents.context import (
     write_line,
 )
 from statek_sim.runtime.execution.containment import Contained, WorkerKilled
+from statek_sim.runtime.execution.kept_data import check_kept, note_built
 from statek_sim.runtime.execution.shown import shown
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind
@@ -94,12 +95,13 @@ def run_block(
     Raises what the code raised, after showing it, or `FutureError` with the statement to continue at in
     `instr_num`, or `Contained` for code that STATEK could not stop.
     """
-    execution = Execution(job, output.line, lambda status: set_exit(job, status), {})
+    execution = Execution(job, output.line, lambda status: set_exit(job, status), {}, toolbox.budget)
     toolbox.budget.reset()
     token = set_execution(execution)
     before = dict(job.py_env.local_state)
     outcome: str | None = "contained"
     try:
+        check_kept(job.py_env, toolbox.budget)
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
         _run_statements(job, toolbox, block, namespace, output, start, before)
@@ -122,6 +124,8 @@ def run_block(
         raise Contained(_contained_reason(error)) from error
     finally:
         reset_execution(token)
+        note_built(job.py_env, toolbox.budget)
+        toolbox.budget.close_coroutines()
         if outcome is not None:
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
             if outcome != "contained":

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
+from statek_sim.runtime.agents.context import current_execution
 from statek_sim.runtime.execution.shown import shown
 from statek_sim.sandbox.ordered_set import without_addresses
 
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def record_call(job: Job, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-    """Record that a tool begins to run."""
+    """Record that a tool begins to run. Code that calls it pays, or is stopped."""
+    execution = current_execution()
+    if execution is not None and execution.budget is not None:
+        execution.budget.call_tool()
     told = [_argument(value) for value in args]
     told += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
     via, job.tool_via = job.tool_via, "code"
