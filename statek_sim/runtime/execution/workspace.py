@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN
+from statek_sim.runtime.execution.kept_data import check_kept, note_built
 from statek_sim.runtime.execution.toolbox import Toolbox
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.containment import Contained, WorkerKilled
@@ -90,12 +91,13 @@ def run_block(
     Raises what the code raised, after showing it, or `FutureError` with the statement to continue at in
     `instr_num`, or `Contained` for code that STATEK could not stop.
     """
-    execution = Execution(job, output.line, lambda status: set_exit(job, status), {})
+    execution = Execution(job, output.line, lambda status: set_exit(job, status), {}, toolbox.budget)
     toolbox.budget.reset()
     token = set_execution(execution)
     before = dict(job.py_env.local_state)
     outcome: str | None = "contained"
     try:
+        check_kept(job.py_env, toolbox.budget)
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
         _run_statements(job, toolbox, block, namespace, output, start, before)
@@ -118,6 +120,8 @@ def run_block(
         raise Contained(_contained_reason(error)) from error
     finally:
         reset_execution(token)
+        note_built(job.py_env, toolbox.budget)
+        toolbox.budget.close_coroutines()
         if outcome is not None:
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
             if outcome != "contained":

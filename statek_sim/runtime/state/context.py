@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from statek_sim.runtime.state.host import CurrentJob
+from statek_sim.sandbox.budget import ExecutionBudget
 
 T = TypeVar("T")
 
@@ -27,6 +28,8 @@ class Execution:
     write: Callable[[str], None]
     exit: Callable[[object], None]
     namespace: dict[str, object]
+    budget: ExecutionBudget | None = None
+    """What its tool calls and lines of output are charged to; None for a call that the model requested itself."""
 
 
 _EXECUTION: ContextVar[Execution | None] = ContextVar("statek_sim_execution", default=None)
@@ -132,5 +135,8 @@ def write_line(
 
     None for `sep` or `end`, which Python takes for the default, is an AttributeError or a TypeError.
     """
-    text = sep.join([format_argument(arg) for arg in args])
+    shown = [format_argument(arg) for arg in args]
+    if execution.budget is not None:
+        execution.budget.write(sum(map(len, shown)) + len(sep or "") * len(shown) + len(end or ""))
+    text = sep.join(shown)
     execution.write((text + end).rstrip("\n"))
