@@ -25,7 +25,7 @@ from statek_sim.backends.in_process.plain_dates import plain_dates
 from statek_sim.backends.in_process.transport import Stopped, Transport
 from statek_sim.backends.in_process.watch import Watch
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop, waiting_names
-from statek_sim.backends.installed.virtual_time import VirtualTime
+from statek_sim.backends.installed.virtual_time import VirtualTime, let_loops_nest
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.harness import LLM_Harness
@@ -51,8 +51,8 @@ class ClockedTime(VirtualTime):
 
     def spend(self, seconds: float) -> None:
         """Let time pass in which nothing else happens."""
-        self.now += seconds
-        self._clock.advance_to(self.now)
+        self.block(seconds)
+        self._clock.advance_to(max(self.now, self._clock.now()))
 
 
 class AgentLoops(WorkerLoop):
@@ -110,6 +110,8 @@ class InstalledApplication:
         self._transport = Transport(provider, self._time, self._current)
         self._watch = Watch(self._name_of)
         self._events = asyncio.new_event_loop()
+        let_loops_nest(self._events)
+        self._time.rule(self._events)
         self._worker = AgentLoops(
             self._time,
             self._known,

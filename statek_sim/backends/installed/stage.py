@@ -32,7 +32,11 @@ from statek_sim.backends.installed.handover import hand_over, take_over  # noqa:
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
 from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
 from statek_sim.backends.installed.transport import Transport  # noqa: E402
-from statek_sim.backends.installed.virtual_time import VirtualTime  # noqa: E402
+from statek_sim.backends.installed.virtual_time import (  # noqa: E402
+    VirtualTime,
+    let_loops_nest,
+    let_others_run,
+)
 from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.backends.installed.witness import Witness  # noqa: E402
@@ -264,6 +268,9 @@ class Stage:
         return run_facts(self)
 
     async def _drive(self, handover: Message | None) -> None:
+        let_loops_nest(loop := asyncio.get_running_loop())
+        self.time.rule(loop)
+        await let_others_run()
         try:
             await self._set(handover)
             self.driver.begin()

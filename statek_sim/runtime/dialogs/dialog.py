@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from statek_sim.runtime.agents.context import FULL, current_access
@@ -12,14 +12,17 @@ from statek_sim.runtime.dialogs.calls import CodeBlock
 from statek_sim.runtime.dialogs.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
 from statek_sim.runtime.dialogs.chat_style import ChatStyle
 from statek_sim.runtime.dialogs.markup import dialog_messages, extract_dialog
-from statek_sim.runtime.tools.async_tools import run_virtual
 
 if TYPE_CHECKING:
+    from statek_sim.runtime.execution.tool_loop import Running
     from statek_sim.runtime.state.job import Job
 
 
-def deliver(job: Job, text: str) -> None:
-    """Send the dialog part of a reply through the agent's `send_message`; without one it is a TypeError."""
+def deliver(job: Job, text: str) -> Generator[Running, None, None]:
+    """Send the dialog part of a reply through the agent's `send_message`; without one it is a TypeError.
+
+    Yields what has to end before it goes on, where `send_message` is async.
+    """
     send_message = getattr(job.agent, "send_message", None)
     if send_message is None:
         raise TypeError(
@@ -28,8 +31,10 @@ def deliver(job: Job, text: str) -> None:
     for body, media in dialog_messages(text):
         result = send_message(body=body) if media is None else send_message(body=body, media=media)
         if inspect.iscoroutine(result):
-            _, slept = run_virtual(result)
-            job.spend(slept)
+            sending = job.host.start(result)
+            if not sending.done():
+                yield sending
+            sending.result()
 
 
 class DialogItem(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,6 +34,7 @@ from statek_sim.runtime.execution.current import active
 from statek_sim.runtime.execution.model_name import models_by_difficulty
 from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS, Order, Scheduler
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought, Services
+from statek_sim.runtime.execution.tool_loop import Running
 from statek_sim.runtime.execution.waiting import WaitingRoom
 from statek_sim.runtime.execution.warmup import WarmupSource, parse_warmup
 from statek_sim.runtime.state.job import Job
@@ -41,6 +42,7 @@ from statek_sim.runtime.state.job_def import JobDef
 from statek_sim.runtime.state.job_defs import JobDefs
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
+from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.policy import SandboxPolicy
@@ -334,6 +336,10 @@ class Runtime:
             loop.definition.clear_errors()
         self._scheduler.restart(self.jobs)
 
+    def abandon(self) -> None:
+        """Give up a run that stopped (`until`) in the middle of an async tool; this runtime is run no more."""
+        self._scheduler.abandon()
+
     # -- what jobs need (runtime.host.Host) --------------------------------------------------------------------
 
     def job_changed(self, job: Job) -> None:
@@ -349,6 +355,22 @@ class Runtime:
             told(job.id, name)
         if kills:
             raise WorkerKilled(kills[0])
+
+    def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Return what an async tool of `job` comes to: other jobs' steps and time's passing come before that."""
+        if not self._scheduler.running:
+            # Called by a test: there is no run whose time could pass.
+            return run_virtual(coroutine)
+        return self._scheduler.finish(job, coroutine)
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
+        """Begin to run what a step of a job awaits."""
+        return self._scheduler.start(coroutine)
+
+    def block(self, seconds: float) -> None:
+        """Let the process stand still for so many virtual seconds, while it runs."""
+        if self._scheduler.running:
+            self._scheduler.block(seconds)
 
     def timestamp(self) -> datetime:
         """Return the wall time for log items."""
