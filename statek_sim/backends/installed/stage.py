@@ -98,6 +98,7 @@ class Stage:
         self.loop.on_death = lambda reason: self.witness.tell(events.WorldChanged, "", "worker", reason)
         self.error: dict[str, JSON] | None = None
         self.settled = False
+        self.broke_off = True
 
     # -- setting up ------------------------------------------------------------------------------------------------
 
@@ -275,6 +276,7 @@ class Stage:
             await self._set(handover)
             self.driver.begin()
             self.settled = await self.loop.run(self.scenario.until)
+            self.broke_off = False
             self.driver.check_finished()
         except BadInput as refused:
             self.error = {"type": "BadInput", "message": str(refused)}

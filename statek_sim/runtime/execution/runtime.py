@@ -336,9 +336,12 @@ class Runtime:
             loop.definition.clear_errors()
         self._scheduler.restart(self.jobs)
 
-    def abandon(self) -> None:
-        """Give up a run that stopped (`until`) in the middle of an async tool; this runtime is run no more."""
-        self._scheduler.abandon()
+    def close(self) -> None:
+        """Give up async tools that a kill, or the end of a run in time (`until`), left in the middle.
+
+        Python lets them clean up then, so this comes after everything that looks at what they did.
+        """
+        self._scheduler.close()
 
     # -- what jobs need (runtime.host.Host) --------------------------------------------------------------------
 

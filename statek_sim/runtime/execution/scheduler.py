@@ -435,6 +435,7 @@ class Scheduler:
         self._tools.die(reason)
         lost, self._in_flight = self._in_flight, {}
         for entry in lost.values():
+            entry.job.history.step_lost()
             # One that is running waits for an async tool, further up this stack: it is unwound from there.
             if getgeneratorstate(entry.step) != GEN_RUNNING:
                 entry.step.close()
@@ -457,10 +458,11 @@ class Scheduler:
         finally:
             self._unwinding = False
 
-    def abandon(self) -> None:
-        """Give up what a run left in the middle of an async tool; nobody will run this any more."""
+    def close(self) -> None:
+        """Give up what is in the middle of something; nobody will run this any more."""
         if self._stack is not None:
-            self._forget("abandoned")
+            self._forget("closed")
+        self._tools.close()
 
 
 def _nothing() -> None:

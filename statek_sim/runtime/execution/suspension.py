@@ -38,6 +38,10 @@ MOST_TIMERS: Final = 200_000
 
 _FRAMES_PER_WAIT: Final = 60
 
+_DEAD: Final[list[ToolLoop]] = []
+"""Loops of dead processes whose runtimes are not closed. A coroutine that is forgotten in the middle runs its
+`finally`, whenever Python gets to it: what a killed process never did would happen after all, in another test."""
+
 
 class Progress(Enum):
     """What came of asking for the next thing to happen."""
@@ -174,15 +178,21 @@ class Suspension:
     # -- death -------------------------------------------------------------------------------------------------------
 
     def die(self, reason: str) -> None:
-        """The process is dead: no tool goes on, not even to clean up; waits end as soon as they are looked at.
-
-        What the tools held is kept as it is for as long as the runtime, since Python would let them clean up otherwise.
-        """
+        """The process is dead: no tool goes on, not even to clean up; waits end as soon as they are looked at."""
         self._process += 1
         self._death = reason
         if self._loop is not None:
             self._lost.append(self._loop)
             self._loop = None
+            _DEAD.append(self._lost[-1])
+
+    def close(self) -> None:
+        """Let go of the tools that died: from now on nobody minds that Python has them clean up."""
+        self.die("closed")
+        lost, self._lost = self._lost, []
+        for loop in lost:
+            _DEAD.remove(loop)
+            loop.close_tasks()
 
     @staticmethod
     def killed(execution: Execution | None, reason: str) -> WorkerKilled:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
 from statek_sim.errors import AsyncToolStuck
@@ -107,6 +107,14 @@ class ToolLoop(asyncio.BaseEventLoop):
         for task in [*self._unfinished]:
             task.cancel()
         self.do_ready()
+
+    def close_tasks(self) -> None:
+        """Have every task end where it is: its `finally` runs, what it awaits there does not."""
+        for task in [*self._unfinished]:
+            with suppress(BaseException):
+                task.get_coro().close()
+        self._unfinished.clear()
+        self._ready.clear()
 
     def _process_events(self, event_list: list[object]) -> None:
         """There are no file descriptors, so there are no events."""
