@@ -123,6 +123,11 @@ class WorkerLoop:
 
     # -- running ---------------------------------------------------------------------------------------------------
 
+    @property
+    def busy(self) -> bool:
+        """Whether steps are in flight."""
+        return bool(self._flying)
+
     async def _step(self) -> bool:
         """Begin the next step of this round; return whether there was one."""
         if self.died is not None or not self._round or len(self._flying) >= self._most:

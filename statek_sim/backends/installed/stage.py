@@ -99,6 +99,7 @@ class Stage:
         self.error: dict[str, JSON] | None = None
         self.settled = False
         self.broke_off = True
+        self.facts: Message = {}
 
     # -- setting up ------------------------------------------------------------------------------------------------
 
@@ -266,9 +267,17 @@ class Stage:
     def play(self, handover: Message | None) -> Message:
         """Run to the end and return the facts."""
         asyncio.run(self._drive(handover))
-        return run_facts(self)
+        return self.facts
 
     async def _drive(self, handover: Message | None) -> None:
+        await self._run(handover)
+        self.facts = run_facts(self)
+        if self.loop.busy:
+            # Async tools are in the middle of their work, and STATEK in the middle of loops inside of one another.
+            self._line.send({"facts": self.facts})
+            os._exit(0)
+
+    async def _run(self, handover: Message | None) -> None:
         let_loops_nest(loop := asyncio.get_running_loop())
         self.time.rule(loop)
         await let_others_run()

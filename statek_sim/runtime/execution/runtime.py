@@ -339,8 +339,9 @@ class Runtime:
     def close(self) -> None:
         """Give up async tools that a kill, or the end of a run in time (`until`), left in the middle.
 
-        Python lets them clean up then, so this comes after everything that looks at what they did.
+        Python lets them clean up then, so this comes after everything that looks at what they did. The trace ends here.
         """
+        self.trace.seal()
         self._scheduler.close()
 
     # -- what jobs need (runtime.host.Host) --------------------------------------------------------------------
