@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from statek_sim import Agent, JobStatus, Runtime, ScriptedLLM, get_current_job, tool
-from statek_sim.errors import AsyncToolStuck
+from statek_sim.errors import AsyncToolStuck, ScriptExhausted
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.runtime.execution.suspension import MOST_NESTED
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -273,6 +273,27 @@ def test_a_tool_that_nothing_ever_wakes_fails_the_run_whatever_the_code_catches(
     code = "try:\n    stuck()\nexcept Exception:\n    pass\nexit(1)"
     with pytest.raises(AsyncToolStuck, match="awaits something that virtual time cannot bring"):
         runtime_of({"a": [code], "b": ["work('b', 5); exit(1)"]}, stuck).run()
+
+
+def test_what_fails_the_run_inside_of_a_wait_is_nothing_that_the_waiting_code_can_catch() -> None:
+    class Refused(BaseException):
+        """As what `pytest.fail` raises."""
+
+    def refuse() -> None:
+        raise Refused("no")
+
+    runtime = runtime_of(
+        {"a": ["try:\n    work('a', 10)\nexcept BaseException:\n    note('caught')\nnote('on')"]}
+    )
+    runtime.at(5, refuse)
+    with pytest.raises(Refused, match="no"):
+        runtime.run()
+    assert LOG == ["a begins"]
+
+
+def test_a_script_that_is_too_short_fails_the_run_while_another_job_waits() -> None:
+    with pytest.raises(ScriptExhausted):
+        runtime_of({"a": ["work('a', 10); exit(1)"], "b": ["x = 1"]}).run()
 
 
 def test_a_tool_that_never_lets_time_pass_fails_the_run() -> None:

@@ -74,10 +74,14 @@ class WorkerLoop:
         self.on_death: Callable[[str], None] = lambda _reason: None
         self.on_pass: list[Callable[[int], None]] = []
         """Called at the start of each pass with the free capacity: agent loops create jobs here."""
+        self.pause: Callable[[], float | None] = lambda: None
         self.died: str | None = None
 
     async def run(self, until: float) -> bool:
-        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
+        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled.
+
+        `pause` may leave everything as it is there, and say until when to go on.
+        """
         while True:
             if await self._step() or self._begin_pass():
                 continue
@@ -85,7 +89,11 @@ class WorkerLoop:
             if when is None:
                 return True
             if when > until:
-                return False
+                later = self.pause()
+                if later is None:
+                    return False
+                until = later
+                continue
             self._time.do_next()
             await self._settle()
 

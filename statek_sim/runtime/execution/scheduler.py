@@ -202,8 +202,9 @@ class Scheduler:
             self._take_in()
             while not self._unwinding:
                 progress = self._advance()
-                if self._tools.failure is not None:
-                    raise self._tools.failure
+                failure, self._tools.failure = self._tools.failure, None
+                if failure is not None:
+                    raise failure
                 if progress is not Progress.MADE:
                     return progress is Progress.NOTHING_LEFT
             return False
@@ -364,7 +365,7 @@ class Scheduler:
             return
         except WorkerKilled as death:
             # Whoever waits beneath this step finds out by itself.
-            if self._process == process:
+            if self._process == process and self._tools.failure is None:
                 self.die(str(death))
             return
         finally:

@@ -81,8 +81,8 @@ class Suspension:
         self._timers = 0
         self._process = 0
         self._death = ""
-        self.failure: AsyncToolStuck | None = None
-        """What no code may swallow: it ends the run."""
+        self.failure: BaseException | None = None
+        """What ends the run. It came up inside of a wait, where it is nothing that the code there may see or catch."""
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class Suspension:
         """Do what a tool planned for now."""
         self._timers += 1
         if self._timers > MOST_TIMERS:
-            self._stuck(
+            raise AsyncToolStuck(
                 f"an async tool has let time pass {MOST_TIMERS:,} times, and no job has taken a step: "
                 "it never ends; give it a timeout, or the run an end in time (until)"
             )
@@ -153,27 +153,29 @@ class Suspension:
             while not task.done():
                 self._base.copy().run(self._let_happen)
                 if self.failure is not None:
-                    raise self.failure
+                    raise self.killed(execution, "the run failed")
                 if self._process != process:
                     raise self.killed(execution, self._death)
+        except WorkerKilled:
+            if task.done() and not task.cancelled():
+                # Python would warn of an exception that nobody looks at: the dead cannot.
+                task.exception()
+            raise
         finally:
             del self._awaited[-1]
             self._budget.go_on(held)
             sys.setrecursionlimit(limit)
 
     def _let_happen(self) -> None:
-        with printing_to(None):
-            match self._advance():
-                case Progress.MADE:
-                    return
-                case Progress.TIME_IS_UP if self._pause():
-                    return
-                case _:
-                    self._stuck(STUCK)
-
-    def _stuck(self, why: str) -> None:
-        self.failure = AsyncToolStuck(why)
-        raise self.failure
+        try:
+            with printing_to(None):
+                progress = self._advance()
+                if progress is Progress.NOTHING_LEFT or (
+                    progress is Progress.TIME_IS_UP and not self._pause()
+                ):
+                    raise AsyncToolStuck(STUCK)
+        except BaseException as error:  # noqa: BLE001  # another job's, an event's, the test's
+            self.failure = self.failure or error
 
     # -- death -------------------------------------------------------------------------------------------------------
 
