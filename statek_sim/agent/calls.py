@@ -53,7 +53,9 @@ def resolved(
         )
     if not variant.validates_arguments:
         return ToolCall(call.id, call.name, arguments), ()
-    checked = registry.checks(call.name).check(arguments, coerce=variant.coerces_arguments)
+    # As it was offered: another run that shares the registry may have taken a server's new list over since.
+    check = offer.checks.get(call.name) or registry.checks(call.name)
+    checked = check.check(arguments, coerce=variant.coerces_arguments)
     if not checked.problems:
         return ToolCall(call.id, call.name, checked.arguments), checked.coerced
     reason = "; ".join(checked.problems)

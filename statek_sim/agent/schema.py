@@ -62,9 +62,11 @@ def once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """Return an object's members; a key that is there twice is `NoJSON`."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise NoJSON(f"the key {twice[:40]!r} is there twice")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise NoJSON(f"the key {name[:40]!r} is there twice")
+            seen.add(name)
     return found
 
 

@@ -42,6 +42,10 @@ class Variant:
     """Whether a temporary failure of the provider is tried again, as STATEK's client does (behaviour 8), or ends the
     run (004 §4: no retry loop)."""
 
+    compacts: bool
+    """Whether the context manager is asked before each request. 004 §5 says so in a docstring; the loop of §4 never
+    calls it."""
+
     # -- the registry (002 §2) ---------------------------------------------------------------------------------
 
     empty_tag_filter: Literal["everything", "error"]
@@ -57,6 +61,14 @@ class Variant:
     executes: Literal["registered", "offered"]
     """Which calls are executed: of every registered tool, so that a task's tools are no permission (002 §2: `get()`
     knows nothing of the loaded subset), or only of those that were offered on that turn."""
+
+    server_tools: Literal["bare", "prefixed"]
+    """How the tools of MCP servers are called: by their own names, so that two servers with the same one collide
+    (002 §2: `register` throws for a name that is taken), or with the server's name before it: `server__tool`."""
+
+    list_changes: Literal["ignored", "next_turn"]
+    """When a server's changed list of tools is taken over: never (002 §2: tools are registered once, at the start), or
+    when the next turn's tools are chosen."""
 
     validates_arguments: bool
     """Whether arguments are held against the tool's JSON Schema before it runs. 002 §2 has the schema and never
@@ -137,10 +149,13 @@ HARDENED: Final = Variant(
     tool_error="result",
     sends_tools=True,
     retries_provider=True,
+    compacts=True,
     empty_tag_filter="error",
     unknown_task_type="error",
     missing_task_tool="error",
     executes="offered",
+    server_tools="prefixed",
+    list_changes="next_turn",
     validates_arguments=True,
     coerces_arguments=True,
     tool_timeout=30.0,
@@ -169,10 +184,13 @@ DOCUMENT: Final = Variant(
     tool_error="ends_run",
     sends_tools=False,
     retries_provider=False,
+    compacts=False,
     empty_tag_filter="everything",
     unknown_task_type="nothing",
     missing_task_tool="dropped",
     executes="registered",
+    server_tools="bare",
+    list_changes="ignored",
     validates_arguments=False,
     coerces_arguments=False,
     tool_timeout=None,

@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NoReturn
 
-from statek_sim.agent.effects import Delayed, ToolFunction
+from statek_sim.agent.effects import Ask, Delayed, ToolFunction
+from statek_sim.agent.tools.mcp.scripted import ScriptedConnection
+from statek_sim.agent.tools.mcp.served import served
+from statek_sim.agent.tools.mcp.servers import Bounds, McpServerSpec, Stdio
+from statek_sim.agent.tools.mcp.source import McpSource
 from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
 from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import BadScenario, ScriptExhausted, UnusedResults
-from statek_sim.scenario.agent import ToolResultText, ToolText
-from statek_sim.scenario.engines import registered_name
+from statek_sim.mcp.fault import fault_from
+from statek_sim.mcp.server import McpServer
+from statek_sim.mcp.tool import ServedTool
+from statek_sim.scenario.agent import ServerText, ToolResultText, ToolText
+from statek_sim.scenario.engines import own_name, registered_name
 from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON
 
@@ -26,20 +34,45 @@ class ScriptedTools:
         self._scenario = scenario
         self._state: dict[str, JSON] = {}
         self._lanes: dict[str, _Lane] = {}
+        self._on_servers: dict[str, list[Tool]] = {name: [] for name in scenario.servers}
         self.tools = tuple(self._made())
-        """The tools of the scenario's `tools`, under the names they are registered by."""
+        """The tools of the scenario's `tools`, under the names they are registered by, without those of `servers`."""
+        self._servers = {name: self._server(name, text) for name, text in scenario.servers.items()}
 
     def _made(self) -> Iterator[Tool]:
         for name, text in self._scenario.tools.items():
+            served_by = self._on_servers.get(text.server or "")
             made = tool_of_schema(
-                registered_name(name, text),
+                registered_name(name, text) if served_by is None else own_name(name, text),
                 text.description,
                 text.parameters,
-                self._code(name, text),
+                _person if text.asks else self._code(name, text),
                 tags=text.tags,
                 timeout=text.timeout,
             )
-            yield made if text.server is None else _of_server(made, text.server)
+            if text.asks:
+                made = replace(made, asks=Ask(text=text.asks, seconds=text.within))
+            if served_by is not None:
+                served_by.append(made)
+            else:
+                yield made if text.server is None else replace(made, server=text.server)
+
+    def _server(self, name: str, text: ServerText) -> McpServer:
+        faults = [fault_from(fault) for fault in text.faults]
+        return McpServer(served(self._on_servers[name]), name=name, faults=faults, listed=text.listed)
+
+    def served_tools(self) -> tuple[ServedTool, ...]:
+        """Return all tools of the scenario as one server has them; those of several servers must differ in name."""
+        on_servers = [tool for tools in self._on_servers.values() for tool in tools]
+        return served([*self.tools, *on_servers])
+
+    def sources(self) -> Iterator[McpSource]:
+        """Yield a connection of its own to every server of the scenario."""
+        for name, text in self._scenario.servers.items():
+            bounds = Bounds(call=text.call, text=text.text, restarts=text.restarts)
+            at = Stdio(command=name)
+            spec = McpServerSpec(name=name, at=at, prefix=text.prefix, bounds=bounds)
+            yield McpSource(ScriptedConnection(spec, self._servers[name]))
 
     def function(self, name: str) -> Tool:
         """Return the tool that the function `module:attribute` is."""
@@ -53,9 +86,11 @@ class ScriptedTools:
     def check_finished(self) -> None:
         """Raise `UnusedResults` when results are left that no call asked for."""
         left = [said for lane in self._lanes.values() for said in lane.left()]
+        for name, server in self._servers.items():
+            left += [f"server {name} fault {fault}" for fault in server.faults.unused()]
         if left:
             raise UnusedResults(
-                f"{len(left)} results of scripted tools were never asked for: {'; '.join(left)}; "
+                f"{len(left)} results or faults of scripted tools were never asked for: {'; '.join(left)}; "
                 "take them out, or say `repeat: forever` where none is needed"
             )
 
@@ -129,16 +164,8 @@ class _Lane:
                 yield f"{self._name} result {number}"
 
 
-def _of_server(tool: Tool, server: str) -> Tool:
-    return Tool(
-        name=tool.name,
-        description=tool.description,
-        parameters=tool.parameters,
-        run=tool.run,
-        tags=tool.tags,
-        timeout=tool.timeout,
-        server=server,
-    )
+def _person() -> NoReturn:
+    raise AssertionError("a tool that asks a person has no code to run")
 
 
 def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON]) -> JSON:

@@ -15,7 +15,7 @@ from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.runtime.execution.services import upstream
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.values import ToolSpec
 
 

@@ -231,6 +231,8 @@ class Driver:
                 stage.kill("killed", in_call=False)
             case "restart":
                 stage.restart()
+            case "answer" | "refuse":
+                raise AssertionError(f"{event.action!r} is for engine agent, which the file's check said")
             case _:
                 assert_never(event.action)
 

@@ -7,11 +7,11 @@ from statek_sim.backends.plain import plain
 from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord
 from statek_sim.backends.trace_facts import handler_calls, tool_calls
 from statek_sim.metering.usage import UsageTotals
-from statek_sim.runtime.dialogs.chat_log import LLM_LogItem, ToolError
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
-from statek_sim.runtime.execution.shown import shown
-from statek_sim.runtime.state.job import Job
-from statek_sim.runtime.subtasks.subtask import SubTaskHandler
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.subtask import SubTaskHandler
+from statek_sim.runtime.state.chat_log import LLM_LogItem, ToolError
+from statek_sim.runtime.state.shown import shown
 from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON
 from statek_sim.world.world import World

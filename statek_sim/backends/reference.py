@@ -34,20 +34,19 @@ from statek_sim.providers.over_http import HttpLLM
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.request import PLAIN
-from statek_sim.runtime.agents import error_handlers
+from statek_sim.runtime import task
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
-from statek_sim.runtime.agents.context import get_current_job
-from statek_sim.runtime.execution.containment import WorkerKilled
+from statek_sim.runtime.agents.warmup_source import parse_warmup
+from statek_sim.runtime.execution.builtin import get_all, get_any
 from statek_sim.runtime.execution.model_name import BadModelName
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
-from statek_sim.runtime.execution.warmup import parse_warmup
-from statek_sim.runtime.state import futures
-from statek_sim.runtime.state.job import Job
-from statek_sim.runtime.subtasks import subtask as subtasks
-from statek_sim.runtime.subtasks import task
-from statek_sim.runtime.subtasks.subtask import SubTaskHandler, create_sub_task
+from statek_sim.runtime.jobs import subtask as subtasks
+from statek_sim.runtime.jobs.current import get_current_job
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.subtask import SubTaskHandler, create_sub_task
+from statek_sim.runtime.state import error_handlers, futures
+from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.tools import declaration as tools
-from statek_sim.runtime.tools.builtin import get_all, get_any
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.references import WorldReference
 from statek_sim.scenario.schema import AgentText, JobText, Scenario

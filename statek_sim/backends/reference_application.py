@@ -9,10 +9,10 @@ from statek_sim.backends.application import FUTURE, AppJob, AppOutcome, ToolUse
 from statek_sim.backends.facts import job_record, worker_death
 from statek_sim.backends.plain import plain
 from statek_sim.runtime.execution.runtime import Runtime
-from statek_sim.runtime.execution.shown import shown
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureResult
-from statek_sim.runtime.state.job import Job
-from statek_sim.runtime.subtasks.task import TaskFutureResult
+from statek_sim.runtime.state.shown import shown
+from statek_sim.runtime.task import TaskFutureResult
 
 
 class ReferenceApplication:

@@ -11,7 +11,7 @@ from typing import Final
 from statek_sim.errors import BadInput
 from statek_sim.scenario.data_file import read_list
 from statek_sim.scenario.schema import STATEK_PROFILES, Profile
-from statek_sim.scenario.tree import Node, plain
+from statek_sim.scenario.tree import Node, node_value
 
 RELEASES: Final = Path(__file__).parent / "releases.yaml"
 
@@ -62,7 +62,7 @@ def newest(versions: Sequence[str]) -> str:
 
 def _release(path: Path, node: Node) -> Release:
     where = f"{path}:{node.line}"
-    said = plain(node)
+    said = node_value(node)
     if not isinstance(said, dict) or sorted(said) != sorted(_KEYS):
         raise BadInput(f"{where}: a release has exactly the keys {', '.join(_KEYS)}")
     version, pythons, ci = said["version"], said["pythons"], said["ci"]

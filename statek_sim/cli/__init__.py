@@ -18,6 +18,7 @@ from statek_sim.cli import gate
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
+from statek_sim.cli import mcp
 from statek_sim.cli import rescue
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
@@ -37,6 +38,7 @@ __all__ = [
     "limits",
     "listing",
     "main",
+    "mcp",
     "record",
     "report",
     "rescue",

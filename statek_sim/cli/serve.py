@@ -97,13 +97,13 @@ def serve(
 
 def _serve(server: LLMServer, path: Path) -> None:
     """Say where the server is, and return when this process is told to end."""
-    with _Told() as told:
+    with Told() as told:
         say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
         while not told.to_end and not server.join(_ATTENTION):
             pass
 
 
-class _Told:
+class Told:
     """Whether SIGINT or SIGTERM has come, from entering the block on.
 
     A handler that raises may do so inside a finalizer, where Python drops the exception, and a signal that another

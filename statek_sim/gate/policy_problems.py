@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from statek_sim.did_you_mean import suggestion
 from statek_sim.gate.policy_text import BaselineText, HeadroomText, PolicyText, RuleText, SelectText
 from statek_sim.gate.toml_place import Keypath
+from statek_sim.scenario.problem import dotted
 
 _EXPECTED: Final = {
     "string_type": "text in quotes",
@@ -49,7 +50,7 @@ def _says_something(details: ErrorDetails) -> bool:
 
 def _finding(details: ErrorDetails) -> Finding:
     keypath = tuple(part for part in details["loc"] if part not in _ARMS)
-    shown = _dotted(keypath)
+    shown = dotted(keypath)
     kind, ctx = details["type"], details.get("ctx", {})
     if kind == "extra_forbidden":
         hint = suggestion(str(keypath[-1]), _keys_beside(keypath))
@@ -81,13 +82,6 @@ def _keys_beside(keypath: Keypath) -> list[str]:
     for name in keypath[:-1]:
         part = inner.get(str(name), part)
     return list(part.model_fields)
-
-
-def _dotted(keypath: Keypath) -> str:
-    text = ""
-    for part in keypath:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 def _shown(value: object) -> str:

@@ -10,7 +10,8 @@ from typing import Any, final
 class PaidFunction:
     """Stands for a built-in function: same calls, but they are paid for. Prints like the original.
 
-    `inspect.signature` finds the original's signature, or that it has none: see `runtime.future_calls.smart_call`.
+    `inspect.signature` finds the original's signature, or that it has none:
+    see `runtime.tools.future_calls.smart_call`.
     """
 
     __slots__ = ("__weakref__", "__wrapped__", "_function", "_name")

@@ -12,9 +12,13 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from statek_sim.agent.tools.mcp.servers import check_server_name
+from statek_sim.agent.tools.names import server_tool_name
 from statek_sim.agent.variants import Variant
 from statek_sim.did_you_mean import suggestion
-from statek_sim.scenario.agent import AGENT_STOPS, ToolText
+from statek_sim.errors import BadInput
+from statek_sim.mcp.fault import Faults, fault_from
+from statek_sim.scenario.agent import AGENT_STOPS, HarnessText, ToolText
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import Finding, Keypath, dotted
@@ -22,7 +26,7 @@ from statek_sim.scenario.schema import VARIANTS, ScenarioText
 from statek_sim.values import JSON
 
 _AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
-    "": ("tools", "task_types"),
+    "": ("tools", "servers", "task_types"),
     "agents": ("layers", "offer", "workflow", "harness"),
     "jobs": (),
     "script": (),
@@ -57,7 +61,8 @@ _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What each engine's scenarios may say and the other's may not, by the part of the file."""
 
-_AGENT_EVENTS: Final = ("push", "start")
+_AGENT_EVENTS: Final = ("push", "start", "answer", "refuse")
+_AGENT_ONLY_EVENTS: Final = ("answer", "refuse")
 _AGENT_METADATA: Final = ("PROVIDER",)
 _IN_WORDS: Final[Mapping[object, str]] = {
     bool: "true or false",
@@ -81,11 +86,10 @@ def engine_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for position, reply in enumerate(replies):
             yield from _said(("script", key, position), reply, refused["script"], scenario.engine)
     yield from _profiles(scenario)
-    if agent:
-        for position, event in enumerate(scenario.events):
-            if event.action not in _AGENT_EVENTS:
-                at: Keypath = ("events", position, event.action)
-                yield Finding(at, _words(at, event.action, "agent"))
+    for position, event in enumerate(scenario.events):
+        if (event.action not in _AGENT_EVENTS) if agent else (event.action in _AGENT_ONLY_EVENTS):
+            at: Keypath = ("events", position, event.action)
+            yield Finding(at, _words(at, event.action, scenario.engine))
     expectations: list[tuple[Keypath, Expect]] = [(("expect",), scenario.expect)]
     expectations += [(("expect_in", name), expect) for name, expect in scenario.expect_in.items()]
     for where, expect in expectations:
@@ -138,7 +142,8 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     """Yield what names a tool, a task type or a variant's rule that is not there."""
     if scenario.engine != "agent":
         return
-    registered = [registered_name(name, tool) for name, tool in scenario.tools.items()]
+    yield from _servers(scenario)
+    registered = [known for name, tool in scenario.tools.items() for known in _names(scenario, name, tool)]
     for role, told in scenario.agents.items():
         at: Keypath = ("agents", role)
         for key in told.metadata:
@@ -153,6 +158,10 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
             if ":" not in name:
                 yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
         yield from _overrides((*at, "harness", "overrides"), told.harness.overrides)
+        yield from _context((*at, "harness"), told.harness, scenario.agents)
+        for name in told.harness.approvals:
+            approval: Keypath = (*at, "harness", "approvals", name)
+            yield from _known(approval, name, [*registered, *own], "tool")
         flow: Keypath = (*at, "workflow")
         for position, step in enumerate(told.workflow.steps):
             yield from _known((*flow, "steps", position), step.tool, known, "tool")
@@ -161,6 +170,53 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for key in ("helpers", "terminal"):
             for position, name in enumerate(getattr(told.workflow, key) or ()):
                 yield from _known((*flow, key, position), name, known, "tool")
+
+
+def _servers(scenario: ScenarioText) -> Iterator[Finding]:
+    """Yield servers that no tool comes from, and faults and names that are none of theirs."""
+    for name, server in scenario.servers.items():
+        at: Keypath = ("servers", name)
+        own = [own_name(key, tool) for key, tool in scenario.tools.items() if tool.server == name]
+        if not own:
+            yield Finding(at, f"{dotted(at)}: no tool says `server: {name}`")
+            continue
+        for position, listed in enumerate(server.listed or ()):
+            yield from _known((*at, "listed", position), listed, own, f"tool of server {name!r}")
+        for position, text in enumerate(server.faults):
+            here = (*at, "faults", position)
+            try:
+                Faults([fault_from(text)]).check_names(own)
+            except BadInput as error:
+                yield Finding(here, f"{dotted(here)}: {error}")
+        try:
+            check_server_name(name)
+            if server.prefix:
+                check_server_name(server.prefix)
+        except BadInput as error:
+            yield Finding(at, f"{dotted(at)}: {error}")
+
+
+def _names(scenario: ScenarioText, name: str, tool: ToolText) -> Iterator[str]:
+    """Yield the names under which a tool may be registered; which one it is may depend on the variant."""
+    yield registered_name(name, tool)
+    server = scenario.servers.get(tool.server or "")
+    if server is not None:
+        yield server_tool_name(server.prefix or "", own_name(name, tool))
+
+
+def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterator[Finding]:
+    said = harness.context
+    if said is None:
+        return
+    here: Keypath = (*at, "context")
+    if harness.compactor is not None:
+        yield Finding(
+            here, f"{dotted(here)}: expected only one of context, compactor; both make the history shorter"
+        )
+    if said.summary != "rule":
+        yield from _known(
+            (*here, "summary"), said.summary, ["rule", *agents], "agent of this scenario, nor 'rule'"
+        )
 
 
 def _overrides(at: Keypath, overrides: Mapping[str, JSON]) -> Iterator[Finding]:
@@ -214,7 +270,12 @@ def _either(options: Sequence[str]) -> str:
 
 def registered_name(name: str, tool: ToolText) -> str:
     """Return the name a tool is registered under: that of a server's has the server's before it."""
-    return name if tool.server is None else f"{tool.server}__{name.removeprefix(f'{tool.server}__')}"
+    return name if tool.server is None else f"{tool.server}__{own_name(name, tool)}"
+
+
+def own_name(name: str, tool: ToolText) -> str:
+    """Return the name that a tool has on its server."""
+    return name.removeprefix(f"{tool.server}__")
 
 
 def _known(at: Keypath, name: str, options: Iterable[str], noun: str) -> Iterator[Finding]:

@@ -8,20 +8,39 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from statek_sim.scenario.part import Name, Part, Positive, Seconds, refused
 
-ACTIONS: Final = ("resolve", "fail", "push", "notify", "complete", "crash", "restart", "start")
+ACTIONS: Final = (
+    "resolve",
+    "fail",
+    "push",
+    "notify",
+    "complete",
+    "crash",
+    "restart",
+    "start",
+    "answer",
+    "refuse",
+)
 """The keys that say what an event does; each event has exactly one."""
 
-EventAction = Literal["resolve", "fail", "push", "notify", "complete", "crash", "restart", "start"]
+EventAction = Literal[
+    "resolve", "fail", "push", "notify", "complete", "crash", "restart", "start", "answer", "refuse"
+]
 
 _COMPANIONS: Final[dict[str, tuple[EventAction, ...]]] = {
     "value": ("resolve",),
-    "message": ("push", "notify"),
+    "message": ("push", "notify", "answer", "refuse"),
+    "question": ("answer", "refuse"),
     "error": ("fail", "complete"),
     "result": ("complete",),
 }
 """Which actions a further key goes with."""
 
-_NEEDS: Final[dict[EventAction, str]] = {"push": "message", "notify": "message", "fail": "error"}
+_NEEDS: Final[dict[EventAction, str]] = {
+    "push": "message",
+    "notify": "message",
+    "answer": "message",
+    "fail": "error",
+}
 
 
 class After(Part):
@@ -71,8 +90,16 @@ class Event(Part):
     )
     start: str = Field(default="", description="This declared job is created now, not at the beginning.")
 
+    answer: str = Field(
+        default="", description="A person answers this job's oldest open question with `message`."
+    )
+    refuse: str = Field(
+        default="", description="A person refuses what this job's oldest open question asks, for `message`."
+    )
+
     value: JsonValue = Field(default=None, description="Value of a resolved future.")
-    message: str = Field(default="", description="Text of a user message or notification.")
+    message: str = Field(default="", description="Text of a user message, notification or answer.")
+    question: str = Field(default="", description="Words in the question that is meant, if not the oldest.")
     error: str = Field(default="", description="Error text of a failed future or subtask.")
     result: JsonValue = Field(default=None, description="Result of a completed subtask.")
 

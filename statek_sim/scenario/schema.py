@@ -14,7 +14,15 @@ from pydantic import ConfigDict, Field, JsonValue, SkipValidation, model_validat
 
 from statek_sim.clock import FOREVER
 from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT
-from statek_sim.scenario.agent import HarnessText, LayersText, OfferText, StepsText, ToolText, Variant
+from statek_sim.scenario.agent import (
+    HarnessText,
+    LayersText,
+    OfferText,
+    ServerText,
+    StepsText,
+    ToolText,
+    Variant,
+)
 from statek_sim.scenario.event import Event
 from statek_sim.scenario.expect import Expect, ItemStatus
 from statek_sim.scenario.part import Count, Id, Items, Name, Part, Positive, Seconds, ToolName
@@ -217,6 +225,10 @@ class Shared(Part):
     world: World = Field(default_factory=World, description="The work queue and the external events.")
     tools: dict[ServedName, ToolText] = Field(
         default_factory=dict, description="Engine agent: the registry's tools, by name."
+    )
+    servers: dict[Name, ServerText] = Field(
+        default_factory=dict,
+        description="Engine agent: MCP servers, by the name that tools say under `server`.",
     )
     task_types: dict[str, Items[str]] = Field(
         default_factory=dict, description="Engine agent: names of tools by type of task."

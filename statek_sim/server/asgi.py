@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any, Final
 
 from statek_sim.server.exchange import DEFAULT_LIMITS, Answer, Frame, Incoming, Limits, Silence, Whole
-from statek_sim.server.protocol import Handler
 
 # The names and types of the ASGI 3 specification.
 Scope = MutableMapping[str, Any]
@@ -31,7 +30,7 @@ class ConnectionResetOnCommand(ConnectionResetError):
     """Raised into the ASGI server where the script wants the connection to break."""
 
 
-def asgi_app(handler: Handler, *, limits: Limits = DEFAULT_LIMITS) -> Application:
+def asgi_app(handler: Callable[[Incoming], Answer], *, limits: Limits = DEFAULT_LIMITS) -> Application:
     """Return an ASGI 3 application that answers what `handler` says."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

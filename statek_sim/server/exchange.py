@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -58,6 +58,16 @@ class Silence:
 
 
 Answer = Whole | Streamed | Silence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """An answer whose frames are made while it is sent. `frames` is closed when the client goes."""
+
+    frames: AsyncGenerator[bytes, None]
+    status: int = 200
+    content_type: str = EVENTS_TYPE
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

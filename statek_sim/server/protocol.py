@@ -19,9 +19,9 @@ from typing import Final
 import httptools
 
 from statek_sim.providers.http_status import PHRASES
-from statek_sim.server.exchange import JSON_TYPE, Answer, Incoming, Limits, Silence, Streamed, Whole
+from statek_sim.server.exchange import JSON_TYPE, Answer, Incoming, Limits, Live, Silence, Streamed, Whole
 
-Handler = Callable[[Incoming], Answer]
+Handler = Callable[[Incoming], Answer | Live]
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"
@@ -216,7 +216,7 @@ class HttpProtocol(asyncio.Protocol):
 
     # Answers.
 
-    def _answer(self, request: Incoming) -> Answer:
+    def _answer(self, request: Incoming) -> Answer | Live:
         try:
             return self._handler(request)
         except Exception as error:  # noqa: BLE001  # the parser would take it for a malformed request
@@ -243,7 +243,7 @@ class HttpProtocol(asyncio.Protocol):
         if not keep_alive:
             self._transport.close()
 
-    async def _take_time(self, request: Incoming, answer: Answer, *, keep_alive: bool) -> None:
+    async def _take_time(self, request: Incoming, answer: Answer | Live, *, keep_alive: bool) -> None:
         """Give an answer that takes its time, then those that queued behind it."""
         await self._send(request, answer, keep_alive=keep_alive)
         while self._pending and not self._transport.is_closing():
@@ -256,14 +256,30 @@ class HttpProtocol(asyncio.Protocol):
             await self._send(request, answer, keep_alive=keep_alive)
         self._answering = None
 
-    async def _send(self, request: Incoming, answer: Answer, *, keep_alive: bool) -> None:
+    async def _send(self, request: Incoming, answer: Answer | Live, *, keep_alive: bool) -> None:
         if isinstance(answer, Silence):
             await self._loop.create_future()
         elif isinstance(answer, Whole):
             await asyncio.sleep(answer.delay)
             self._send_whole(request, answer, keep_alive=keep_alive)
+        elif isinstance(answer, Live):
+            await self._send_live(answer, keep_alive=keep_alive)
         else:
             await self._send_frames(answer, keep_alive=keep_alive)
+
+    async def _send_live(self, answer: Live, *, keep_alive: bool) -> None:
+        head = _head(answer.status, answer.content_type, answer.headers, keep_alive)
+        self._transport.write(head + b"transfer-encoding: chunked\r\n\r\n")
+        try:
+            async for data in answer.frames:
+                self._transport.write(b"%x\r\n%s\r\n" % (len(data), data))
+                if self._drained is not None:
+                    await self._drained
+        finally:
+            await answer.frames.aclose()
+        self._transport.write(_LAST_CHUNK)
+        if not keep_alive:
+            self._transport.close()
 
     async def _send_frames(self, answer: Streamed, *, keep_alive: bool) -> None:
         head: bytes | None = (

@@ -55,6 +55,10 @@ class RunningServer:
             raise RuntimeError(f"the LLM server at {self.url} did not stop within {_STOPPING:g} seconds")
         self._loop.close()
 
+    def halt(self) -> None:
+        """Stop from within: what answers in this server's own thread ends it. `stop` waits for that end."""
+        self._done.set()
+
     def join(self, seconds: float | None = None) -> bool:
         """Wait until the server stops, or that long; return whether it has stopped."""
         # Not the thread: a join that a signal interrupts takes it for stopped (Python 3.11, 3.12).

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from statek_sim.runtime.agents import agent as runtime
-from statek_sim.runtime.execution.current import current_runtime
-from statek_sim.runtime.execution.warmup import WarmupSource, parse_warmup
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
+from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.stand_in.code_reading import codes_of, get_referenced_locals
 from statek_sim.stand_in.memo import memo
 from statek_sim.stand_in.prompts import SystemPrompt, make_system_prompt
@@ -226,7 +225,7 @@ class Reminder(runtime.RecurringReminder):
     text: str
     min_dialog_len: int | None = None
 
-    def fire_ready(self, job: Job) -> bool:
+    def fire_ready(self, job: runtime.InDialog) -> bool:
         """Return whether the reminder is due."""
         raise NotImplementedError(f"{type(self).__name__}.fire_ready")
 
@@ -236,7 +235,7 @@ class Reminder(runtime.RecurringReminder):
 class RecurringReminder(Reminder):
     """Fires on every final text once the dialog has `min_dialog_len` messages."""
 
-    def fire_ready(self, job: Job) -> bool:
+    def fire_ready(self, job: runtime.InDialog) -> bool:
         """Return whether the reminder is due."""
         return runtime.RecurringReminder.fire_ready(self, job)
 

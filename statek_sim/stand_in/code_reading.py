@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from statek_sim.runtime.dialogs.calls import CodeBlock
+from statek_sim.runtime.state.calls import CodeBlock
 
 
 def codes_of(warmup: Any) -> Iterable[str]:

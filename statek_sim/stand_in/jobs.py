@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from statek_sim.runtime.dialogs.chat_log import LLM_LogItem, UserLogItem
+from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.dialogs.dialog import (
     DialogItem,
     chat_responses,
@@ -14,17 +14,17 @@ from statek_sim.runtime.dialogs.dialog import (
     dialog_of,
     faces_user,
 )
-from statek_sim.runtime.dialogs.post_processing import LLM_StepData, is_final
-from statek_sim.runtime.execution.current import current_runtime
 from statek_sim.runtime.execution.kept_names import matching
 from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
+from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.execution.services import Brought
-from statek_sim.runtime.state.job import Job
-from statek_sim.runtime.state.job_def import JobDef
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.post_processing import LLM_StepData, is_final
+from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
+from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem
 from statek_sim.runtime.state.llm_usage import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.subtasks.subtask import SubTaskHandler, find_handler
 from statek_sim.stand_in.memo import EnumValue, enum
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.pricing import ModelPricing, get_model_pricing

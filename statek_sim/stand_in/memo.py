@@ -8,11 +8,11 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, Final, TypeVar, overload
 
-from statek_sim.runtime.agents.context import FULL, IN_METHOD, access, current_access
-from statek_sim.runtime.state.job import Job
-from statek_sim.runtime.state.job_def import JobDef
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.subtask import SubTaskHandler
+from statek_sim.runtime.state.context import FULL, IN_METHOD, access, current_access
 from statek_sim.runtime.stored.hashing import OBJECTS, text_hash
-from statek_sim.runtime.subtasks.subtask import SubTaskHandler
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store, open_store

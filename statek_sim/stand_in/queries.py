@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from statek_sim.runtime.execution.current import current_runtime
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.stand_in.memo import EnumValue, number_of
 from statek_sim.stand_in.not_covered import NotCovered

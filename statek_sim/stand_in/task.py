@@ -8,12 +8,12 @@ from types import FrameType
 from typing import Any, Final
 
 from statek_sim.runtime.agents.agent import Agent, DialogAgent
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
-from statek_sim.runtime.execution.current import current_runtime
-from statek_sim.runtime.execution.warmup import WarmupSource
+from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.futures import temporal
-from statek_sim.runtime.state.job import Job
-from statek_sim.runtime.subtasks.task import TaskFutureResult, exit_and_job, is_done, said_by
+from statek_sim.runtime.task import TaskFutureResult, exit_and_job, is_done, said_by
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.stand_in.code_reading import codes_of, copy_locals
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
-from statek_sim.runtime.execution.current import current_runtime
-from statek_sim.runtime.subtasks import subtask as subtasks
+from statek_sim.runtime.execution.builtin import get_all, get_any, system_tools
+from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.jobs import subtask as subtasks
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.tools import declaration as tools
-from statek_sim.runtime.tools.builtin import get_all, get_any, system_tools
 from statek_sim.runtime.tools.scope import fits
 
 Tool = Callable[..., Any]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from statek_sim.backends.exchanges import Exchanges
-from statek_sim.backends.recorded import CassetteExchanges, recorded_environment
+from statek_sim.backends.recorded import CassetteExchanges, check_provider_of, recorded_environment
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.nearest import Advice
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
@@ -111,7 +111,9 @@ def replayed(scenario: Scenario, profile: Profile, cassettes: Cassettes, play: P
     """Run a scenario on its cassette, without a network and a key."""
     path, provider = cassettes.found(scenario)
     session = CassetteSession(path, RecordMode.NONE, cassettes.matching, advice=_advice(scenario, provider))
-    exchanges = CassetteExchanges(session, recorded_environment(session.recordings()))
+    recordings = session.recordings()
+    check_provider_of(path, recordings, provider)
+    exchanges = CassetteExchanges(session, recorded_environment(recordings))
     return play(asked_of(scenario, provider, cassettes.model), profile, exchanges=exchanges)
 
 

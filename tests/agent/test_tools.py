@@ -18,7 +18,9 @@ from statek_sim.agent.effects import WrittenCall
 from statek_sim.agent.nudges import Failure
 from statek_sim.agent.rescue import rescue
 from statek_sim.agent.tools.arguments import ArgumentCheck
-from statek_sim.agent.tools.registry import Registry, api_format, lint
+from statek_sim.agent.tools.formats import api_format
+from statek_sim.agent.tools.lint import lint
+from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, result_text, tool_from, tool_of_schema
 from statek_sim.agent.variants import DOCUMENT, HARDENED
 from statek_sim.errors import BadTool
@@ -219,7 +221,7 @@ def test_a_servers_new_list_takes_the_place_of_its_old_one() -> None:
     registry.register_server("wiki", [named("search"), named("edit")])
     registry.register_server("jira", [named("search")])
     registry.register_server("wiki", [named("search")])
-    assert [tool.name for tool in registry.list()] == ["search", "jira__search", "wiki__search"]
+    assert [tool.name for tool in registry.list()] == ["search", "wiki__search", "jira__search"]
 
 
 def test_an_empty_filter_and_an_unknown_task_are_errors_unless_the_variant_is_the_documents() -> None:

@@ -61,12 +61,13 @@ def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "rescue.md", tmp_path, {}) == 2
 
 
-@pytest.mark.parametrize(("page", "number"), [("rescue.md", 2), ("protection.md", 5)])
+@pytest.mark.parametrize(("page", "number"), [("rescue.md", 2), ("protection.md", 5), ("slots.md", 2)])
 def test_a_page_of_an_agents_parts_has_code_that_runs(page: str, number: int) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) == number
+    names: dict[str, object] = {}
     for block in blocks:
-        exec(block, {})  # the page's own code, and its assertions
+        exec(block, names)  # the page's own code, and its assertions
 
 
 def test_the_page_on_the_report_is_true(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
 
 
 def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 4
+    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 5
 
 
 def test_the_page_on_agents_has_every_part() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from statek_sim import error_handler, is_valid_error_handler
-from statek_sim.runtime.agents.error_handlers import ErrorHandler, handler_problem
+from statek_sim.runtime.state.error_handlers import ErrorHandler, handler_problem
 
 CALLS: list[tuple[object, object]] = []
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from statek_sim.runtime.agents.error_handlers import ErrorHandler
+from statek_sim.runtime.state.error_handlers import ErrorHandler
 from statek_sim.runtime.state.futures import (
     FutureError,
     FutureResult,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim import Agent
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.trace import HandlerRan, HandlerRegistered
 from tests.unit.runtime_samples import idle_runtime
 

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from statek_sim.runtime.dialogs.calls import CallSpec
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
 from statek_sim.runtime.dialogs.messages import (
     arguments_json,
     assistant_calls,
@@ -15,6 +13,8 @@ from statek_sim.runtime.dialogs.messages import (
     tool_message,
     user_message,
 )
+from statek_sim.runtime.state.calls import CallSpec
+from statek_sim.runtime.state.chat_style import ChatStyle
 
 CONSOLE_TEXTS = [
     (None, "a\nb", None, "> a\n> b"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statek_sim import Agent, FutureError, FutureResult, Runtime, ScriptedLLM, code, temporal, tool
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from statek_sim.providers.script import text
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.runtime.execution.current import active
-from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.execution.runtime import Runtime, active
 from statek_sim.stand_in import queries, store
 from statek_sim.stand_in.agents import DialogAgent, SupervisedAgent
 from statek_sim.stand_in.finder import StandIns

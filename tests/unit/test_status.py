@@ -5,7 +5,7 @@ import re
 import pytest
 
 from statek_sim.errors import TransitionError
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import TRANSITIONS, JobStatus, advance
 from tests.unit.runtime_samples import run_one
 

@@ -13,8 +13,8 @@ from statek_sim.backends.plain import plain
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime
-from statek_sim.runtime.execution.shown import shown
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import cross, foresee
 from statek_sim.runtime.stored.containers import Dict, List, StoreKills, inside
 from statek_sim.runtime.stored.hashing import in_store_order, key_hash

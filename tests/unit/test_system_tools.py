@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.tools.system import SystemToolsVersion, system_tool_specs
 
 COMMON = [

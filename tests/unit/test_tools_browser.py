@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tools import browser
-from tools.browser import Broken, NotHere, ensure_browser
+from tools.browser import ensure_browser
+from tools.npm import Broken, NotHere
 
 
 def fake_npm(folder: Path, words: str, code: int) -> None:

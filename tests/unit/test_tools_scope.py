@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.tools.scope import ToolsScope, parse_tools_scope, select_tools
 
 Tool = Callable[..., object]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.runtime.dialogs.calls import CallSpec
-from statek_sim.runtime.execution.warmup import WarmupBlock, parse_warmup
+from statek_sim.runtime.agents.warmup_source import WarmupBlock, parse_warmup
+from statek_sim.runtime.state.calls import CallSpec
 
 
 def parse(source: str | list[str] | None) -> tuple[WarmupBlock, ...]:

@@ -13,7 +13,8 @@ from statek_sim.reporting.page.data import PageData
 from statek_sim.reporting.page.template import write_page
 from tests.web.report_samples import crowd, sample
 from tests.web.visit import PATIENCE, Visit, visiting
-from tools.browser import NotHere, ensure_browser
+from tools.browser import ensure_browser
+from tools.npm import NotHere
 
 CROWD = 10_000
 

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import Argument, NestedText, TypedText
-from statek_sim.agent.rescue.reader import Broken, Meter
 
-_NS: Final = r"(?:[|｜]DSML[|｜]|ifm\||[A-Za-z_]\w*:)?"
+_NS: Final = r"(?:[|｜]DSML[|｜] ?|ifm\||[A-Za-z_]\w*:)?"
 _SP: Final = r"[\sĠ]*"
 
 
@@ -31,7 +31,7 @@ class Element:
     """Whether a newline behind the opening and one before the closing belong to the format."""
 
 
-_WRAPPED_END: Final = rf"</{_NS}(?:tool_call|tool_calls|function_calls|dots_function_call)>"
+_WRAPPED_END: Final = rf"</{_NS}(?:tool_calls?|function_calls|calls|dots_function_call)>"
 FUNCTION: Final = Element(
     opening=re.compile(r"\s*<parameter=(?P<key>[^<>\n]{1,200})>"),
     closing=re.compile(r"</parameter>"),

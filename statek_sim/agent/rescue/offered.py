@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, Broken, Meter, Reader
+from statek_sim.agent.rescue.meter import Broken, Meter
+from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, Reader
 from statek_sim.agent.schema import (
     SchemaError,
     Validator,

@@ -13,21 +13,23 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from statek_sim.agent.rescue import markup
+from statek_sim.agent.rescue.answer import answer, size_of
 from statek_sim.agent.rescue.document import greedy
-from statek_sim.agent.rescue.offered import Misfit, Offered, Tools
+from statek_sim.agent.rescue.hints import Hint, hint_called
+from statek_sim.agent.rescue.meter import Broken, Meter
+from statek_sim.agent.rescue.offered import Offered, Tools
 from statek_sim.agent.rescue.openings import (
+    CLOSERS,
     EXAMPLE,
     FAMILIES,
-    NOISE,
     OPENING,
     PROSE,
     SAID_ENDS,
     SECTION,
     THINK_ENDS,
 )
-from statek_sim.agent.rescue.reader import CLOSERS, Broken, Meter
-from statek_sim.agent.rescue.taking import Found, Taker
-from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescued, Span
+from statek_sim.agent.rescue.taking import PYTHON_CALL, Taker
+from statek_sim.agent.rescue.values import Limits, Reason, Refusal, Rescued, Span
 from statek_sim.agent.rescue.variants import HARDENED, RescueRules
 
 Reformat = Callable[[str], str | None]
@@ -70,51 +72,47 @@ def rescue(
     rules: RescueRules = HARDENED,
     limits: Limits | None = None,
     reformat: Reformat | None = None,
+    dialect: str | None = None,
 ) -> Rescued:
     """Return the calls that `text` makes, and why what looks like a call is none.
 
-    `tools` are the offered tools, names or specs; None accepts any name. `reformat` is asked once, when no call was
+    `tools` are the offered tools, names or specs; None accepts any name. `dialect` is the format that the model is
+    known to write (a name in `hints.HINTS`); None: every format is read. `reformat` is asked once, when no call was
     found and something was refused; what it returns is read by the same rules, and its calls have `reformat` as
-    first stage. Raises `BadInput` for tools that are none.
+    first stage. Raises `BadInput` for tools that are none, and for a dialect that is not known.
     """
     offered, bounds = Offered(tools if rules.checks_tools else None), limits or Limits()
-    found = _once(text, offered, rules, bounds)
+    hint = hint_called(dialect)
+    found = _once(text, offered, rules, bounds, hint)
     if reformat is None or found.calls or not found.refused:
         return found
-    return _reformatted(text, found, reformat, offered, rules, bounds)
-
-
-def _once(text: str, offered: Offered, rules: RescueRules, limits: Limits) -> Rescued:
-    if rules.extraction == "greedy":
-        return greedy(text)
-    size = _bytes(text)
-    if size > limits.max_bytes:
-        why = f"the reply has {size} bytes; at most {limits.max_bytes} are read"
-        return Rescued(refused=(Refusal(reason=Reason.LIMIT, why=why, span=Span(0, size)),), steps=1)
-    return _Pass(text, offered, rules, limits).run()
-
-
-def _reformatted(
-    text: str, found: Rescued, reformat: Reformat, offered: Offered, rules: RescueRules, limits: Limits
-) -> Rescued:
-    try:
-        better = reformat(text)
-    except Exception:  # the document's `except Exception`, reproduced where the variant says so
-        if rules.reformat_errors == "raised":
-            raise
-        better = None
-    if better is not None:
-        again = _once(better, offered, rules, limits)
-        if again.calls:
-            calls = tuple(replace(call, stages=("reformat", *call.stages)) for call in again.calls)
-            return replace(again, calls=calls, steps=found.steps + again.steps)
-    whole = Span(0, _bytes(text))
+    better = _reformatted(text, reformat, rules)
+    again = None if better is None else _once(better, offered, rules, bounds, hint)
+    if again is not None and again.calls:
+        calls = tuple(replace(call, stages=("reformat", *call.stages)) for call in again.calls)
+        return replace(again, calls=calls, steps=found.steps + again.steps)
+    whole = Span(0, size_of(text))
     why = "the model that was asked to reformat the reply gave no call either"
     return replace(found, refused=(*found.refused, Refusal(reason=Reason.REFORMAT, why=why, span=whole)))
 
 
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+def _once(text: str, offered: Offered, rules: RescueRules, limits: Limits, hint: Hint | None) -> Rescued:
+    if rules.extraction == "greedy":
+        return greedy(text)
+    size = size_of(text)
+    if size > limits.max_bytes:
+        why = f"the reply has {size} bytes; at most {limits.max_bytes} are read"
+        return Rescued(refused=(Refusal(reason=Reason.LIMIT, why=why, span=Span(0, size)),), steps=1)
+    return _Pass(text, offered, rules, limits, hint).run()
+
+
+def _reformatted(text: str, reformat: Reformat, rules: RescueRules) -> str | None:
+    try:
+        return reformat(text)
+    except Exception:  # the document's `except Exception`, reproduced where the variant says so
+        if rules.reformat_errors == "raised":
+            raise
+        return None
 
 
 @dataclass(slots=True)
@@ -125,18 +123,21 @@ class _Pass:
     offered: Offered
     rules: RescueRules
     limits: Limits
+    hint: Hint | None
     meter: Meter = field(init=False)
     taker: Taker = field(init=False)
     attempts: int = 0
+    leading: int | None = 0
+    """Up to where the reply holds nothing but thinking and calls; None: something else was there."""
 
     def __post_init__(self) -> None:
         self.meter = Meter(self.limits.max_repaired_tokens, self.limits.max_values)
-        self.taker = Taker(self.text, self.offered, self.rules, self.limits, self.meter)
+        self.taker = Taker(self.text, self.offered, self.rules, self.limits, self.meter, self.hint)
 
     def run(self) -> Rescued:
         """Read the reply from its beginning to its end."""
         at, end = self._unquoted()
-        at = self._named_first(at)
+        at = self._lines_first(at, end)
         while at < end:
             prose = PROSE.match(self.text, at, end)
             opening = OPENING.match(self.text, at if prose is None else prose.end(), end)
@@ -145,7 +146,33 @@ class _Pass:
             if opening is None or self._enough(here):
                 break
             at = max(self._at(opening), opening.end() if opening.lastgroup in _SOLID else here + 1)
-        return self._result()
+        return answer(self.taker)
+
+    def _lines_first(self, at: int, end: int) -> int:
+        """Read what is a call only where a reply begins: a tool's name on a line, or Python calls and nothing else."""
+        named = self._named_first(at)
+        return named if named > at else self._python_only(at, end)
+
+    def _python_only(self, at: int, end: int) -> int:
+        """Read a reply that is Python calls of offered tools, without brackets around them."""
+        call = PYTHON_CALL.match(self.text, at)
+        known = call is not None and (call["name"] in self.offered.schemas or self._expects_python())
+        if call is None or not known or "python" not in self.rules.dialects:
+            return at
+        before, start = len(self.taker.found), call.start("name")
+        try:
+            stop = self.taker.python(start, "python", start, bracket=False)
+        except Broken as error:
+            if error.cut:
+                self.taker.refused.append((Reason.CUT, error.why, start, len(self.text)))
+            return len(self.text) if error.cut else at
+        if self.text[stop:end].strip():
+            del self.taker.found[before:]
+            return at
+        return stop
+
+    def _expects_python(self) -> bool:
+        return self.hint is not None and self.hint.python == "anywhere" and self.offered.anything
 
     def _named_first(self, at: int) -> int:
         """Read a reply that begins with a tool's name on a line and its arguments on the next (Functionary)."""
@@ -154,6 +181,7 @@ class _Pass:
             first is None
             or first["line_name"] not in self.offered.schemas
             or "tokens" not in self.rules.dialects
+            or self.hint is not None
         ):
             return at
         return self._try(lambda: self.taker.named(first, "line", first.end()), first)
@@ -180,7 +208,35 @@ class _Pass:
         """Read what opens here, and return where the pass goes on."""
         kind = opening.lastgroup or ""
         if kind in ("think", "thought"):
-            return self._think(opening, opens=kind == "think")
+            self._leads(opening.start())
+            self.leading = behind = self._think(opening, opens=kind == "think")
+            return self._lines_first(behind, len(self.text))
+        leads = self._leads(opening.start())
+        if self.hint is not None and not self.hint.expects(kind, leads=leads):
+            return self._over(kind, opening)
+        at = self._opened(kind, opening)
+        if leads and self.taker.found:
+            self.leading = at
+        return at
+
+    def _leads(self, at: int) -> bool:
+        """Whether nothing but thinking and calls stands before `at`."""
+        if self.leading is not None and self.text[self.leading : at].strip(" \t\r\n,;"):
+            self.leading = None
+        return self.leading is not None
+
+    def _over(self, kind: str, opening: re.Match[str]) -> int:
+        """Return the end of what is not expected here; calls in it are refused, and nothing in it is read again."""
+        before = len(self.taker.found)
+        end = self._opened(kind, opening)
+        if len(self.taker.found) > before:
+            name = self.hint.name if self.hint is not None else ""
+            why = f"the call is not written as {name!r} writes one"
+            self.taker.refused.append((Reason.DIALECT, why, opening.start(), end))
+            del self.taker.found[before:]
+        return end
+
+    def _opened(self, kind: str, opening: re.Match[str]) -> int:
         if kind == "fence":
             return self._fence(opening)
         if kind == "said":
@@ -219,7 +275,7 @@ class _Pass:
             reason = Reason.LIMIT if error.limit else Reason.CUT if error.cut else Reason.BROKEN
             at = max(error.at, opening.end())
             # A list of calls keeps those that were complete; what was read of one format only in part is not kept.
-            del self.taker.found[before:]
+            del self.taker.found[max(before, self.taker.sure) :]
             if self._looks_like_a_call(opening):
                 self.taker.refused.append((reason, error.why, start, min(at, len(self.text))))
             if error.cut or error.limit:
@@ -306,80 +362,6 @@ class _Pass:
         """Whether the words before `at` make what follows an illustration."""
         return EXAMPLE.search(self.text[max(0, at - _LOOKBACK) : at]) is not None
 
-    # The result
-
-    def _result(self) -> Rescued:
-        offsets = _Offsets(self.text)
-        calls, refused = [], list(self.taker.refused)
-        for number, found in enumerate(self.taker.found):
-            span = Span(offsets.of(found.start), offsets.of(found.end))
-            if number >= self.limits.max_calls:
-                why = f"more than {self.limits.max_calls} calls in one reply"
-                refused.append((Reason.LIMIT, why, found.start, found.end))
-                break
-            try:
-                calls.append(self._checked(found, span))
-            except Misfit as misfit:
-                reason = Reason.SCHEMA if self.offered.knows(found.name) else Reason.NOT_OFFERED
-                refused.append((reason, str(misfit), found.start, found.end))
-        refused.sort(key=lambda one: one[2])
-        return Rescued(
-            calls=tuple(calls),
-            text=self._text(),
-            thinking="\n".join(self.text[start:end] for start, end in self.taker.thinking),
-            refused=tuple(
-                Refusal(reason=reason, why=why, span=Span(offsets.of(start), offsets.of(end)))
-                for reason, why, start, end in refused
-            ),
-            steps=self.meter.steps,
-        )
-
-    def _checked(self, found: Found, span: Span) -> Call:
-        name = self.offered.the_name(found.name)
-        arguments = self.offered.typed(name, found.arguments)
-        stages = found.stages
-        if set(arguments) != set(found.arguments):
-            stages = (*stages, "unwrapped_arguments")
-        elif any(arguments[key] != value for key, value in found.arguments.items() if _is_typed(value)):
-            stages = (*stages, "typed_by_schema")
-        if self.offered.unchecked(name):
-            stages = (*stages, "unchecked_schema")
-        self.offered.check(name, arguments)
-        return Call(name=name, arguments=arguments, stages=stages, span=span)
-
-    def _text(self) -> str:
-        pieces, at = [], 0
-        used = sorted([(one.start, one.end) for one in self.taker.found] + self.taker.thinking)
-        for start, end in used:
-            pieces.append(self.text[at : max(at, start)])
-            at = max(at, end)
-        pieces.append(self.text[at:])
-        rest = "".join(pieces)
-        return (NOISE.sub("", rest) if used else rest).strip()
-
-
-def _is_typed(value: object) -> bool:
-    """Whether a format says what type a value is: not where it writes texts, somewhere in it."""
-    return isinstance(value, str | int | float | None)
-
 
 _SOLID: Final = frozenset(("think", "thought", "fence"))
 """What is never read again from the inside."""
-
-
-@dataclass(slots=True)
-class _Offsets:
-    """Bytes of characters' places; asked in any order, fast when they rise."""
-
-    text: str
-    at: int = 0
-    bytes: int = 0
-
-    def of(self, place: int) -> int:
-        if self.text.isascii():
-            return place
-        if place < self.at:
-            self.at = self.bytes = 0
-        self.bytes += _bytes(self.text[self.at : place])
-        self.at = place
-        return self.bytes

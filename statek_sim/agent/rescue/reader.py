@@ -1,17 +1,18 @@
-"""Reading one value: strict JSON at the speed of the standard library, or a tolerant reader that knows strings.
+"""Reading one value that is not quite JSON, by a reader that knows strings.
 
-The tolerant reader repairs what has one meaning (quotes, commas, comments, Python's literals, raw newlines) and
+It repairs what has one meaning (quotes, commas, comments, Python's literals, raw newlines) and
 says what it repaired. It never completes a value: what is cut is `Broken` with `cut=True`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.schema import NoJSON, no_constant, once, real, whole
+from statek_sim.agent.rescue.meter import Broken, Meter
+from statek_sim.agent.rescue.openings import CLOSERS
+from statek_sim.agent.schema import NoJSON, real, whole
 from statek_sim.values import JSON
 
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "tool_input", "action_input")
@@ -38,66 +39,6 @@ _QUOTES: Final[dict[str, tuple[str, str]]] = {
 }
 _PLAIN: Final = {end: re.compile(rf"[^\\{end}]*", re.DOTALL) for end in ('"', "'", "\u201d")}
 _TOKEN_QUOTES: Final = ('<|"|>', "<escape>")
-CLOSERS: Final = re.compile(
-    r"\s*(?:</[\w:|｜-]*(?:tool|function|TOOLCALL|call)[\w:|｜-]*>|<\|?/[\w|]+\|?>|<\|[\w|▁]*(?:end|END|suffix)[\w|▁]*\|>"
-    r"|<tool_call\|>|<end_function_call>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]|```)"
-)
-
-
-class Broken(Exception):
-    """The text at `at` cannot be read. `cut`: because the reply ends there."""
-
-    def __init__(self, at: int, why: str, *, cut: bool = False, limit: bool = False) -> None:
-        super().__init__(why)
-        self.at = at
-        self.why = why
-        self.cut = cut
-        self.limit = limit
-
-
-class Meter:
-    """Counts the work on one reply, and says when enough was done: pieces repaired, and values of one call."""
-
-    def __init__(self, tokens: int, values: int) -> None:
-        self.tokens_left = tokens
-        self.steps = 0
-        self._values = values
-        self._values_left = values
-        self._decoder = json.JSONDecoder(
-            object_pairs_hook=self._pairs,
-            parse_int=self._whole,
-            parse_float=self._real,
-            parse_constant=no_constant,
-        )
-
-    def decode(self, text: str, at: int) -> tuple[JSON, int]:
-        """Return the strict JSON at `at` and where it ends, as `JSONDecoder.raw_decode` does."""
-        self._values_left = self._values
-        return self._decoder.raw_decode(text, at)
-
-    def _value(self) -> None:
-        self._values_left -= 1
-        if self._values_left < 0:
-            raise Broken(-1, f"it has more than {self._values} values", limit=True)
-
-    def _pairs(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-        self._value()
-        return once(pairs)
-
-    def _whole(self, digits: str) -> int:
-        self._value()
-        return whole(digits)
-
-    def _real(self, digits: str) -> float:
-        self._value()
-        return real(digits)
-
-    def token(self, at: int) -> None:
-        """Count one piece."""
-        self.steps += 1
-        self.tokens_left -= 1
-        if self.tokens_left < 0:
-            raise Broken(at, "the reply needs more repairs than are made", limit=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,26 +54,6 @@ class Style:
 
 
 JSON_STYLE: Final = Style()
-
-
-def strict(text: str, at: int, meter: Meter) -> tuple[JSON, int] | None:
-    """Return the JSON value that starts at `at` and where it ends, or None when it is not JSON as it stands.
-
-    Raises `Broken` for what no repair can help: a key that is there twice, NaN, a number out of range.
-    """
-    try:
-        value, end = meter.decode(text, at)
-    except json.JSONDecodeError as error:
-        meter.steps += error.pos - at + 1
-        return None
-    except RecursionError:
-        raise Broken(at + 1, "it is nested too deeply", limit=True) from None
-    except NoJSON as error:
-        raise Broken(at + 1, str(error)) from None
-    except Broken as error:
-        raise Broken(at + 1, error.why, limit=error.limit) from None
-    meter.steps += end - at
-    return value, end
 
 
 class Reader:
@@ -387,5 +308,7 @@ class Reader:
                 return made, here + 1
             elif self._closes(here):
                 return made, here
+            elif self.text[here] == "{" and isinstance(value, dict):
+                self.repaired("missing_commas")
             else:
                 raise Broken(here, f"{self.text[here : here + 12]!r} behind a value")

@@ -13,26 +13,18 @@ from itertools import count
 from typing import Final
 
 from statek_sim.agent.rescue import markup
+from statek_sim.agent.rescue.extent import extent
+from statek_sim.agent.rescue.hints import Hint
+from statek_sim.agent.rescue.meaning import Meaning, Meant
+from statek_sim.agent.rescue.meter import Broken, Meter, strict
 from statek_sim.agent.rescue.offered import NAME, Argument, Offered
-from statek_sim.agent.rescue.reader import (
-    ARGUMENT_KEYS,
-    CLOSERS,
-    JSON_STYLE,
-    Broken,
-    Meter,
-    Reader,
-    Style,
-    strict,
-)
+from statek_sim.agent.rescue.openings import CLOSERS
+from statek_sim.agent.rescue.reader import JSON_STYLE, Reader, Style
 from statek_sim.agent.rescue.values import Limits, Reason
 from statek_sim.agent.rescue.variants import RescueRules
 from statek_sim.values import JSON
 
-_NAME_KEYS: Final = ("name", "tool_name", "function_name", "tool", "recipient_name", "action")
-_HARMLESS: Final = frozenset(("id", "type", "tool_call_id", "call_id", "index", "call_type", "status"))
-_AROUND: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use")
-_LISTS: Final = ("tool_calls", "tool_uses", "function_calls", "calls")
-_PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.]{0,127})\s*\(")
+PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.]{0,127})\s*\(")
 _KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
 _ID: Final = re.compile(r"\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\])?\s*")
 _MARGIN: Final = 200
@@ -65,9 +57,12 @@ class Taker:
     rules: RescueRules
     limits: Limits
     meter: Meter
+    hint: Hint | None = None
     found: list[Found] = field(default_factory=list)
     refused: list[tuple[Reason, str, int, int]] = field(default_factory=list)
     thinking: list[tuple[int, int]] = field(default_factory=list)
+    sure: int = 0
+    """How many of `found` stay, whatever becomes of the format that is being read."""
 
     # What the readers are made of
 
@@ -133,82 +128,31 @@ class Taker:
 
     # What a value says
 
-    def calls_in(
-        self, value: JSON, *, wrapped: bool
-    ) -> list[tuple[str, dict[str, JSON], tuple[str, ...]]] | None:
+    def calls_in(self, value: JSON, *, wrapped: bool, shorthand: bool = False) -> list[Meant] | None:
         """Return the calls that a JSON value is, or None when it is data. `wrapped`: a format says that it is one."""
-        if isinstance(value, list):
-            each = [self.calls_in(member, wrapped=wrapped) for member in value]
-            if not each or any(calls is None for calls in each):
-                return None
-            return [call for calls in each if calls is not None for call in calls]
-        if not isinstance(value, dict):
-            return None
-        for key in _LISTS:
-            if isinstance(value.get(key), list) and not set(value) - {key, "content", "role", "refusal"}:
-                return self.calls_in(value[key], wrapped=True)
-        for key in _AROUND:
-            inner = value.get(key)
-            if isinstance(inner, dict) and not set(value) - {key, *_HARMLESS}:
-                return self.calls_in(inner, wrapped=True)
-        return self._one_call(value, wrapped=wrapped)
-
-    def _one_call(
-        self, value: dict[str, JSON], *, wrapped: bool
-    ) -> list[tuple[str, dict[str, JSON], tuple[str, ...]]] | None:
-        name_keys = [key for key in (*_NAME_KEYS, "function") if isinstance(value.get(key), str)]
-        argument_keys = [key for key in ARGUMENT_KEYS if key in value]
-        if not name_keys:
-            return self._shorthand(value) if wrapped else None
-        name, key = value[name_keys[0]], argument_keys[0] if argument_keys else None
-        extra = set(value) - {name_keys[0], *argument_keys[:1], *_HARMLESS}
-        if not isinstance(name, str) or NAME.fullmatch(name) is None or len(argument_keys) > 1:
-            return None
-        if extra and not (wrapped and self.offered.knows(name)):
-            return None
-        if key is None:
-            return [(name, {}, ("no_arguments",))] if wrapped and self._takes_nothing(name) else None
-        arguments: JSON = value[key]
-        stages: tuple[str, ...] = ()
-        if isinstance(arguments, str):
-            arguments, stages = self._unquoted(arguments)
-        if arguments is None and wrapped:
-            arguments, stages = {}, ("no_arguments",)
-        return [(name, arguments, stages)] if isinstance(arguments, dict) else None
-
-    def _takes_nothing(self, name: str) -> bool:
-        schema = self.offered.schemas.get(name)
-        return schema is not None and not schema.get("required")
+        return Meaning(self.offered, self._unquoted, shorthand).calls_in(value, wrapped=wrapped)
 
     def _arguments_of(self, name: str) -> frozenset[str]:
         properties = self.offered.schemas.get(name, {}).get("properties")
         return frozenset(properties if isinstance(properties, dict) else ())
 
-    def _shorthand(self, value: dict[str, JSON]) -> list[tuple[str, dict[str, JSON], tuple[str, ...]]] | None:
-        """Read `{"name": {arguments}}`, Apertus' format."""
-        if len(value) != 1:
-            return None
-        ((name, arguments),) = value.items()
-        if not isinstance(arguments, dict) or not self.offered.knows(name) or NAME.fullmatch(name) is None:
-            return None
-        return [(name, arguments, ("shorthand",))]
-
     def _unquoted(self, arguments: str) -> tuple[JSON, tuple[str, ...]]:
-        """Read arguments that are JSON in a string, as the OpenAI format has them."""
-        if not arguments.strip():
-            return {}, ("no_arguments",)
+        """Read the JSON that a string holds; the string itself when it holds more than that."""
         inner = Taker(arguments, self.offered, self.rules, self.limits, self.meter)
         start = len(arguments) - len(arguments.lstrip())
         try:
             value, end, repairs = inner._whole_json(start, Style())
         except Broken as error:
             raise Broken(-1, error.why, limit=error.limit) from None
-        return (arguments, ()) if arguments[end:].strip() else (value, ("arguments_in_a_string", *repairs))
+        return (arguments, ()) if arguments[end:].strip() else (value, repairs)
 
     # Readers of one opening each. They return where the pass goes on.
 
     def wrapper(self, opening: re.Match[str]) -> int:
-        """Read the calls in a wrapper: JSON, Python, or names with keys. Prose behind the token is prose."""
+        """Read the calls in a wrapper: JSON, Python, or names with keys. Prose behind the token is prose.
+
+        What was complete stays, whatever follows; what cannot be read and can be seen to end is refused by itself.
+        """
         at, taken = opening.end(), False
         dialect = _label(opening.group())
         shorthand = "prefix" in opening.group()
@@ -219,23 +163,20 @@ class Taker:
             end = self._wrapped(here, dialect, opening.start() if not taken else here, shorthand=shorthand)
             if end is None:
                 break
-            at, taken = end, True
+            at, taken, self.sure = end, True, len(self.found)
         return at
 
     def _wrapped(self, at: int, dialect: str, start: int, *, shorthand: bool) -> int | None:
         """Take one item of a wrapper, and return where it ends; None: what stands there is none."""
         head = self.text[at : at + 1]
-        if head == "[" and _PYTHON_CALL.match(self.text, at + 1):
-            return self._python(at + 1, dialect, start, bracket=True)
-        if head in ("{", "["):
-            value, end, repairs = self.json(at, Style(shorthand=shorthand))
-            calls = self.calls_in(value, wrapped=True)
-            if calls is None:
-                raise Broken(end, "what stands in the wrapper is JSON, but no call with a name and arguments")
-            self._take(calls, (dialect, *repairs), start, self._closed(end))
-            return self._closed(end)
-        if _PYTHON_CALL.match(self.text, at):
-            return self._python(at, dialect, start, bracket=False)
+        if head == "[" and PYTHON_CALL.match(self.text, at + 1):
+            return self.python(at + 1, dialect, start, bracket=True)
+        if head == "[":
+            return self._list(at, dialect, start, Style(shorthand=shorthand))
+        if head == "{":
+            return self._closed(self._item(at, dialect, start, Style(shorthand=shorthand), ()))
+        if PYTHON_CALL.match(self.text, at):
+            return self.python(at, dialect, start, bracket=False)
         named = _NAMED.match(self.text, at)
         if named is None or "keys" not in self.rules.dialects:
             return None
@@ -247,9 +188,59 @@ class Taker:
         self.found.append(Found(named["name"], arguments, (dialect, "keys"), start, end))
         return end
 
+    def _list(self, at: int, dialect: str, start: int, style: Style) -> int:
+        """Take the calls of a JSON list in a wrapper, one by one."""
+        here = at + 1
+        repairs: dict[str, None] = {}
+        first, reader = len(self.found), self.reader(style)
+        comma = True
+        while True:
+            self.meter.token(here)
+            here = reader.space(here)
+            if self.text.startswith("]", here):
+                end = here + 1
+                break
+            if self.text.startswith("{", here) and not comma:
+                repairs["missing_commas"] = None
+            elif not comma or not self.text.startswith(("{", "["), here):
+                ends = here >= len(self.text) or CLOSERS.match(self.text, here) is not None
+                if not ends or len(self.found) == first:
+                    why = f"{self.text[here : here + 12]!r} in a list of calls"
+                    raise Broken(here, why, cut=here >= len(self.text))
+                repairs["closed_brackets"], end = None, here
+                break
+            here = reader.space(
+                self._item(here, dialect, start if len(self.found) == first else here, style, ())
+            )
+            self.sure = len(self.found)
+            comma = self.text.startswith(",", here)
+            here += comma
+        end = self._closed(end)
+        for one in self.found[first:]:
+            one.stages, one.end = (*one.stages, *repairs, *reader.repairs), max(one.end, end)
+        return end
+
+    def _item(self, at: int, dialect: str, start: int, style: Style, before: tuple[str, ...]) -> int:
+        """Take what one JSON value in a wrapper says, and return where it ends."""
+        try:
+            value, end, repairs = self.json(at, style)
+        except Broken as error:
+            behind = None if error.limit else extent(self.text, at, self.meter)
+            if behind is None:
+                raise
+            self.refused.append((Reason.BROKEN, error.why, at, behind))
+            return behind
+        calls = self.calls_in(value, wrapped=True, shorthand=style.shorthand)
+        if calls is None:
+            why = "what stands in the wrapper is JSON, but no call with a name and arguments"
+            self.refused.append((Reason.BROKEN, why, at, end))
+            return end
+        self._take(calls, (dialect, *before, *repairs), start, end)
+        return end
+
     def _take(
         self,
-        calls: list[tuple[str, dict[str, JSON], tuple[str, ...]]],
+        calls: list[Meant],
         stages: tuple[str, ...],
         start: int,
         end: int,
@@ -259,11 +250,11 @@ class Taker:
                 raise Broken(end, "the reply ends before the arguments", cut=True)
             self.found.append(Found(name, arguments, (*stages, *more), start, end))
 
-    def _python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
+    def python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
         """Read `f(a=1), g(b='x')` at `at`."""
         reader = self.reader(Style(python=True))
         taken: list[Found] = []
-        while (call := _PYTHON_CALL.match(self.text, at)) is not None:
+        while (call := PYTHON_CALL.match(self.text, at)) is not None:
             self.meter.token(at)
             arguments, end = self._keywords(reader, call.end())
             name = call["name"].removesuffix(".call") if dialect == "python_tag" else call["name"]
@@ -354,23 +345,32 @@ class Taker:
         """Read a block of code that holds Python calls, with brackets around them or without."""
         bracket = self.text.startswith("[", at)
         return (
-            self._python(at + bracket, "tool_code", start, bracket=bracket)
-            if _PYTHON_CALL.match(self.text, at + bracket)
+            self.python(at + bracket, "tool_code", start, bracket=bracket)
+            if PYTHON_CALL.match(self.text, at + bracket)
             else at
         )
 
     def bracket(self, at: int, *, shown: bool) -> int:
         """Read a list without a wrapper: of JSON calls, or of Python calls to offered tools."""
-        call = _PYTHON_CALL.match(self.text, at + 1)
+        call = PYTHON_CALL.match(self.text, at + 1)
         if call is None:
             return self.bare(at, shown=shown)
         before_it = self.thinking[-1][1] if self.thinking else 0
         whole = at - before_it < _MARGIN and not self.text[before_it:at].strip()
-        if shown or not (call["name"] in self.offered.schemas or (self.offered.anything and whole)):
+        expected = self.hint is not None and self.hint.python == "anywhere"
+        known = call["name"] in self.offered.schemas
+        if shown or not (known or (self.offered.anything and (whole or expected))):
             return call.end()
         before = len(self.found)
-        end = self._python(at + 1, "python", at, bracket=True)
-        if self.offered.anything and self.text[end:].strip():
+        try:
+            end = self.python(at + 1, "python", at, bracket=True)
+        except Broken as error:
+            if error.cut and not known:
+                # Any name is accepted, and the reply is nothing but this list: it was meant as calls.
+                self.refused.append((Reason.CUT, error.why, at, len(self.text)))
+                return len(self.text)
+            raise
+        if self.offered.anything and not expected and self.text[end:].strip():
             del self.found[before:]
         return end
 

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Final
-
-from rapidfuzz import fuzz
+from typing import Protocol
 
 from statek_sim.agent.effects import ToolFunction
 from statek_sim.agent.tools.arguments import ArgumentCheck
+from statek_sim.agent.tools.names import server_tool_name
 from statek_sim.agent.tools.tool import Tool, tool_from
 from statek_sim.agent.variants import HARDENED, Variant
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
-from statek_sim.providers.wire.format import FormatName
 from statek_sim.values import JSON, ToolSpec
-
-MOST_OFFERED: Final = 20
-"""Tools per request above which models choose worse (002 §2: "under 20")."""
-
-ALIKE: Final = 90.0
-"""Likeness of two descriptions, of 100, from which they are told apart badly."""
-
-_SNAKE: Final = re.compile(r"[a-z][a-z0-9]*(_+[a-z0-9]+)*", re.ASCII)
-_SENDABLE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +23,7 @@ class Offer:
     tools: Mapping[str, Tool]
     specs: tuple[ToolSpec, ...]
     generation: int
+    checks: Mapping[str, ArgumentCheck]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,16 +36,34 @@ class Offer:
         return {name: tool.parameters for name, tool in self.tools.items()}
 
 
-def offer_of(tools: Iterable[Tool], generation: int = 0) -> Offer:
-    """Return the offer of these tools."""
-    named = {tool.name: tool for tool in tools}
-    return Offer(tools=named, specs=tuple(tool.spec for tool in named.values()), generation=generation)
+def _offer_of(named: Mapping[str, Tool], checks: Mapping[str, ArgumentCheck], generation: int) -> Offer:
+    specs = tuple(tool.spec for tool in named.values())
+    return Offer(tools=named, specs=specs, generation=generation, checks=checks)
+
+
+class ToolSource(Protocol):
+    """A server whose tools a registry has, and takes over anew when its list changes."""
+
+    @property
+    def name(self) -> str:
+        """The server's name here."""
+
+    @property
+    def prefix(self) -> str | None:
+        """What goes before its tools' names; None: what the variant says, empty: nothing."""
+
+    def tools(self) -> Sequence[Tool]:
+        """Return its tools as they are now, by the server's own names."""
+
+    def changed(self) -> bool:
+        """Return whether they changed since this was asked last."""
 
 
 class Registry:
     """Tools by name, in the order in which they were registered.
 
     `task_types` are names of tools by type of task: data, not code (002 §2). `generation` grows with every change.
+    `notes` are lines about lists of servers that changed while agents ran, for the trace; who reads them takes them.
     """
 
     def __init__(
@@ -72,6 +78,9 @@ class Registry:
         self._checks: dict[str, ArgumentCheck] = {}
         self._offers: dict[object, Offer] = {}
         self._task_types = {name: tuple(tools) for name, tools in (task_types or {}).items()}
+        self._sources: list[ToolSource] = []
+        self._vanished: set[str] = set()
+        self.notes: list[str] = []
         self.generation = 0
         given: object = tools
         if isinstance(given, str) or not isinstance(given, Iterable):
@@ -93,12 +102,90 @@ class Registry:
         self._changed()
         return made
 
-    def register_server(self, server: str, tools: Iterable[Tool]) -> None:
-        """Put the tools of one server in the place of those it had before, as `server__tool`."""
-        self._remove(tool.name for tool in self.list() if tool.server == server)
-        for tool in tools:
-            self.register(replace(tool, name=f"{server}__{tool.name}", server=server))
+    def register_server(self, server: str, tools: Iterable[Tool], *, prefix: str | None = None) -> None:
+        """Put the tools of one server in the place of those it had before, under names that providers take.
+
+        They are called `server__tool` where the variant prefixes, `prefix__tool` where a prefix is given, and by their
+        own names where it is empty. `BadTool` for a name that is taken, and nothing is changed then.
+        """
+        named = [self._of_server(server, tool, prefix) for tool in tools]
+        seen: set[str] = set()
+        for tool in named:
+            other = self._tools.get(tool.name)
+            if tool.name in seen or (other is not None and other.server != server):
+                raise self._collides(tool, other)
+            seen.add(tool.name)
+        self._replace(
+            server, {tool.name: (tool, ArgumentCheck(tool.name, tool.parameters)) for tool in named}
+        )
+
+    def follow(self, source: ToolSource) -> None:
+        """Register a server's tools, and take its list over again when it changed.
+
+        That happens when the next turn's tools are chosen and at no other moment, where the variant follows changes at
+        all. A tool that cannot be registered is `BadTool` now; in a list that changes later it is left out and noted.
+        """
+        if any(one.name == source.name for one in self._sources):
+            raise BadTool(
+                f"server {source.name!r} is already followed; expected another name for the second one"
+            )
+        self.register_server(source.name, source.tools(), prefix=source.prefix)
+        source.changed()
+        self._sources.append(source)
+
+    def _of_server(self, server: str, tool: Tool, prefix: str | None) -> Tool:
+        if prefix is None:
+            prefix = server if self._variant.server_tools == "prefixed" else ""
+        return replace(tool, name=server_tool_name(prefix, tool.name), server=server)
+
+    def _collides(self, tool: Tool, other: Tool | None) -> BadTool:
+        whose = "is there twice" if other is None else f"is {_owner(other)} already"
+        return BadTool(
+            f"tool {tool.name!r} of server {tool.server!r} {whose}; expected a name of its own: "
+            "give the server a prefix, so that its tools are called PREFIX__NAME"
+        )
+
+    def _replace(self, server: str, named: Mapping[str, tuple[Tool, ArgumentCheck]]) -> None:
+        """Put a server's tools where its old ones were, so that all others stay where a prompt cache knows them."""
+        tools: dict[str, Tool] = {}
+        placed = False
+        for name, tool in self._tools.items():
+            if tool.server != server:
+                tools[name] = tool
+            elif not placed:
+                placed = True
+                tools.update((new, made) for new, (made, _) in named.items())
+        if not placed:
+            tools.update((new, made) for new, (made, _) in named.items())
+        checks = {**self._checks, **{name: check for name, (_, check) in named.items()}}
+        self._tools, self._checks = tools, {name: checks[name] for name in tools}
         self._changed()
+
+    def _take_changes(self) -> None:
+        """Take over the lists that changed since the last turn."""
+        for source in self._sources:
+            if source.changed():
+                self._take_list(source)
+
+    def _take_list(self, source: ToolSource) -> None:
+        named: dict[str, tuple[Tool, ArgumentCheck]] = {}
+        for tool in source.tools():
+            made = self._of_server(source.name, tool, source.prefix)
+            other = self._tools.get(made.name)
+            try:
+                if made.name in named or (other is not None and other.server != source.name):
+                    raise self._collides(made, other)
+                named[made.name] = (made, ArgumentCheck(made.name, made.parameters))
+            except BadTool as problem:
+                self.notes.append(f"left out: {problem}")
+        before = {name for name, tool in self._tools.items() if tool.server == source.name}
+        added = [f"+{name}" for name in named if name not in before]
+        gone = [f"-{name}" for name in self._tools if name in before and name not in named]
+        self.notes.append(
+            f"the list of server {source.name!r} changed: {' '.join([*added, *gone]) or 'definitions only'}"
+        )
+        self._vanished = (self._vanished | {name[1:] for name in gone}) - named.keys()
+        self._replace(source.name, named)
 
     def unregister(self, name: str) -> None:
         """Take a tool away; one that is not there is `BadTool`."""
@@ -143,12 +230,15 @@ class Registry:
         """Return the tools that fit all that is said, everything when nothing is, but none of `without`.
 
         The same request gives the same object until the registry changes. `BadTool` for what the variant refuses:
-        an empty filter, an unknown task type or tool.
+        an empty filter, an unknown task type or tool. Lists of servers that changed are taken over first; what a server
+        took back meanwhile is left out.
         """
+        if self._sources and self._variant.list_changes == "next_turn":
+            self._take_changes()
         key = (_key(names), task, _key(all_tags), _key(any_tag), frozenset(without))
         made = self._offers.get(key)
         if made is None:
-            chosen: Iterable[Tool] = self.list() if names is None else map(self._named, names)
+            chosen: Iterable[Tool] = self.list() if names is None else self._all_named(names)
             if task is not None:
                 of_task = self.for_task(task)
                 chosen = of_task if names is None else [tool for tool in chosen if tool in of_task]
@@ -156,7 +246,8 @@ class Registry:
                 chosen = self._tagged(chosen, all_tags, all)
             if any_tag is not None:
                 chosen = self._tagged(chosen, any_tag, any)
-            made = offer_of((tool for tool in chosen if tool.name not in without), self.generation)
+            named = {tool.name: tool for tool in chosen if tool.name not in without}
+            made = _offer_of(named, {name: self._checks[name] for name in named}, self.generation)
             self._offers[key] = made
         return made
 
@@ -168,10 +259,13 @@ class Registry:
             hint = suggestion(task, self._task_types) or f" Known: {', '.join(self._task_types) or 'none'}"
             raise BadTool(f"task type {task!r} is unknown.{hint}".removesuffix("."))
         wanted = self._task_types[task]
-        missing = [name for name in wanted if name not in self._tools]
+        missing = [name for name in wanted if name not in self._tools and name not in self._vanished]
         if missing and self._variant.missing_task_tool == "error":
             raise BadTool(f"task type {task!r} names tools that nobody registered: {', '.join(missing)}")
         return tuple(self._tools[name] for name in wanted if name in self._tools)
+
+    def _all_named(self, names: Iterable[str]) -> Iterator[Tool]:
+        return (self._named(name) for name in names if name not in self._vanished)
 
     def _named(self, name: str) -> Tool:
         if name not in self._tools:
@@ -190,78 +284,9 @@ class Registry:
         return iter([tool for tool in tools if how(tag in tool.tags for tag in tags)])
 
 
+def _owner(tool: Tool) -> str:
+    return f"one of server {tool.server!r}" if tool.server else "one of your own"
+
+
 def _key(names: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
-
-
-def api_format(tools: Iterable[Tool], wire: FormatName) -> list[dict[str, JSON]]:
-    """Return tools as a request in this format carries them."""
-    match wire:
-        case "openai":
-            return [dict(tool.spec) for tool in tools]
-        case "responses":
-            return [
-                {
-                    "type": "function",
-                    "name": t.name,
-                    "description": t.description,
-                    "parameters": dict(t.parameters),
-                }
-                for t in tools
-            ]
-        case "anthropic":
-            return [
-                {"name": t.name, "description": t.description, "input_schema": dict(t.parameters)}
-                for t in tools
-            ]
-        case "gemini":
-            declared: list[JSON] = [
-                {"name": t.name, "description": t.description, "parameters": dict(t.parameters)}
-                for t in tools
-            ]
-            return [{"functionDeclarations": declared}]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complaint:
-    """What lint has against a set of tools; `tool` is empty when it concerns the set."""
-
-    tool: str
-    rule: str
-    reason: str
-
-    def __str__(self) -> str:
-        """Return it as one line."""
-        return f"{self.tool or 'tools'}: {self.rule}: {self.reason}"
-
-
-def lint(tools: Sequence[Tool]) -> tuple[Complaint, ...]:
-    """Return what makes a set of tools hard to choose from, each with its reason; nothing here is an error."""
-    found: list[Complaint] = []
-    if len(tools) >= MOST_OFFERED:
-        reason = f"{len(tools)} tools are offered together, expected under {MOST_OFFERED}"
-        found.append(Complaint(tool="", rule="too-many", reason=reason))
-    for tool in tools:
-        found += _of_one(tool)
-    for one, other in combinations(tools, 2):
-        alike = fuzz.token_set_ratio(one.description, other.description)
-        if one.description and other.description and alike >= ALIKE:
-            reason = f"its description is {alike:.0f} % like that of {one.name!r}"
-            found.append(Complaint(tool=other.name, rule="overlap", reason=reason))
-    return tuple(found)
-
-
-def _of_one(tool: Tool) -> Iterator[Complaint]:
-    if not _SENDABLE.fullmatch(tool.name):
-        reason = "providers refuse it: expected 1 to 64 letters, digits, '_' or '-'"
-        yield Complaint(tool=tool.name, rule="name", reason=reason)
-    elif not _SNAKE.fullmatch(tool.name):
-        yield Complaint(tool=tool.name, rule="name", reason="expected snake_case")
-    if not tool.description.strip():
-        yield Complaint(
-            tool=tool.name, rule="description", reason="it has none, so the model guesses from the name"
-        )
-    properties = tool.parameters.get("properties", {})
-    for name, about in properties.items() if isinstance(properties, dict) else ():
-        if not isinstance(about, dict) or not about.get("description"):
-            yield Complaint(tool=tool.name, rule="parameter", reason=f"{name!r} has no description")

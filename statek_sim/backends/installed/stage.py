@@ -25,18 +25,14 @@ from statek.task import create_new_job, create_sub_task  # noqa: E402
 from statek_sim import trace as events  # noqa: E402
 from statek_sim.backends.driver import Driver, Refused  # noqa: E402
 from statek_sim.backends.installed import stored_objects, stored_world, wall_clock  # noqa: E402
-from statek_sim.backends.installed.agents import make_agent, outbox  # noqa: E402
+from statek_sim.backends.installed.agents import is_async, make_agent, outbox  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
-from statek_sim.backends.installed.handler_log import shown  # noqa: E402
 from statek_sim.backends.installed.handover import hand_over, take_over  # noqa: E402
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
+from statek_sim.backends.installed.stored_value import shown  # noqa: E402
 from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
 from statek_sim.backends.installed.transport import Transport  # noqa: E402
-from statek_sim.backends.installed.virtual_time import (  # noqa: E402
-    VirtualTime,
-    let_loops_nest,
-    let_others_run,
-)
+from statek_sim.backends.installed.virtual_time import VirtualTime, allow_nested_runs  # noqa: E402
 from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.backends.installed.witness import Witness  # noqa: E402
@@ -278,9 +274,7 @@ class Stage:
             os._exit(0)
 
     async def _run(self, handover: Message | None) -> None:
-        let_loops_nest(loop := asyncio.get_running_loop())
-        self.time.rule(loop)
-        await let_others_run()
+        self.time.rule(asyncio.get_running_loop())
         try:
             await self._set(handover)
             self.driver.begin()
@@ -299,6 +293,8 @@ class Stage:
     async def _set(self, handover: Message | None) -> None:
         """Bring the world, the agents and their loops to where the run begins or goes on."""
         stored_world.reset(self.scenario.world, self._world_changed)
+        if any(is_async(name) for text in self.scenario.agents.values() for name in text.tools):
+            await allow_nested_runs()
         if handover is None:
             for role, text in self.scenario.agents.items():
                 try:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import importlib
 import importlib.util
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 EVENT: Final = 0
 STEP: Final = 1
 
-_yield = asyncio.sleep
+_IDLE_ROUNDS: Final = 4
+"""Rounds of the loop without work for anybody else; after them all tasks wait."""
+
+_sleep = asyncio.sleep
 
 
 class VirtualTime:
@@ -73,18 +77,8 @@ class VirtualTime:
         patched._timer_handle_cancelled = lambda _: None
 
     async def sleep(self, seconds: float, result: Any = None) -> Any:
-        """Stand in for `asyncio.sleep`."""
-        if seconds <= 0:
-            return await _yield(0, result)
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def wake() -> None:
-            if not over.done():
-                over.set_result(None)
-
-        self.at(self.now + seconds, wake, priority=STEP)
-        await over
-        return result
+        """Stand in for `asyncio.sleep`, on a loop that this rules."""
+        return await _sleep(seconds, result)
 
 
 _TURNS: Final = 12
@@ -94,23 +88,32 @@ of loops that async tools have begun inside of one another."""
 _MOST_TURNS: Final = 5_000
 
 
+def let_loops_nest(loop: asyncio.AbstractEventLoop) -> None:
+    """Patch a loop for loops in loops now, and not in the middle of the first call of an async tool, as STATEK does.
+
+    There asyncio's own loop is in the middle of a round, and misses what the nested run took from it: an IndexError
+    that ends the process. One job of a real worker has no such round, ten at once have one. The round in which our own
+    driver waits would be one more, and nothing of STATEK's.
+    """
+    name = next(name for name in ("nest_asyncio2", "nest_asyncio") if importlib.util.find_spec(name))
+    importlib.import_module(name).apply(loop)
+
+
+async def allow_nested_runs() -> None:
+    """Let the running loop nest from its next turn on."""
+    let_loops_nest(asyncio.get_running_loop())
+    await _sleep(0)
+
+
 async def let_others_run() -> None:
-    """Let every task go on until it waits for something."""
-    ready: Any = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # the one place that tells
+    """Let every task go on until it waits for something.
+
+    An async tool runs the loop inside of its job's task, and we are called in there: so it is asked what is ready, a
+    few times over, for between two calls of such tools nothing is.
+    """
+    ready = cast("Any", asyncio.get_running_loop())._ready
     quiet = turns = 0
     while quiet < _TURNS and turns < _MOST_TURNS:
-        await _yield(0)
+        await _sleep(0)
         turns += 1
         quiet = 0 if ready else quiet + 1
-
-
-def let_loops_nest(loop: asyncio.AbstractEventLoop) -> None:
-    """Have a loop take calls inside of one another from the start, as STATEK has it from the first async tool on.
-
-    Otherwise that call ends the worker if it comes while more than about six jobs take a step: `IndexError: pop from an
-    empty deque`, from the turn of the loop that was going on.
-    """
-    for name in ("nest_asyncio2", "nest_asyncio"):
-        if importlib.util.find_spec(name) is not None:
-            importlib.import_module(name).apply(loop)
-            return

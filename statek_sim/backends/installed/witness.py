@@ -17,7 +17,7 @@ from statek.executors.job import Job, JobStatus
 from statek.task import SubTaskHandler
 
 from statek_sim import trace as events
-from statek_sim.backends.installed.handler_log import shown
+from statek_sim.backends.installed.stored_value import shown
 from statek_sim.backends.installed.watchdog import Watchdog
 from statek_sim.trace import Event, as_dict
 from statek_sim.values import JSON

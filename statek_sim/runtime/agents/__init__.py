@@ -1,1 +1,1 @@
-"""Agents, what runs in their name, and the error handlers that clean up after their jobs."""
+"""Agents, the definitions of work that jobs share, and the source of warmup blocks."""

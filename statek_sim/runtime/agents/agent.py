@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from statek_sim.errors import BadTool
-from statek_sim.runtime.agents.context import traced_job
-from statek_sim.runtime.execution.warmup import WarmupSource
-from statek_sim.runtime.state.job import Job
+from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.state.context import traced_job
 from statek_sim.runtime.tools.tool_trace import record_delivery
 
 
@@ -81,6 +80,13 @@ class SendMessage(Protocol):
         """Deliver one message."""
 
 
+class InDialog(Protocol):
+    """A job, as far as reminders are concerned."""
+
+    def dialog_length(self) -> int:
+        """Return how many messages user and agent have exchanged."""
+
+
 class RecurringReminder:
     """Fires on every final text once the dialog has `min_dialog_len` messages and one at least (None: always)."""
 
@@ -88,7 +94,7 @@ class RecurringReminder:
         self.text = text
         self.min_dialog_len = min_dialog_len
 
-    def fire_ready(self, job: Job) -> bool:
+    def fire_ready(self, job: InDialog) -> bool:
         """Return whether the reminder is due for `job`."""
         return self.min_dialog_len is None or job.dialog_length() >= max(self.min_dialog_len, 1)
 

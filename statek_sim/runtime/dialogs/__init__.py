@@ -1,1 +1,1 @@
-"""What is said to the model and back: dialogs, chat logs, markup, requests, post-processors."""
+"""How a job's log becomes the messages of a request, and what its user has been told."""

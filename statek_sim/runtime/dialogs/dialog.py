@@ -5,20 +5,18 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from statek_sim.runtime.agents.context import FULL, current_access
-from statek_sim.runtime.dialogs.calls import CodeBlock
-from statek_sim.runtime.dialogs.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
+from statek_sim.runtime.dialogs.logged_job import LoggedJob
 from statek_sim.runtime.dialogs.markup import dialog_messages, extract_dialog
+from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.context import FULL, current_access
+from statek_sim.runtime.state.tool_loop import Running
 
-if TYPE_CHECKING:
-    from statek_sim.runtime.execution.tool_loop import Running
-    from statek_sim.runtime.state.job import Job
 
-
-def deliver(job: Job, text: str) -> Generator[Running, None, None]:
+def deliver(job: LoggedJob, text: str) -> Generator[Running, None, None]:
     """Send the dialog part of a reply through the agent's `send_message`; without one it is a TypeError.
 
     Yields what has to end before it goes on, where `send_message` is async.
@@ -44,7 +42,7 @@ class DialogItem(NamedTuple):
     message: str
 
 
-def dialog_of(job: Job) -> Iterator[DialogItem]:
+def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
     """Yield what user and agent said to each other, oldest first; answers by the `answer` tool in their places."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, str | UserLogItem):
@@ -59,7 +57,7 @@ def dialog_of(job: Job) -> Iterator[DialogItem]:
                 yield DialogItem("assistant", body)
 
 
-def chat_responses(job: Job) -> Iterator[str]:
+def chat_responses(job: LoggedJob) -> Iterator[str]:
     """Yield what the agent said to its user, oldest first; without a dialog style that is everything it wrote."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, LLM_LogItem) and faces_user(job, item):
@@ -72,12 +70,12 @@ def chat_responses(job: Job) -> Iterator[str]:
             yield from _answers(job, index)
 
 
-def count_llm_actions(job: Job) -> int:
+def count_llm_actions(job: LoggedJob) -> int:
     """Return how much a job's model has done: code that ran, tool calls, and texts for its user."""
     return sum(_actions(job, item) for item in job.chat_log)
 
 
-def faces_user(job: Job, item: LLM_LogItem) -> bool:
+def faces_user(job: LoggedJob, item: LLM_LogItem) -> bool:
     """Return whether a turn counts as said to the user; without a dialog style every stored one does."""
     response = item.llm_resp
     if job.chat_style is ChatStyle.DIRECT:
@@ -87,14 +85,14 @@ def faces_user(job: Job, item: LLM_LogItem) -> bool:
     return response is not None
 
 
-def _actions(job: Job, item: ChatItem) -> int:
+def _actions(job: LoggedJob, item: ChatItem) -> int:
     response = item.llm_resp if isinstance(item, LLM_LogItem) else None
     if isinstance(response, CodeBlock):
         return len(response.tool_calls) + bool(response.code and response.code.strip())
     return int(isinstance(item, LLM_LogItem) and isinstance(response, str) and faces_user(job, item))
 
 
-def _said(job: Job, item: LLM_LogItem | WarmupLogItem) -> str | None:
+def _said(job: LoggedJob, item: LLM_LogItem | WarmupLogItem) -> str | None:
     """Return what a turn said to the user; of an MD_DIALOG turn with tool calls the text around its code."""
     if not isinstance(item, LLM_LogItem):
         return None
@@ -109,7 +107,7 @@ def _said(job: Job, item: LLM_LogItem | WarmupLogItem) -> str | None:
 _LOGGED: Final = "log:"
 
 
-def _answers(job: Job, index: int) -> Iterator[str]:
+def _answers(job: LoggedJob, index: int) -> Iterator[str]:
     """Yield the bodies of `answer` calls that a turn logged on its slice of the console."""
     log = job.chat_log
     later = (item.console_pos for item in log[index + 1 :] if isinstance(item, LLM_LogItem | WarmupLogItem))

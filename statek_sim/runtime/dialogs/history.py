@@ -8,11 +8,20 @@ message pushed at an old console position) rebuild it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from statek_sim.metering.conversation import MessageMeter, MeteredConversation
-from statek_sim.runtime.dialogs.calls import CallSpec, CodeBlock
-from statek_sim.runtime.dialogs.chat_log import (
+from statek_sim.runtime.dialogs.logged_job import LoggedJob
+from statek_sim.runtime.dialogs.messages import (
+    assistant_calls,
+    assistant_code,
+    console_message,
+    system_message,
+    tool_message,
+    user_message,
+)
+from statek_sim.runtime.state.calls import CallSpec, CodeBlock
+from statek_sim.runtime.state.chat_log import (
     CONSOLE_ITEMS,
     ChatItem,
     LLM_LogItem,
@@ -24,20 +33,9 @@ from statek_sim.runtime.dialogs.chat_log import (
     UserLogItem,
     WarmupLogItem,
 )
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
-from statek_sim.runtime.dialogs.messages import (
-    assistant_calls,
-    assistant_code,
-    console_message,
-    system_message,
-    tool_message,
-    user_message,
-)
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.sandbox.llm_repr import llm_repr
 from statek_sim.values import JSON, Message, in_common
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
 
 NOTIFICATION_CODE: Final = "print(get_pending_notifications())"
 
@@ -122,7 +120,7 @@ class HistoryProjection:
         if self._tail >= 0:
             self._forget_from(self._tail, self._tail_start)
 
-    def refresh(self, job: Job) -> MeteredConversation:
+    def refresh(self, job: LoggedJob) -> MeteredConversation:
         """Return the messages of the next request. The same object as before, unless history changed."""
         if self._tail >= 0 and _end_position(job, self._tail) != self._tail_end:
             self._forget_from(self._tail, self._tail_start)
@@ -154,7 +152,7 @@ class HistoryProjection:
         self._tail, self._tail_end, self._tail_start = -1, -1, 0
 
 
-def _end_position(job: Job, index: int) -> int:
+def _end_position(job: LoggedJob, index: int) -> int:
     """Return where the console slice of item `index` ends: at the next console item, else at the end."""
     log = job.chat_log
     for later in range(index + 1, len(log)):
@@ -164,7 +162,7 @@ def _end_position(job: Job, index: int) -> int:
     return job.console_pos
 
 
-def _opening(job: Job) -> Iterator[Message]:
+def _opening(job: LoggedJob) -> Iterator[Message]:
     """Yield the system prompt and the first user message."""
     prompt = job.agent.system_prompt(job_params=job.job_def.job_params)
     if prompt:
@@ -176,7 +174,7 @@ def _opening(job: Job) -> Iterator[Message]:
         yield user_message("\n".join(texts))
 
 
-def _project(job: Job, item: ChatItem, index: int, end: int, reader: _Reader) -> Iterator[Message]:
+def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Reader) -> Iterator[Message]:
     if isinstance(item, LLM_LogItem | WarmupLogItem):
         yield from _execution(job, item, end, reader)
     elif isinstance(item, UserLogItem):
@@ -195,7 +193,7 @@ def _project(job: Job, item: ChatItem, index: int, end: int, reader: _Reader) ->
         yield from _call_and_result(job, call, llm_repr([item]), reader)
 
 
-def _shown_index(job: Job, index: int) -> int:
+def _shown_index(job: LoggedJob, index: int) -> int:
     """Return an item's number in synthetic call ids.
 
     A dialog's opening str is not counted, a raise of the
@@ -205,7 +203,7 @@ def _shown_index(job: Job, index: int) -> int:
     return index + raised - isinstance(job.chat_log[0], str)
 
 
-def _subtask(job: Job, item: SubTaskLogItem, index: int, reader: _Reader) -> Iterator[Message]:
+def _subtask(job: LoggedJob, item: SubTaskLogItem, index: int, reader: _Reader) -> Iterator[Message]:
     if not reader.plain:
         yield system_message(item.handler.get_log_message())
     if item.tool_log is not None:
@@ -214,7 +212,9 @@ def _subtask(job: Job, item: SubTaskLogItem, index: int, reader: _Reader) -> Ite
         yield from _call_and_result(job, call, item.tool_log, reader)
 
 
-def _execution(job: Job, item: WarmupLogItem | LLM_LogItem, end: int, reader: _Reader) -> Iterator[Message]:
+def _execution(
+    job: LoggedJob, item: WarmupLogItem | LLM_LogItem, end: int, reader: _Reader
+) -> Iterator[Message]:
     """Yield a turn: what was said or run, its results, its console output, and messages pushed meanwhile."""
     block = _block_of(job, item)
     if isinstance(block, CodeBlock) and block.hidden:
@@ -246,7 +246,7 @@ def _execution(job: Job, item: WarmupLogItem | LLM_LogItem, end: int, reader: _R
             yield user_message(str(pushed[position]))
 
 
-def _block_of(job: Job, item: WarmupLogItem | LLM_LogItem) -> str | CodeBlock | None:
+def _block_of(job: LoggedJob, item: WarmupLogItem | LLM_LogItem) -> str | CodeBlock | None:
     if isinstance(item, LLM_LogItem):
         return item.llm_resp
     blocks = job.job_def.warmup_code
@@ -264,6 +264,6 @@ def _cli_call(call_id: str, code: str) -> CallSpec:
     return CallSpec(call_id, "python_cli", (), {"code": code})
 
 
-def _call_and_result(job: Job, call: CallSpec, result: str, reader: _Reader) -> Iterator[Message]:
+def _call_and_result(job: LoggedJob, call: CallSpec, result: str, reader: _Reader) -> Iterator[Message]:
     yield assistant_calls(None, (call,), plain=reader.plain)
     yield tool_message(result, call.id, job.chat_style, job.host.console_tag, plain=reader.plain)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from statek_sim.runtime.dialogs.calls import PYTHON_CLI, CallSpec
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
 from statek_sim.runtime.dialogs.markup import strip_markup
+from statek_sim.runtime.state.calls import PYTHON_CLI, CallSpec
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.stored.containers import Dict
 from statek_sim.values import JSON, Message
 

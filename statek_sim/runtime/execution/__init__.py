@@ -1,1 +1,1 @@
-"""Who runs jobs: the runtime, its scheduler and workers, one step, warmup, the workspace of a block."""
+"""Who runs jobs: runtime, scheduler, workers, one step, the request, the workspace of a block, built-in tools."""

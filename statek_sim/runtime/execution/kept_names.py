@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, Final
 
-from statek_sim.runtime.agents.context import current_context, get_current_job
+from statek_sim.runtime.state.context import current, current_context
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import PERMANENT
 
@@ -51,7 +51,7 @@ def perm_ctx_set_unique(key: str, value: Any) -> str:
 def perm_ctx_get(*key_and_default: Any) -> Any:
     """Return what is kept with the current job under a name, or the default; without one its lack is an error."""
     _one_or_two("perm_ctx_get", key_and_default)
-    job: Any = get_current_job()
+    job: Any = current("job")
     if job is None:
         return _looked_up(None, key_and_default, "Statek job context not found")
     kept = (job.py_env.local_state or {}).get(PERMANENT)
@@ -72,7 +72,7 @@ def _looked_up(names: Mapping[str, Any] | None, key_and_default: tuple[Any, ...]
 
 
 def _permanent() -> Any:
-    job: Any = get_current_job()
+    job: Any = current("job")
     if job is None:
         raise RuntimeError("Statek job context not found")
     env = job.py_env
@@ -90,7 +90,7 @@ def find_locals(
     ext_scan: bool = True,  # STATEK's own signature
 ) -> Iterator[Any]:
     """Yield variables of the callers, agent code included, by type or by name; then those kept with the job."""
-    job: Any = get_current_job()
+    job: Any = current("job")
     kept = getattr(getattr(job, "py_env", None), "perm_ctx", None) if ext_scan else None
     yield from matching(_names_around(inspect.currentframe()), var_type, var_name, kept)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from statek_sim import trace as events
 from statek_sim.call_hooks import CallHooks
@@ -16,8 +17,8 @@ from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.current import get_llm_harness
-from statek_sim.harness.harness import LLM_Harness
-from statek_sim.harness.limits import ExtensionRule
+from statek_sim.harness.harness import LLM_Harness, harness_of
+from statek_sim.harness.limits import MOST_STEPS, ExtensionRule
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.ids import IdSource
 from statek_sim.metering.tokenizers import TokenizerRegistry
@@ -25,22 +26,21 @@ from statek_sim.metering.usage import UsageTotals
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents.agent import Agent, DialogAgent
-from statek_sim.runtime.agents.context import captured_builtins
-from statek_sim.runtime.dialogs.chat_style import ChatStyle, parse_chat_style
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.dialogs.history import HistoryProjection
-from statek_sim.runtime.dialogs.post_processing import PostProcessor, normalised, post_processors
-from statek_sim.runtime.execution.containment import WorkerKilled
-from statek_sim.runtime.execution.current import active
 from statek_sim.runtime.execution.model_name import models_by_difficulty
 from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS, Order, Scheduler
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought, Services
-from statek_sim.runtime.execution.tool_loop import Running
 from statek_sim.runtime.execution.waiting import WaitingRoom
-from statek_sim.runtime.execution.warmup import WarmupSource, parse_warmup
-from statek_sim.runtime.state.job import Job
-from statek_sim.runtime.state.job_def import JobDef
-from statek_sim.runtime.state.job_defs import JobDefs
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.job_defs import JobDefs
+from statek_sim.runtime.jobs.post_processing import PostProcessor, normalised, post_processors
+from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
+from statek_sim.runtime.state.containment import WorkerKilled
+from statek_sim.runtime.state.context import captured_builtins, traced_job
 from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
 from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -96,7 +96,7 @@ class Runtime:
         seed: int = 0,
         order: Order = "fifo",
         max_concurrency: int = 100,
-        max_steps: int = 20_000,
+        max_steps: int = MOST_STEPS,
         budget: ExecutionBudget | None = None,
         tokenizers: TokenizerRegistry | None = None,
         idle_polls: int = MOST_IDLE_POLLS,
@@ -394,17 +394,6 @@ class Runtime:
             yield from job.usage.turns
 
 
-def harness_of(settings: StatekSettings) -> LLM_Harness:
-    """Return the harness that `settings` describe."""
-    return LLM_Harness(
-        settings.max_turns,
-        settings.max_exceptions,
-        settings.max_consecutive_exceptions,
-        settings.max_token_usage,
-        settings.limit_extension_per_completion,
-    )
-
-
 def _check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
     """Refuse what would only fail later, or vanish: no agent, an empty name, a misspelt argument."""
     if not isinstance(agent, Agent):
@@ -467,3 +456,31 @@ def _inherited(locale: str | None, parent: Job | None) -> str | None:
 
 def _ignore(_: object) -> None:
     """Turn a returning action into one that returns nothing."""
+
+
+# -- which runtime module-level functions belong to ----------------------------------------------------------------
+
+_ACTIVE: ContextVar[Runtime | None] = ContextVar("statek_sim_runtime", default=None)
+
+
+@contextmanager
+def active(runtime: Runtime) -> Iterator[None]:
+    """Make `runtime` the one that module-level functions such as `create_new_job` use inside the block."""
+    token = _ACTIVE.set(runtime)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def current_runtime() -> Runtime:
+    """Return the runtime of the executing job, else the active one; without either it is `BadInput`."""
+    job = traced_job()
+    if job is not None:
+        return cast("Runtime", job.host)  # a job's host is a Runtime wherever jobs are created
+    runtime = _ACTIVE.get()
+    if runtime is None:
+        raise BadInput(
+            "no runtime is active; create jobs with Runtime.create_job, or inside `with active(runtime)`"
+        )
+    return runtime

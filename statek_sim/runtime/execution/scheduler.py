@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 from statek_sim import trace as events
 from statek_sim.clock import FOREVER
 from statek_sim.errors import BadInput, Livelock, RunawayJob, StatekSimError
-from statek_sim.runtime.agents.context import current_execution, reset_job, set_job
-from statek_sim.runtime.execution.containment import Escaped, WorkerKilled
+from statek_sim.harness.limits import MOST_ESCAPES
 from statek_sim.runtime.execution.separate_stack import SeparateStack
 from statek_sim.runtime.execution.suspension import Progress, Suspension
-from statek_sim.runtime.execution.tool_loop import Running, Timer
 from statek_sim.runtime.execution.worker import worker_step
+from statek_sim.runtime.jobs.current import reset_job, set_job
+from statek_sim.runtime.state.containment import Escaped, WorkerKilled
+from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.state.tool_loop import Running, Timer, in_charge
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
     from statek_sim.runtime.execution.step import Step
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 Order = Literal["fifo", "newest", "shuffled"]
 ORDERS: Final[tuple[Order, ...]] = get_args(Order)
@@ -38,9 +40,6 @@ PASS_SECONDS: Final = 0.3
 
 MOST_IDLE_POLLS: Final = 12_000
 """How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
-
-MOST_ESCAPES: Final = 25
-"""Steps in a row that end in an exception which STATEK's worker lets through; more mean that it never ends."""
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
 _EVENT, _STEP = 0, 1
@@ -190,7 +189,9 @@ class Scheduler:
         assert self._stack is not None
         settled = False
         try:
-            settled = bool(self._stack.go_on())
+            # Whoever runs this may have a running loop of his own.
+            with in_charge(None):
+                settled = bool(self._stack.go_on())
         finally:
             if self._stack.ended:
                 self._stack = None
@@ -198,13 +199,15 @@ class Scheduler:
 
     def _run(self) -> bool:
         self._runs += 1
+        with in_charge(None):
+            return self._run_on()
+
+    def _run_on(self) -> bool:
         try:
             self._take_in()
             while not self._unwinding:
                 progress = self._advance()
-                failure, self._tools.failure = self._tools.failure, None
-                if failure is not None:
-                    raise failure
+                self._tools.raise_failure()
                 if progress is not Progress.MADE:
                     return progress is Progress.NOTHING_LEFT
             return False
@@ -213,6 +216,7 @@ class Scheduler:
 
     def _advance(self) -> Progress:
         """Let the next thing happen that is runnable or due."""
+        self._tools.settle()
         if self._step_ready() or self._begin_pass():
             return Progress.MADE
         self._pass_over_cancelled()
@@ -397,6 +401,7 @@ class Scheduler:
             if not self._services.profile.waiting_job_is_dormant:
                 self._look_again(job)
             return
+        self._services.waiting.forget(job)
         self.offer(job)
 
     def _look_again(self, job: Job) -> None:

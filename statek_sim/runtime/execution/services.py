@@ -18,16 +18,16 @@ from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.execution.builtin import own_spec, system_tools
 from statek_sim.runtime.execution.model_name import model_for_provider, model_provider, models_by_difficulty
+from statek_sim.runtime.execution.toolbox import Toolbox
 from statek_sim.runtime.execution.waiting import WaitingRoom
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError
-from statek_sim.runtime.state.job import Job
-from statek_sim.runtime.state.job_def import JobDef
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.tools.builtin import own_spec, system_tools
 from statek_sim.runtime.tools.scope import select_tools
 from statek_sim.runtime.tools.spec import tool_spec
-from statek_sim.runtime.tools.toolbox import Toolbox
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import Profile
@@ -232,6 +232,7 @@ class Services:
     def release(self, job: Job) -> None:
         """Let a job whose future is ready go on."""
         self.waiting.remove(job)
+        self.waiting.forget(job)
         if self.profile.waiting_job_is_dormant:
             job.awaited_result = None
         self.trace.add(events.Released(self.clock.now(), job.id))

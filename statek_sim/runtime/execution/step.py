@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from statek_sim import progress
 from statek_sim.errors import FAILS_THE_RUN
-from statek_sim.runtime.dialogs.asking import ask_model
-from statek_sim.runtime.dialogs.calls import CodeBlock
-from statek_sim.runtime.dialogs.chat_log import LLM_LogItem, WarmupLogItem
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
 from statek_sim.runtime.dialogs.markup import is_empty_code
-from statek_sim.runtime.execution.containment import Contained
-from statek_sim.runtime.execution.shown import shown
+from statek_sim.runtime.execution.asking import ask_model
+from statek_sim.runtime.execution.tool_calls import CliLog, run_cli_call, run_regular_calls
 from statek_sim.runtime.execution.workspace import job_output, run_block
+from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_log import LLM_LogItem, WarmupLogItem
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.containment import Contained
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.tools.tool_calls import CliLog, run_cli_call, run_regular_calls
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
-    from statek_sim.runtime.execution.tool_loop import Running
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
+    from statek_sim.runtime.state.tool_loop import Running
 
 NO_CODE: Final = "Error: no code submitted."
 Step: TypeAlias = "Generator[float | Running, None, None]"

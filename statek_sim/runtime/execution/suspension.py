@@ -18,17 +18,19 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from statek_sim import progress
 from statek_sim.errors import AsyncToolStuck
-from statek_sim.runtime.agents.context import Execution, current_execution, printing_to
-from statek_sim.runtime.execution.containment import WorkerKilled
-from statek_sim.runtime.execution.tool_loop import STUCK, Running, Timer, ToolLoop
+from statek_sim.runtime.state.containment import WorkerKilled
+from statek_sim.runtime.state.context import Execution, current_execution, printing_to
+from statek_sim.runtime.state.tool_loop import STUCK, Running, Timer, ToolLoop
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
     from statek_sim.sandbox.budget import ExecutionBudget
+
+T = TypeVar("T")
 
 MOST_NESTED: Final = 53
 """Async tools that jobs can wait for at once: what fits on Python's stack in STATEK (checked with 1.4.2 on 3.11)."""
@@ -90,6 +92,18 @@ class Suspension:
         """Take note of the context that jobs run in: it is theirs again inside of another job's wait."""
         self._base = copy_context()
 
+    def settle(self) -> None:
+        """Do what tools that are not async have left to do for the running loop, which they may ask for."""
+        loop = self._current_loop()
+        loop.take_charge()
+        if loop.has_ready:
+            self._do_ready()
+
+    def _current_loop(self) -> ToolLoop:
+        if self._loop is None:
+            self._loop = ToolLoop(self._now, self._plan)
+        return self._loop
+
     def step_begins(self) -> None:
         """A job takes a step, so tools do not only keep themselves busy."""
         self._timers = 0
@@ -108,9 +122,7 @@ class Suspension:
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
         """Begin to run a coroutine on behalf of the current job."""
-        if self._loop is None:
-            self._loop = ToolLoop(self._now, self._plan)
-        task = self._loop.start(coroutine)
+        task = self._current_loop().start(coroutine)
         self._do_ready()
         return task
 
@@ -176,6 +188,13 @@ class Suspension:
                     raise AsyncToolStuck(STUCK)
         except BaseException as error:  # noqa: BLE001  # another job's, an event's, the test's
             self.failure = self.failure or error
+
+    def raise_failure(self) -> None:
+        """Raise what ended the run inside of a wait, if anything did; nobody goes on with the tools then."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            self.die("the run failed")
+            raise failure
 
     # -- death -------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 
 class WaitingRoom:
@@ -32,8 +32,9 @@ class WaitingRoom:
         """Start waiting for `job.awaited_result`."""
         self.remove(job)
         self._jobs[job.id] = job
-        self._waits += 1
-        self._since[job.id] = self._waits
+        if job.id not in self._since:
+            self._waits += 1
+            self._since[job.id] = self._waits
         if job.awaited_result is None:
             return
         signals = job.awaited_result.signals()
@@ -44,7 +45,7 @@ class WaitingRoom:
             signal.listen(job.id, self._stir)
 
     def remove(self, job: Job) -> None:
-        """Stop waiting; a job that does not wait is ignored."""
+        """Stop waiting; one that waits again before `forget` has waited all the time. Others are ignored."""
         if self._jobs.pop(job.id, None) is None:
             return
         self._polled.pop(job.id, None)
@@ -52,6 +53,11 @@ class WaitingRoom:
         future = job.awaited_result
         for signal in (future.signals() if future is not None else None) or ():
             signal.forget(job.id)
+
+    def forget(self, job: Job) -> None:
+        """Let the next wait of a job that does not wait begin anew."""
+        if job.id not in self._jobs:
+            self._since.pop(job.id, None)
 
     def _stir(self, job_id: str) -> None:
         self._stirred[job_id] = self._jobs[job_id]

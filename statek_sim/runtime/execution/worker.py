@@ -6,15 +6,15 @@ import traceback
 from typing import TYPE_CHECKING
 
 from statek_sim.errors import LLM_HarnessError, ProviderFailure, StatekSimError
-from statek_sim.runtime.execution.containment import Contained, Escaped
+from statek_sim.runtime.agents.job_def import JobDefError
 from statek_sim.runtime.execution.model_name import BadModelName
 from statek_sim.runtime.execution.step import Step, job_step
-from statek_sim.runtime.state.job_def import JobDefError
+from statek_sim.runtime.state.containment import Contained, Escaped
 from statek_sim.runtime.state.pyenv import ErrorKind
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
-    from statek_sim.runtime.state.job import Job
+    from statek_sim.runtime.jobs.job import Job
 
 
 def worker_step(services: Services, job: Job) -> Step:

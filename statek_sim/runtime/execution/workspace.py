@@ -9,37 +9,33 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN
-from statek_sim.runtime.agents.context import (
+from statek_sim.runtime.execution.toolbox import Toolbox
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.containment import Contained, WorkerKilled
+from statek_sim.runtime.state.context import (
     FULL,
     RESTRICTED,
     Execution,
-    access,
     current_execution,
     require_alive,
     reset_access,
     reset_execution,
     set_access,
     set_execution,
-    write_line,
 )
-from statek_sim.runtime.execution.containment import Contained, WorkerKilled
-from statek_sim.runtime.execution.shown import shown
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee, refused_because
 from statek_sim.runtime.stored.containers import NOTHING, StoreKills, kept
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import is_transient
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.state.job import Job
-    from statek_sim.runtime.tools.toolbox import Toolbox
 
 RESULT: Final = "_statek_result"
 """Where a compiled expression statement leaves its value."""
@@ -236,7 +232,10 @@ def _persist(
         if name not in own or name in _TAKEN_BACK:
             continue
         value = own[name]
-        if not _made_here(name, value, before) and not is_transient(value):
+        if _made_here(name, value, before) or is_transient(value):
+            # What an earlier statement of the block gave the name is gone as well.
+            _take_back(local_state, name, before)
+        else:
             local_state[name] = value if _differs(before, name, value) else before[name]
 
 
@@ -249,9 +248,14 @@ def _forget_deleted(
     """Give names that a statement deleted back what they were `before` the block, also when the statement failed."""
     for name in statement.binds:
         if name not in own and name not in statement.global_binds:
-            local_state.pop(name, None)
-            if name in before:
-                local_state[name] = before[name]
+            _take_back(local_state, name, before)
+
+
+def _take_back(local_state: dict[str, object], name: str, before: Mapping[str, object]) -> None:
+    """Let a name be what it was `before` the block."""
+    local_state.pop(name, None)
+    if name in before:
+        local_state[name] = before[name]
 
 
 def _made_here(name: str, value: object, before: Mapping[str, object]) -> bool:
@@ -337,18 +341,3 @@ def job_output(job: Job) -> Output:
     """Return an output that writes to the job's console."""
     from_code = job.console_append
     return Output(from_code, lambda text: from_code(text, ErrorKind.EXECUTION))
-
-
-def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..., None]:
-    """Return the `print` that agent code sees; what it prints is charged to `budget`."""
-
-    def formatted(value: object) -> str:
-        return format_print_arg(value, budget)
-
-    def job_print(*args: object, sep: str = " ", end: str = "\n", **_: object) -> None:
-        require_alive(execution)
-        # STATEK's own function: what it reads of objects is its own business.
-        with access(FULL):
-            write_line(execution, args, sep, end, formatted)
-
-    return job_print

@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Protocol
 
-from statek_sim.runtime.dialogs.chat_log import ExecutionItem, LLM_LogItem, ToolError
+from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
 
 
 class Counters(Protocol):

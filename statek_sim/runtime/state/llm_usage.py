@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statek_sim.metering.usage import TurnUsage
+from statek_sim.metering.usage import TurnUsage, approx_tokens
 
 
 class LLM_Usage:  # noqa: N801  # STATEK's own name
@@ -36,8 +36,8 @@ class LLM_Usage:  # noqa: N801  # STATEK's own name
 
     @property
     def approx_tokens(self) -> int:
-        """The harness's estimate: one floor division of the totals by 4 (000)."""
-        return self.context_bytes // 4
+        """The harness's estimate of the totals (000)."""
+        return approx_tokens(self.total_bytes_sent, self.total_bytes_received)
 
     def add(self, turn: TurnUsage) -> None:
         """Add one answered LLM call; failed calls are never added (behaviour 5)."""

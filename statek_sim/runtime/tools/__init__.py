@@ -1,1 +1,1 @@
-"""What model code can call: declared tools, built-in ones, their documentation, scope and calls."""
+"""What a tool is and what models are told about it: declaration, wire text, scope, futures in its arguments."""

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from statek_sim.errors import AsyncToolStuck
-from statek_sim.runtime.execution.tool_loop import STUCK, Timer, ToolLoop
+from statek_sim.runtime.state.tool_loop import STUCK, Timer, ToolLoop
 
 T = TypeVar("T")
 

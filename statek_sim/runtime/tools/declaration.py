@@ -11,15 +11,15 @@ from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overl
 from weakref import WeakSet
 
 from statek_sim.errors import BadTool
-from statek_sim.runtime.agents.context import (
+from statek_sim.runtime.state.context import (
     FULL,
     access,
+    current,
     current_execution,
-    get_current_job,
     require_alive,
     traced_job,
 )
-from statek_sim.runtime.agents.error_handlers import handler_problem
+from statek_sim.runtime.state.error_handlers import handler_problem
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.runtime.tools.per_function import once_per_function
@@ -157,7 +157,7 @@ def _run_trusted(
 
 def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
     """Register a tool's handler on the current job, if there is one; for a future, when its value is first fetched."""
-    job = get_current_job()
+    job = current("job")
     if handler is None or job is None:
         return
     if isinstance(result, FutureResult):

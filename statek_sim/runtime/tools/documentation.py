@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Any, Final, ForwardRef, Union, get_args, get_origin, get_type_hints
 
-from statek_sim.runtime.agents.context import get_current_agent_name
+from statek_sim.runtime.state.context import get_current_agent_name
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.runtime.tools.docstring import header_of, own_parameters, tool_variant
 from statek_sim.sandbox.ordered_set import without_addresses

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
+from statek_sim.runtime.state.chat_style import ChatStyle
 
 _Tool = TypeVar("_Tool")
 

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, Literal
 
-from statek_sim.runtime.dialogs.chat_style import ChatStyle
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.values import ToolSpec
 
 SystemToolsVersion = Literal["1.2", "1.4"]

@@ -1,0 +1,1 @@
+"""Tools from MCP servers: which servers, what tools are called, what results and failures are to a model."""

@@ -1,0 +1,354 @@
+"""A connection to an MCP server under asyncio, through the official SDK. The one module that imports `mcp`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, Self, TextIO
+
+import anyio
+import httpx2
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+    CallToolResult,
+    Implementation,
+    ToolListChangedNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from statek_sim.agent.effects import ToolOutcome, ToolStatus
+from statek_sim.agent.tools.mcp.content import text_of
+from statek_sim.agent.tools.mcp.definitions import Definition, definition_of
+from statek_sim.agent.tools.mcp.failures import (
+    McpFailure,
+    McpToolFailed,
+    died,
+    gone,
+    no_result,
+    not_there,
+    outcome,
+    refused,
+    silent,
+)
+from statek_sim.agent.tools.mcp.servers import Http, McpServerSpec, Stdio
+from statek_sim.values import JSON
+
+_CLOSING: Final = 10.0
+"""Seconds after which a connection that does not close by itself is cut."""
+
+_CLIENT: Final = Implementation(name="statek-sim", version="1")
+
+
+class McpConnection:
+    """One server, from entering the block to leaving it.
+
+    `definitions` are the tools it listed last. A list that changed is fetched at once and handed out by `changes`
+    when it is asked for. A call is cancelled with the task that made it, and the server told so. Leaving the block
+    ends the server's process, whatever it does, and takes a few seconds at most: a cancellation waits for that.
+    `errors` takes what the process writes to standard error.
+    """
+
+    def __init__(self, spec: McpServerSpec, *, errors: TextIO = sys.stderr) -> None:
+        self.spec = spec
+        self.definitions: tuple[Definition, ...] = ()
+        self.restarts = 0
+        self._errors = errors
+        self._client: Client | None = None
+        self._owner: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
+        self._lost = False
+        self._garbage = ""
+        self._news: tuple[Definition, ...] | None = None
+        self._listing: set[asyncio.Task[None]] = set()
+        self._opening = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        """Start or reach the server and list its tools; `McpFailure` where that does not work."""
+        await self._open()
+        self._news = None
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Let the server go."""
+        await self._close()
+
+    def changes(self) -> tuple[Definition, ...] | None:
+        """Return the server's tools when they changed since this was asked last, else None."""
+        news, self._news = self._news, None
+        return news
+
+    async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
+        """Call a tool; everything that goes wrong is an outcome, by name."""
+        try:
+            async with asyncio.timeout(self.spec.bounds.call) as limit:
+                return await self._call(tool, arguments)
+        except McpFailure as failure:
+            return outcome(failure)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return outcome(silent(self.spec.name, _call_of(tool), self.spec.bounds.call, self._garbage))
+
+    async def _call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
+        client = await self._alive()
+        name, doing = self.spec.name, _call_of(tool)
+        try:
+            result = await client.call_tool(tool, dict(arguments))
+        except MCPError as error:
+            raise self._refusal(error, doing) from error
+        except (RuntimeError, ValidationError) as error:
+            raise no_result(name, doing, _first_line(error)) from error
+        except (OSError, httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            self._lost = True
+            raise died(name, doing) from error
+        return self._outcome(result)
+
+    def _outcome(self, result: CallToolResult) -> ToolOutcome:
+        content = [
+            block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content
+        ]
+        structured = result.structured_content
+        text = text_of(content, structured, most=self.spec.bounds.text)
+        if result.is_error:
+            return outcome(McpToolFailed(text))
+        return ToolOutcome(ToolStatus.RETURNED, text)
+
+    def _refusal(self, error: MCPError, doing: str) -> McpFailure:
+        if error.code == CONNECTION_CLOSED or self._lost:
+            self._lost = True
+            return died(self.spec.name, doing)
+        if error.code == PARSE_ERROR:
+            return no_result(self.spec.name, doing, error.message)
+        if error.code == REQUEST_TIMEOUT:
+            return silent(self.spec.name, doing, self.spec.bounds.call, self._garbage)
+        return refused(self.spec.name, doing, error.code, error.message)
+
+    # -- the connection ----------------------------------------------------------------------------------------
+
+    async def _alive(self) -> Client:
+        """Return the client of a server that is there; one that died is started again as often as it may be."""
+        async with self._opening:
+            if self._lost or self._client is None:
+                if self.restarts >= self.spec.bounds.restarts:
+                    raise gone(self.spec.name, self.restarts)
+                self.restarts += 1
+                before = self.definitions
+                await self._close()
+                try:
+                    await self._open()
+                except McpFailure as failure:
+                    raise gone(self.spec.name, self.restarts, str(failure)) from failure
+                self._news = self.definitions if self.definitions != before else None
+            assert self._client is not None
+            return self._client
+
+    async def _open(self) -> None:
+        self._over, self._lost, self._garbage = asyncio.Event(), False, ""
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._owner = asyncio.create_task(self._own(ready), name=f"mcp-{self.spec.name}")
+        try:
+            async with asyncio.timeout(self.spec.bounds.connect):
+                await asyncio.shield(ready)
+        except TimeoutError:
+            await self._close(at_once=True)
+            raise silent(self.spec.name, "the handshake", self.spec.bounds.connect, self._garbage) from None
+        except BaseException:
+            await self._close(at_once=True)
+            raise
+
+    async def _own(self, ready: asyncio.Future[None]) -> None:
+        """Hold the connection in one task, which the SDK asks for, until it is over."""
+        try:
+            async with Client(
+                self._transport(), message_handler=self._noticed, client_info=_CLIENT, cache=None
+            ) as client:
+                self.definitions = await self._list(client)
+                self._client = client
+                if not ready.done():
+                    ready.set_result(None)
+                await self._wait(client)
+        except asyncio.CancelledError:
+            ready.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever the SDK and a server's process raise
+            if not ready.done():
+                ready.set_exception(self._why_not(error))
+                ready.exception()  # looked at, also when nobody waits any more
+        finally:
+            self._client, self._lost = None, True
+
+    async def _wait(self, client: Client) -> None:
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            await self._over.wait()
+            return
+        over = asyncio.create_task(self._over.wait())
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                heard = asyncio.create_task(self._hear(client, changes))
+                try:
+                    await over
+                finally:
+                    heard.cancel()
+        except (MCPError, RuntimeError):
+            await over  # it tells nobody that its list changed
+        finally:
+            over.cancel()
+
+    async def _hear(self, client: Client, changes: AsyncIterator[object]) -> None:
+        async for _ in changes:
+            await self._list_again(client)
+
+    def _why_not(self, error: BaseException) -> McpFailure:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        name = self.spec.name
+        match error:
+            case McpFailure():
+                return error
+            case FileNotFoundError() | PermissionError():
+                return not_there(name, f"cannot be started: {error}")
+            case MCPError() if error.code == CONNECTION_CLOSED:
+                return died(name, "the handshake")
+            case MCPError():
+                return refused(name, "the handshake", error.code, error.message)
+            case OSError() | httpx2.HTTPError():
+                return not_there(name, f"cannot be reached: {_first_line(error)}")
+            case _:
+                return no_result(name, "the handshake", _first_line(error))
+
+    async def _close(self, *, at_once: bool = False) -> None:
+        """End the connection and wait until its process is gone; a cancellation waits for that, too."""
+        owner, cancelled = self._owner, False
+        for task in self._listing:
+            task.cancel()
+        if owner is None:
+            return
+        self._over.set()
+        if at_once:
+            owner.cancel()
+        latest = asyncio.get_running_loop().time() + _CLOSING
+        while not owner.done():
+            try:
+                await asyncio.wait([owner], timeout=max(0.0, latest - asyncio.get_running_loop().time()))
+            except asyncio.CancelledError:
+                cancelled = True
+                continue
+            if not owner.done():
+                owner.cancel()
+                latest += _CLOSING
+        self._owner = self._client = None
+        if cancelled:
+            raise asyncio.CancelledError
+
+    @asynccontextmanager
+    async def _transport(self) -> AsyncIterator[Any]:
+        """Connect; what the server sends goes through here, so that its end is known at once."""
+        at = self.spec.at
+        match at:
+            case Stdio():
+                parameters = StdioServerParameters(
+                    command=at.command, args=list(at.arguments), env=dict(at.environment), cwd=at.folder
+                )
+                async with (
+                    stdio_client(parameters, errlog=self._errors) as streams,
+                    self._watched(streams) as watched,
+                ):
+                    yield watched
+            case Http():
+                timeout = httpx2.Timeout(self.spec.bounds.call, read=None)
+                async with (
+                    httpx2.AsyncClient(headers=dict(at.headers), timeout=timeout) as http,
+                    streamable_http_client(at.url, http_client=http) as streams,
+                    self._watched(streams) as watched,
+                ):
+                    yield watched
+
+    @asynccontextmanager
+    async def _watched(self, streams: Any) -> AsyncIterator[Any]:
+        read, write = streams
+        inward, outward = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+        async def pass_on() -> None:
+            try:
+                async with inward:
+                    async for message in read:
+                        if isinstance(message, Exception):
+                            self._garbage = _first_line(message)
+                        await inward.send(message)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                pass  # the session is gone first
+            finally:
+                self._lost = True
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(pass_on)
+            try:
+                yield outward, write
+            finally:
+                outward.close()
+                group.cancel_scope.cancel()
+
+    # -- the list ----------------------------------------------------------------------------------------------
+
+    async def _noticed(self, message: object) -> None:
+        if isinstance(message, ToolListChangedNotification) and self._client is not None:
+            task = asyncio.create_task(self._list_again(self._client))
+            self._listing.add(task)
+            task.add_done_callback(self._listing.discard)
+
+    async def _list_again(self, client: Client) -> None:
+        try:
+            async with asyncio.timeout(self.spec.bounds.connect):
+                found = await self._list(client)
+        except (
+            McpFailure,
+            MCPError,
+            ValidationError,
+            TimeoutError,
+            OSError,
+            anyio.ClosedResourceError,
+        ) as error:
+            _LOG.warning("MCP server %r: its list changed and cannot be read: %s", self.spec.name, error)
+            return
+        if found != self.definitions:
+            self.definitions = self._news = found
+
+    async def _list(self, client: Client) -> tuple[Definition, ...]:
+        """Return all pages of the list; `McpBadAnswer` for a list without an end."""
+        found: list[Definition] = []
+        cursor: str | None = None
+        for _ in range(self.spec.bounds.pages):
+            try:
+                page = await client.list_tools(cursor=cursor)
+            except (RuntimeError, ValidationError) as error:
+                raise no_result(self.spec.name, "tools/list", _first_line(error)) from error
+            found += [
+                definition_of(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
+                for tool in page.tools
+            ]
+            if page.next_cursor is None:
+                return tuple(found)
+            if page.next_cursor == cursor:
+                raise no_result(self.spec.name, "tools/list", f"the cursor {cursor!r} leads to itself")
+            cursor = page.next_cursor
+        raise no_result(self.spec.name, "tools/list", f"a list of more than {self.spec.bounds.pages} pages")
+
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def _call_of(tool: str) -> str:
+    return f"the call of {tool!r}"
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -1,0 +1,183 @@
+"""An MCP server without a process: what it has and what goes wrong with it, in virtual time.
+
+Its faults are those of the server for tests (`statek_sim.mcp`), and what they are to a model is what a connection to
+that server makes of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from statek_sim.agent.effects import ToolOutcome, ToolStatus
+from statek_sim.agent.tools.mcp.content import text_of
+from statek_sim.agent.tools.mcp.definitions import Definition, definition_of
+from statek_sim.agent.tools.mcp.failures import (
+    McpFailure,
+    McpToolFailed,
+    died,
+    gone,
+    no_result,
+    outcome,
+    refused,
+    silent,
+)
+from statek_sim.agent.tools.mcp.servers import McpServerSpec
+from statek_sim.mcp.fault import LIST, McpFault
+from statek_sim.mcp.journal import Asked
+from statek_sim.mcp.message import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from statek_sim.mcp.server import McpServer
+from statek_sim.mcp.tool import ServedTool
+from statek_sim.values import JSON
+
+MALFORMED: Final = "1 validation error for CallToolResult"
+"""What the SDK says of a malformed result."""
+
+
+class ScriptedConnection:
+    """A `Connection` to an `McpServer` in the same program. Time is that of the loop a call runs in.
+
+    A server that died is there again as it was at first, as often as it may be started again.
+    """
+
+    def __init__(self, spec: McpServerSpec, server: McpServer) -> None:
+        self.spec = spec
+        self.restarts = 0
+        self._server = server
+        self._first = tuple(tool.name for tool in server.listed)
+        self._dead = False
+        self._garbage = ""
+        self._news = False
+        self.definitions = self._list()
+        self._forget = server.on_change(self._list_changed)
+
+    def changes(self) -> tuple[Definition, ...] | None:
+        """Return the server's tools when they changed since this was asked last, else None."""
+        news, self._news = self._news, False
+        return self.definitions if news else None
+
+    def _list_changed(self) -> None:
+        try:
+            found = self._list()
+        except McpFailure:
+            return  # as over a wire: a list that cannot be read leaves the old one
+        self._news = self._news or found != self.definitions
+        self.definitions = found
+
+    def _list(self) -> tuple[Definition, ...]:
+        fault = self._server.faults.strike(LIST)
+        if fault is not None:
+            raise _listing(self.spec, fault)
+        return tuple(definition_of(tool.listed()) for tool in self._server.listed)
+
+    async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
+        """Call a tool; everything that goes wrong is an outcome, by name."""
+        try:
+            async with asyncio.timeout(self.spec.bounds.call) as limit:
+                return await self._call(tool, arguments)
+        except McpFailure as failure:
+            return outcome(failure)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return outcome(silent(self.spec.name, _call_of(tool), self.spec.bounds.call, self._garbage))
+
+    async def _call(self, name: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
+        self._start_again()
+        server = self._server
+        server.journal.add(Asked(what="request", method="tools/call", name=name, arguments=arguments))
+        tool = next((tool for tool in server.listed if tool.name == name), None)
+        if tool is None:
+            raise refused(self.spec.name, _call_of(name), INVALID_PARAMS, f"Unknown tool: {name}")
+        fault = server.faults.strike(name)
+        if fault is None:
+            return await self._run(tool, arguments)
+        server.journal.add(Asked(what="fault", detail=str(fault)))
+        if fault.kind in ("slow", "changes"):
+            if fault.kind == "changes":
+                server.list_only(fault.names)
+            given = await self._run(tool, arguments)
+            await asyncio.sleep(fault.seconds)
+            return given
+        return await self._struck(name, fault)
+
+    async def _struck(self, name: str, fault: McpFault) -> ToolOutcome:
+        doing = _call_of(name)
+        match fault.kind:
+            case "dies":
+                await asyncio.sleep(fault.seconds)
+                self._dead = True
+                raise died(self.spec.name, doing)
+            case "malformed":
+                raise no_result(self.spec.name, doing, MALFORMED)
+            case "huge":
+                return self._text([{"type": "text", "text": "x" * fault.size}])
+            case "fails":
+                raise McpToolFailed(fault.value or "it failed")
+            case "refuses":
+                raise refused(self.spec.name, doing, INTERNAL_ERROR, fault.value or "Internal error")
+            case _:
+                self._garbage = self._garbage or ("no JSON" if fault.kind == "no-json" else "")
+                await asyncio.get_running_loop().create_future()
+                raise AssertionError("nobody answers this")
+
+    async def _run(self, tool: ServedTool, arguments: Mapping[str, JSON]) -> ToolOutcome:
+        try:
+            given = await tool.run(arguments, _Alone())
+        except RpcError as error:
+            raise refused(self.spec.name, _call_of(tool.name), error.code, str(error)) from error
+        if given.is_error:
+            raise McpToolFailed(text_of(given.content, given.structured, most=self.spec.bounds.text))
+        return self._text(given.content, given.structured)
+
+    def _text(self, content: object, structured: Mapping[str, JSON] | None = None) -> ToolOutcome:
+        assert isinstance(content, list | tuple)
+        return ToolOutcome(ToolStatus.RETURNED, text_of(content, structured, most=self.spec.bounds.text))
+
+    def _start_again(self) -> None:
+        if not self._dead:
+            return
+        if self.restarts >= self.spec.bounds.restarts:
+            raise gone(self.spec.name, self.restarts)
+        self.restarts += 1
+        self._dead, self._garbage = False, ""
+        self._server.list_only(self._first)
+
+
+class _Alone:
+    """The `Asking` of a call that no client listens to."""
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Nobody asked for it."""
+
+    async def log(self, level: str, data: JSON) -> None:
+        """Nobody reads it."""
+
+    async def ask(self, method: str, params: Mapping[str, JSON]) -> JSON:
+        raise RpcError(INTERNAL_ERROR, f"the client has no {method}")
+
+
+def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
+    """Return what a fault of a list is, told at once: a list takes no virtual time."""
+    match fault.kind:
+        case "dies":
+            return died(spec.name, "the handshake")
+        case "loops":
+            return no_result(spec.name, LIST, "the cursor '0' leads to itself")
+        case "malformed" | "no-json":
+            return no_result(spec.name, LIST, "1 validation error for ListToolsResult")
+        case "refuses":
+            return refused(spec.name, "the handshake", INTERNAL_ERROR, fault.value or "Internal error")
+        case _:
+            return silent(spec.name, "the handshake", spec.bounds.connect)
+
+
+def _call_of(tool: str) -> str:
+    return f"the call of {tool!r}"

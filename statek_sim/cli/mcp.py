@@ -1,0 +1,116 @@
+"""`statek-sim mcp`: an MCP server with faults on command."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for JSON Schema
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from statek_sim.cli.app import app
+from statek_sim.cli.inputs import say
+from statek_sim.cli.serve import Told
+from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.mcp.server import McpServer
+
+_PORTS: Final = 65535
+_ATTENTION: Final = 0.1
+
+
+class Transport(StrEnum):
+    """How a client and the server talk."""
+
+    STDIO = "stdio"
+    HTTP = "streamable-http"
+
+
+@app.command()
+def mcp(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOOLS",
+            show_default=False,
+            help="module:attribute (a Registry, or a list of functions), or a scenario file whose tools to serve.",
+        ),
+    ],
+    scenario: Annotated[
+        str | None, typer.Option(metavar="ID", help="The scenario, where the file has several.")
+    ] = None,
+    transport: Annotated[
+        Transport, typer.Option(metavar="stdio|streamable-http", help="How clients talk to it.")
+    ] = Transport.STDIO,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", help="Port up to 65535; 0 takes a free one.")] = 0,
+    anywhere: Annotated[
+        bool, typer.Option("--anywhere", help="Allow an address that other machines reach.")
+    ] = False,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND[:TOOL][@N][=VALUE]",
+            help="What goes wrong: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses, "
+            "loops; with every call, those of TOOL (or tools/list), or the N-th of them. Repeatable.",
+        ),
+    ] = None,
+    listed: Annotated[
+        str | None, typer.Option(metavar="A,B", help="The tools that are listed at first; default: all.")
+    ] = None,
+    page: Annotated[
+        int | None, typer.Option(metavar="N", help="Tools on a page of tools/list; default: all.")
+    ] = None,
+    name: Annotated[str, typer.Option(metavar="NAME", help="The name it gives itself.")] = "statek-sim",
+    journal: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Add what the client asks, as lines of JSON.")
+    ] = None,
+) -> None:
+    """Serve tools as an MCP server, to test an MCP client with.
+
+    On stdio it serves one client until that closes its end; over HTTP it runs until it is interrupted or terminated.
+    """
+    from statek_sim.backends.mcp_serving import served_tools
+    from statek_sim.mcp.fault import fault_from
+    from statek_sim.mcp.journal import McpJournal
+    from statek_sim.mcp.server import McpServer
+
+    if not 0 <= port <= _PORTS:
+        raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")
+    file = None if journal is None else journal.open("a", encoding="utf-8", buffering=1)
+    server = McpServer(
+        served_tools(source, scenario),
+        name=name,
+        faults=[fault_from(text) for text in fault or ()],
+        listed=None if listed is None else [part.strip() for part in listed.split(",") if part.strip()],
+        page=page,
+        journal=McpJournal(None if file is None else lambda line: print(line, file=file)),
+    )
+    if transport is Transport.HTTP:
+        _over_http(server, host, port, anywhere=anywhere)
+    else:
+        _over_stdio(server)
+
+
+def _over_stdio(server: McpServer) -> None:
+    from statek_sim.mcp.stdio import serve_stdio
+
+    try:
+        serve_stdio(server)
+    except KeyboardInterrupt:
+        raise typer.Exit from None
+
+
+def _over_http(server: McpServer, host: str, port: int, *, anywhere: bool) -> None:
+    from statek_sim.server.mcp_http import McpHttpServer
+
+    with (
+        McpHttpServer(server, host=host, port=port, anywhere=anywhere, process=True) as served,
+        Told() as told,
+    ):
+        say([f"serving {len(server.tools)} tools at {served.url}"])
+        while not told.to_end and not served.join(_ATTENTION):
+            pass
+    say([f"{len(server.journal.calls)} calls"])

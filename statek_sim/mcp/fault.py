@@ -1,0 +1,154 @@
+"""What goes wrong with an MCP server on command, and which requests it strikes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+
+Kind = Literal[
+    "slow",
+    "silent",
+    "dies",
+    "changes",
+    "malformed",
+    "no-json",
+    "wrong-id",
+    "huge",
+    "fails",
+    "refuses",
+    "loops",
+]
+KINDS: Final[dict[str, str]] = {
+    "slow": "the answer comes VALUE seconds later",
+    "silent": "there is no answer",
+    "dies": "the server ends after VALUE seconds, the answer is never sent",
+    "changes": "only the tools VALUE (a,b) are listed from now on, and the client is told so; then the answer",
+    "malformed": "the answer is JSON-RPC, and its result has the wrong shape",
+    "no-json": "the answer is a line that is no JSON",
+    "wrong-id": "the answer is for a request that nobody made",
+    "huge": "the answer's text has VALUE bytes",
+    "fails": "the tool answers with isError and the text VALUE",
+    "refuses": "the answer is a JSON-RPC error with the message VALUE",
+    "loops": "a list of tools says at its end that there is more, for ever",
+}
+"""Every kind of fault, and what it does."""
+
+LIST: Final = "tools/list"
+CALL: Final = "tools/call"
+_ONLY_CALLS: Final = ("changes", "fails", "huge")
+_SECONDS: Final = ("slow", "dies")
+_WRITTEN: Final = re.compile(
+    r"(?P<kind>[a-z-]+)(?::(?P<on>[^@=]+))?(?:@(?P<nth>\d+))?(?:=(?P<value>.*))?", re.DOTALL
+)
+_HUGE: Final = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpFault:
+    """One fault. `on` is a tool's name, `tools/list`, or None for every call; `nth` strikes one of these only.
+
+    `value` are seconds (slow, dies), bytes (huge), names (changes) or a message (fails, refuses).
+    """
+
+    kind: Kind
+    on: str | None = None
+    nth: int | None = None
+    value: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise `BadInput` for what no server can do."""
+        if self.kind not in get_args(Kind):
+            said = f"fault {self.kind!r} is unknown; expected one of {', '.join(KINDS)}.{suggestion(self.kind, KINDS)}"
+            raise BadInput(said.removesuffix("."))
+        if self.nth is not None and self.nth < 1:
+            raise BadInput(f"fault {self}: strikes call {self.nth}, expected 1 or more")
+        if self.kind in _SECONDS and not (self.kind == "dies" and not self.value):
+            self._number("seconds")
+        if self.kind == "huge" and self.value:
+            self._number("bytes")
+        if self.kind == "changes" and not self.value:
+            raise BadInput(f"fault {self}: expected the tools that are listed from then on: changes=a,b")
+        if (self.kind == "loops") != (self.on == LIST) and (self.kind == "loops" or self.kind in _ONLY_CALLS):
+            where = f"{LIST} only: loops:{LIST}" if self.kind == "loops" else "calls only"
+            raise BadInput(f"fault {self}: it is for {where}")
+
+    def __str__(self) -> str:
+        """Return it as `--fault` takes it."""
+        on, nth = f":{self.on}" if self.on else "", f"@{self.nth}" if self.nth else ""
+        return f"{self.kind}{on}{nth}{f'={self.value}' if self.value else ''}"
+
+    def _number(self, unit: str) -> None:
+        try:
+            fits = 0 <= float(self.value) < math.inf
+        except ValueError:
+            fits = False
+        if not fits:
+            raise BadInput(f"fault {self}: expected a number of {unit} from 0: {self.kind}=5")
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes."""
+        return float(self.value) if self.kind in _SECONDS and self.value else 0.0
+
+    @property
+    def size(self) -> int:
+        """How many bytes a huge result has."""
+        return int(float(self.value)) if self.value else _HUGE
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools that are listed from now on."""
+        return tuple(name.strip() for name in self.value.split(",") if name.strip())
+
+
+def fault_from(text: str) -> McpFault:
+    """Return the fault that `KIND[:TOOL][@N][=VALUE]` is; `BadInput` for what is none."""
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        raise BadInput(f"fault {text!r}: expected KIND[:TOOL][@N][=VALUE], like dies:search@2")
+    nth = None if found["nth"] is None else int(found["nth"])
+    return McpFault(kind=found["kind"], on=found["on"], nth=nth, value=found["value"] or "")  # type: ignore[arg-type]
+
+
+class Faults:
+    """Faults with what they counted."""
+
+    def __init__(self, faults: Iterable[McpFault] = ()) -> None:
+        self._faults = tuple(faults)
+        self._seen: Counter[int] = Counter()
+        self.struck: list[McpFault] = []
+
+    def strike(self, on: str) -> McpFault | None:
+        """Return the first fault that strikes this request; `on` is a tool's name, or `tools/list`."""
+        chosen: McpFault | None = None
+        for number, fault in enumerate(self._faults):
+            if fault.on != on and not (fault.on is None and on != LIST):
+                continue
+            self._seen[number] += 1
+            if chosen is None and fault.nth in (None, self._seen[number]):
+                chosen = fault
+        if chosen is not None:
+            self.struck.append(chosen)
+        return chosen
+
+    def check_names(self, tools: Iterable[str]) -> None:
+        """Raise `BadInput` for a fault on a tool that is not there."""
+        known = list(tools)
+        for fault in self._faults:
+            for name in ([fault.on] if fault.on not in (None, LIST) else []) + list(
+                fault.names if fault.kind == "changes" else ()
+            ):
+                if name not in known:
+                    said = f"fault {fault}: there is no tool {name!r}; known: {', '.join(known) or 'none'}."
+                    raise BadInput((said + suggestion(str(name), known)).removesuffix("."))
+
+    def unused(self) -> tuple[McpFault, ...]:
+        """Return the faults that never struck."""
+        return tuple(fault for fault in self._faults if fault not in self.struck)

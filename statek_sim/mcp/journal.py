@@ -1,0 +1,58 @@
+"""What an MCP server was asked, in order; a file keeps it beyond the server's own death."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from statek_sim.values import JSON
+
+What = Literal["started", "request", "notification", "response", "fault", "cancelled", "refused"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One entry. `method` is the message's, `name` the tool's, `detail` what a fault or a refusal says."""
+
+    what: What
+    session: str = ""
+    method: str = ""
+    name: str = ""
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
+    detail: str = ""
+
+    def line(self) -> str:
+        """Return it as one line for people."""
+        about = f" {self.name}({json.dumps(dict(self.arguments), ensure_ascii=False)})" if self.name else ""
+        return f"{self.what} {self.method}{about}{f': {self.detail}' if self.detail else ''}".strip()
+
+
+class McpJournal:
+    """The entries; `written` is given each as a line of JSON at once, before anything is answered."""
+
+    def __init__(self, written: Callable[[str], None] | None = None) -> None:
+        self._written = written
+        self.entries: list[Asked] = []
+
+    def add(self, entry: Asked) -> None:
+        """Keep an entry."""
+        self.entries.append(entry)
+        if self._written is not None:
+            told = {key: value for key, value in asdict(entry).items() if value}
+            self._written(json.dumps(told, ensure_ascii=False, default=dict))
+
+    @property
+    def calls(self) -> list[tuple[str, dict[str, JSON]]]:
+        """The tools that were called, with their arguments."""
+        return [
+            (one.name, dict(one.arguments))
+            for one in self.entries
+            if one.method == "tools/call" and one.what == "request"
+        ]
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods of requests and notifications, in order."""
+        return [one.method for one in self.entries if one.what in ("request", "notification")]

@@ -1,0 +1,319 @@
+"""One client's session with an MCP server: messages in, messages out. It knows no transport and no time of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from statek_sim.mcp.fault import LIST, McpFault
+from statek_sim.mcp.journal import Asked
+from statek_sim.mcp.message import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    VERSIONS,
+    Message,
+    RpcError,
+    error,
+    id_of,
+    notification,
+    request,
+    result,
+)
+from statek_sim.mcp.server import VERSION, McpServer
+from statek_sim.mcp.tool import CallResult, text_result
+from statek_sim.values import JSON
+
+Send = Callable[[str], Awaitable[None]]
+"""Takes one message as a line of JSON to the client."""
+
+Die = Callable[[], None]
+"""Ends the server at once."""
+
+_NO_JSON: Final = '{"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "te'
+_NOBODYS_ID: Final = "a-request-that-nobody-made"
+_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class Session:
+    """What one client said and is told.
+
+    `announce` takes what concerns no request of the client's; `die` ends the server when a fault says so.
+    """
+
+    def __init__(self, server: McpServer, *, announce: Send, die: Die, name: str = "") -> None:
+        self.server = server
+        self.name = name
+        self.version = VERSIONS[0]
+        self._announce = announce
+        self._die = die
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._asked: dict[str, asyncio.Future[JSON]] = {}
+        self._number = 0
+        self._level = 0
+        self._told: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._forget = server.on_change(self._list_changed)
+
+    def close(self) -> None:
+        """Let the session go: nothing is announced any more, calls that run are cancelled."""
+        self._forget()
+        for task in (*self._running.values(), *self._told):
+            task.cancel()
+
+    async def receive(self, message: Message, reply: Send) -> None:
+        """Take one message; what it is answered with goes to `reply`, and is all sent when this returns."""
+        method = message.get("method")
+        if isinstance(method, str) and "id" in message:
+            await self._request(message, method, reply)
+        else:
+            self.take(message)
+
+    def take(self, message: Message) -> None:
+        """Take a message that is not answered: a notification, or an answer to a request of the server's own."""
+        method = message.get("method")
+        if isinstance(method, str):
+            self._noticed(method, _params(message))
+        else:
+            self._answered(message)
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    async def _request(self, message: Message, method: str, reply: Send) -> None:
+        key, task = id_of(message["id"]), asyncio.current_task()
+        assert task is not None
+        self._running[key] = task
+        try:
+            await self._dispatch(message, method, reply)
+        except RpcError as refusal:
+            await reply(_line(error(message["id"], refusal.code, str(refusal))))
+        except asyncio.CancelledError:
+            self._note(Asked(what="cancelled", method=method))
+            raise
+        finally:
+            self._running.pop(key, None)
+
+    async def _dispatch(self, message: Message, method: str, reply: Send) -> None:
+        params = _params(message)
+        if method == "tools/call":
+            await self._call(message["id"], params, reply)
+            return
+        self._note(Asked(what="request", method=method))
+        match method:
+            case "initialize":
+                told = self._initialize(params)
+            case "ping":
+                told = {}
+            case "logging/setLevel":
+                told = self._set_level(params)
+            case "tools/list":
+                await self._list(message["id"], params, reply)
+                return
+            case _:
+                raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
+        await reply(_line(result(message["id"], told)))
+
+    def _initialize(self, params: Mapping[str, JSON]) -> dict[str, JSON]:
+        asked = params.get("protocolVersion")
+        self.version = asked if isinstance(asked, str) and asked in VERSIONS else VERSIONS[0]
+        told: dict[str, JSON] = {
+            "protocolVersion": self.version,
+            "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+            "serverInfo": {"name": self.server.name, "version": VERSION},
+        }
+        if self.server.instructions is not None:
+            told["instructions"] = self.server.instructions
+        return told
+
+    def _set_level(self, params: Mapping[str, JSON]) -> dict[str, JSON]:
+        level = params.get("level")
+        if level not in _LEVELS:
+            raise RpcError(INVALID_PARAMS, f"level is {level!r}, expected one of {', '.join(_LEVELS)}")
+        self._level = _LEVELS.index(str(level))
+        return {}
+
+    async def _list(self, id_: JSON, params: Mapping[str, JSON], reply: Send) -> None:
+        tools, page = self.server.listed, self.server.page
+        cursor = params.get("cursor")
+        if cursor is not None and not (isinstance(cursor, str) and cursor.isdecimal()):
+            raise RpcError(INVALID_PARAMS, f"the cursor {cursor!r} is none of this server's")
+        start = 0 if cursor is None else int(cursor[:9])
+        fault = self.server.faults.strike(LIST)
+        end = len(tools) if page is None else start + page
+        told: dict[str, JSON] = {"tools": [tool.listed() for tool in tools[start:end]]}
+        if end < len(tools):
+            told["nextCursor"] = str(end)
+        if fault is not None and fault.kind == "loops":
+            told["nextCursor"] = str(start)
+        await self._give(id_, told, fault, reply)
+
+    async def _call(self, id_: JSON, params: Mapping[str, JSON], reply: Send) -> None:
+        name, arguments = params.get("name"), params.get("arguments", {})
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            raise RpcError(INVALID_PARAMS, "expected a name and an object of arguments")
+        self._note(Asked(what="request", method="tools/call", name=name, arguments=arguments))
+        tool = next((tool for tool in self.server.listed if tool.name == name), None)
+        if tool is None:
+            raise RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
+        fault = self.server.faults.strike(name)
+        if fault is not None and fault.kind in ("dies", "silent", "fails", "huge", "refuses"):
+            await self._give(id_, text_result("").as_json(), fault, reply)
+            return
+        if fault is not None and fault.kind == "changes":
+            self.server.list_only(fault.names)
+            await asyncio.sleep(0)  # the notification goes out before the answer
+        try:
+            given = await tool.run(arguments, _Call(self, _token(params), reply))
+        except RpcError:
+            raise
+        except Exception as failure:  # noqa: BLE001  # a user's tool
+            given = text_result(f"{type(failure).__name__}: {failure}", is_error=True)
+        await self._give(id_, given.as_json(), fault, reply)
+
+    async def _give(self, id_: JSON, told: Mapping[str, JSON], fault: McpFault | None, reply: Send) -> None:
+        """Answer, or do what the fault says."""
+        if fault is None:
+            await reply(_line(result(id_, told)))
+            return
+        self._note(Asked(what="fault", detail=str(fault)))
+        if fault.seconds:
+            await asyncio.sleep(fault.seconds)
+        match fault.kind:
+            case "slow" | "changes" | "loops":
+                await reply(_line(result(id_, told)))
+            case "silent":
+                await asyncio.get_running_loop().create_future()
+            case "dies":
+                self._die()
+                await asyncio.get_running_loop().create_future()
+            case "malformed":
+                await reply(_line(result(id_, {"content": "no list", "tools": 1})))
+            case "no-json":
+                await reply(_NO_JSON)
+            case "wrong-id":
+                await reply(_line(result(_NOBODYS_ID, told)))
+                await asyncio.get_running_loop().create_future()
+            case "huge":
+                await reply(_line(result(id_, text_result("x" * fault.size).as_json())))
+            case "fails":
+                await reply(
+                    _line(result(id_, text_result(fault.value or "it failed", is_error=True).as_json()))
+                )
+            case "refuses":
+                await reply(_line(error(id_, INTERNAL_ERROR, fault.value or "Internal error")))
+
+    # -- notifications, and requests of the server's own --------------------------------------------------------
+
+    def _noticed(self, method: str, params: Mapping[str, JSON]) -> None:
+        self._note(Asked(what="notification", method=method))
+        if method == "notifications/cancelled":
+            task = self._running.get(id_of(params.get("requestId")))
+            if task is not None:
+                task.cancel()
+
+    def _answered(self, message: Message) -> None:
+        """Take the client's answer to a request of the server's own."""
+        self._note(Asked(what="response"))
+        waiting = self._asked.pop(id_of(message.get("id")), None)
+        if waiting is not None and not waiting.done():
+            failure = message.get("error")
+            if isinstance(failure, dict):
+                waiting.set_exception(
+                    RpcError(INTERNAL_ERROR, f"the client refused: {failure.get('message')}")
+                )
+            else:
+                waiting.set_result(message.get("result"))
+
+    async def ask(self, method: str, params: Mapping[str, JSON], reply: Send) -> JSON:
+        """Ask the client something on the way of the request that is being answered."""
+        self._number += 1
+        id_ = f"server-{self._number}"
+        waiting = self._asked[id_of(id_)] = asyncio.get_running_loop().create_future()
+        await reply(_line(request(id_, method, params)))
+        told: JSON = await waiting
+        return told
+
+    def wants_log(self, level: str) -> bool:
+        """Return whether the client wants lines of this level."""
+        return _LEVELS.index(level) >= self._level
+
+    def _list_changed(self) -> None:
+        """Tell the client; also when somebody in another thread changed the list."""
+        if asyncio._get_running_loop() is self._loop:
+            self._tell()
+        else:
+            self._loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        told = self._loop.create_task(self._tell_list_changed())
+        self._told.add(told)
+        told.add_done_callback(self._told.discard)
+
+    async def _tell_list_changed(self) -> None:
+        await self._announce(_line(notification("notifications/tools/list_changed")))
+
+    def _note(self, entry: Asked) -> None:
+        self.server.journal.add(
+            Asked(
+                what=entry.what,
+                session=self.name,
+                method=entry.method,
+                name=entry.name,
+                arguments=entry.arguments,
+                detail=entry.detail,
+            )
+        )
+
+
+class _Call:
+    """The `Asking` of one call."""
+
+    def __init__(self, session: Session, token: JSON, reply: Send) -> None:
+        self._session = session
+        self._token = token
+        self._reply = reply
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        if self._token is None:
+            return
+        told: dict[str, JSON] = {"progressToken": self._token, "progress": done}
+        if total is not None:
+            told["total"] = total
+        if message is not None:
+            told["message"] = message
+        await self._reply(_line(notification("notifications/progress", told)))
+
+    async def log(self, level: str, data: JSON) -> None:
+        if self._session.wants_log(level):
+            await self._reply(_line(notification("notifications/message", {"level": level, "data": data})))
+
+    async def ask(self, method: str, params: Mapping[str, JSON]) -> JSON:
+        return await self._session.ask(method, params, self._reply)
+
+
+def _params(message: Message) -> Mapping[str, JSON]:
+    params = message.get("params", {})
+    if not isinstance(params, dict):
+        raise RpcError(INVALID_PARAMS, "params is no object")
+    return params
+
+
+def _token(params: Mapping[str, JSON]) -> JSON:
+    meta = params.get("_meta")
+    token: JSON = meta.get("progressToken") if isinstance(meta, dict) else None
+    return token
+
+
+def _line(message: Message) -> str:
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+
+
+__all__ = ["CallResult", "Die", "Send", "Session"]

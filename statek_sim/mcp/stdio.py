@@ -1,0 +1,68 @@
+"""The stdio transport: one client, messages as lines on standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from typing import Final, NoReturn, TextIO
+
+from statek_sim.mcp.journal import Asked
+from statek_sim.mcp.message import RpcError, error, parsed
+from statek_sim.mcp.server import McpServer
+from statek_sim.mcp.session import Send, Session
+
+DIED: Final = 3
+"""Exit status of a server that a fault ended."""
+
+_LONGEST: Final = 64 * 1024 * 1024
+"""Bytes of one line."""
+
+
+def serve_stdio(server: McpServer) -> None:
+    """Serve the client on standard input and output until it closes its end.
+
+    What tools print goes to standard error: on standard output it would be taken for messages.
+    """
+    out, sys.stdout = sys.stdout, sys.stderr
+    try:
+        asyncio.run(_serve(server, out))
+    finally:
+        sys.stdout = out
+
+
+async def _serve(server: McpServer, out: TextIO) -> None:
+    async def send(line: str) -> None:
+        try:
+            out.write(line + "\n")
+            out.flush()
+        except BrokenPipeError:
+            _die()
+
+    reader = await _standard_input()
+    server.journal.add(Asked(what="started", method="stdio", detail=str(os.getpid())))
+    session = Session(server, announce=send, die=_die)
+    async with asyncio.TaskGroup() as group:
+        while line := await reader.readline():
+            if line.strip():
+                group.create_task(_take(session, line, send))
+        session.close()
+
+
+async def _standard_input() -> asyncio.StreamReader:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=_LONGEST)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+async def _take(session: Session, line: bytes, send: Send) -> None:
+    try:
+        await session.receive(parsed(line), send)
+    except RpcError as refusal:
+        await send(json.dumps(error(None, refusal.code, str(refusal))))
+
+
+def _die() -> NoReturn:
+    os._exit(DIED)

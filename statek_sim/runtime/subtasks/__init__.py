@@ -1,1 +1,0 @@
-"""Work that a job hands to another: delegation, subtasks, and how they report back."""

@@ -1,0 +1,229 @@
+"""The streamable HTTP transport of an MCP server, on loopback (protocol 2025-11-25, transports)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections import deque
+from collections.abc import AsyncGenerator
+from types import TracebackType
+from typing import Final, Self
+
+from statek_sim.mcp.journal import Asked
+from statek_sim.mcp.message import INVALID_REQUEST, VERSIONS, Message, RpcError, error, parsed
+from statek_sim.mcp.server import McpServer
+from statek_sim.mcp.session import Die, Session
+from statek_sim.providers.network import is_loopback
+from statek_sim.server.exchange import DEFAULT_LIMITS, JSON_TYPE, Incoming, Live, Whole
+from statek_sim.server.running import RunningServer, listen
+
+PATH: Final = "/mcp"
+"""Where the endpoint is."""
+
+DIED: Final = 3
+"""Exit status of a process whose server a fault ended."""
+
+_SESSION: Final = "mcp-session-id"
+_NO_SESSION: Final = -32001
+
+
+class McpHttpServer:
+    """An MCP server at `url`, in a thread of its own, inside the block.
+
+    A fault that ends it closes every connection and the port; with `process` it ends this process as well. Other
+    machines, and pages of other origins in a browser on this one, are refused unless `anywhere`.
+    """
+
+    def __init__(
+        self,
+        server: McpServer,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        anywhere: bool = False,
+        process: bool = False,
+    ) -> None:
+        self.server = server
+        self._process = process
+        self._endpoint = _Endpoint(server, self._die, anywhere=anywhere)
+        self._running = RunningServer(
+            self._endpoint.answer, listen(host, port, anywhere=anywhere), DEFAULT_LIMITS
+        )
+        self.url = f"{self._running.url}{PATH}"
+
+    def __enter__(self) -> Self:
+        """Start to listen."""
+        self.server.journal.add(Asked(what="started", method="streamable-http", detail=str(os.getpid())))
+        self._running.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop."""
+        self._running.stop()
+
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait until the server stops, or that long; return whether it has stopped."""
+        return self._running.join(seconds)
+
+    def _die(self) -> None:
+        if self._process:
+            os._exit(DIED)
+        self._running.halt()
+
+
+class _Refused(Exception):
+    """A request that the transport refuses, with its HTTP status."""
+
+    def __init__(self, status: int, message: str, code: int = INVALID_REQUEST) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class _Client:
+    """A session with what waits to be told to its client outside of requests."""
+
+    def __init__(self, server: McpServer, name: str, die: Die) -> None:
+        self._waiting: deque[str] = deque()
+        self._streams: list[asyncio.Queue[str | None]] = []
+        self.session = Session(server, announce=self._announce, die=die, name=name)
+
+    async def _announce(self, line: str) -> None:
+        if self._streams:
+            self._streams[0].put_nowait(line)
+        else:
+            self._waiting.append(line)
+
+    def close(self) -> None:
+        """End the session and its streams."""
+        self.session.close()
+        for stream in self._streams:
+            stream.put_nowait(None)
+
+    async def announced(self) -> AsyncGenerator[bytes, None]:
+        """Yield what concerns no request; the first of several streams gets it."""
+        stream: asyncio.Queue[str | None] = asyncio.Queue()
+        self._streams.append(stream)
+        try:
+            while self._waiting:
+                yield _event(self._waiting.popleft())
+            while (line := await stream.get()) is not None:
+                yield _event(line)
+        finally:
+            self._streams.remove(stream)
+
+    async def answered(self, message: Message) -> AsyncGenerator[bytes, None]:
+        """Yield what a request is answered with; the call ends with the connection."""
+        stream: asyncio.Queue[str | None] = asyncio.Queue()
+
+        async def reply(line: str) -> None:
+            stream.put_nowait(line)
+
+        task = asyncio.get_running_loop().create_task(self.session.receive(message, reply))
+        task.add_done_callback(lambda _: stream.put_nowait(None))
+        try:
+            while (line := await stream.get()) is not None:
+                yield _event(line)
+        finally:
+            task.cancel()
+
+
+class _Endpoint:
+    """HTTP requests in, answers out."""
+
+    def __init__(self, server: McpServer, die: Die, *, anywhere: bool) -> None:
+        self._server = server
+        self._die = die
+        self._anywhere = anywhere
+        self._clients: dict[str, _Client] = {}
+        self._made = 0
+
+    def answer(self, request: Incoming) -> Whole | Live:
+        """Return the answer to one request."""
+        try:
+            self._check(request)
+            match request.method:
+                case "POST":
+                    return self._post(request)
+                case "GET":
+                    _accepts(request, "text/event-stream")
+                    return Live(frames=self._client(request).announced())
+                case "DELETE":
+                    self._client(request).close()
+                    del self._clients[request.headers[_SESSION]]
+                    return Whole(status=200, body=b"")
+                case _:
+                    raise _Refused(405, "expected POST, GET or DELETE")
+        except _Refused as refusal:
+            self._server.journal.add(
+                Asked(what="refused", method=request.method, detail=f"{refusal.status} {refusal}")
+            )
+            body = json.dumps(error(None, refusal.code, str(refusal))).encode()
+            return Whole(status=refusal.status, body=body)
+
+    def _check(self, request: Incoming) -> None:
+        if request.target.partition("?")[0] != PATH:
+            raise _Refused(404, f"there is nothing at {request.target}; this server is at {PATH}")
+        if not self._anywhere:
+            for header in ("host", "origin"):
+                said = request.headers.get(header)
+                if said is not None and not is_loopback(_host(said)):
+                    raise _Refused(403, f"{header} is {said!r}, expected this machine's loopback")
+        version = request.headers.get("mcp-protocol-version")
+        if version is not None and version not in VERSIONS:
+            raise _Refused(
+                400, f"protocol version {version!r} is not spoken here; expected {', '.join(VERSIONS)}"
+            )
+
+    def _post(self, request: Incoming) -> Whole | Live:
+        _accepts(request, JSON_TYPE)
+        _accepts(request, "text/event-stream")
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
+            raise _Refused(415, f"expected content-type: {JSON_TYPE}")
+        try:
+            message = parsed(request.body)
+        except RpcError as refusal:
+            raise _Refused(400, str(refusal), refusal.code) from None
+        if message.get("method") == "initialize" and "id" in message:
+            self._made += 1
+            name = f"session-{self._made}"
+            client = self._clients[name] = _Client(self._server, name, self._die)
+            return Live(frames=client.answered(message), headers=((_SESSION, name),))
+        client = self._client(request)
+        if "id" in message and "method" in message:
+            return Live(frames=client.answered(message))
+        try:
+            client.session.take(message)
+        except RpcError as refusal:
+            raise _Refused(400, str(refusal), refusal.code) from None
+        return Whole(status=202, body=b"")
+
+    def _client(self, request: Incoming) -> _Client:
+        name = request.headers.get(_SESSION)
+        if name is None:
+            raise _Refused(400, f"expected the header {_SESSION}: initialize comes first")
+        if name not in self._clients:
+            raise _Refused(404, f"there is no session {name!r} any more", _NO_SESSION)
+        return self._clients[name]
+
+
+def _accepts(request: Incoming, wanted: str) -> None:
+    said = request.headers.get("accept", "")
+    kinds = {part.partition(";")[0].strip().lower() for part in said.split(",")}
+    if not kinds & {wanted, "*/*", f"{wanted.partition('/')[0]}/*"}:
+        raise _Refused(406, f"accept is {said!r}, expected {JSON_TYPE} and text/event-stream")
+
+
+def _host(said: str) -> str:
+    """Return the name in a Host or Origin header."""
+    name = said.rpartition("//")[2]
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0]
+
+
+def _event(line: str) -> bytes:
+    return f"event: message\ndata: {line}\n\n".encode()
