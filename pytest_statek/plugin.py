@@ -17,7 +17,9 @@ from pytest_statek.fixtures import (
     statek_agent,
     statek_app,
     statek_clock,
+    statek_guest,
     statek_llm,
+    statek_mcp_server,
     statek_queue,
     statek_runtime,
 )
@@ -41,8 +43,10 @@ __all__ = [
     "statek_cassette",
     "statek_cassette_redact",
     "statek_clock",
+    "statek_guest",
     "statek_llm",
     "statek_llm_server",
+    "statek_mcp_server",
     "statek_queue",
     "statek_runtime",
 ]

@@ -32,7 +32,7 @@
     +-- PartBroke                a part put into an agent's loop raised, or returned something else
     +-- CompactionFailed         a history could not be made shorter
     |   +-- ContextOverflow      what must stay of it is more than the budget
-    +-- ContractViolation        a provider, parser, breaker or compactor broke its contract
+    +-- ContractViolation        a provider, parser, breaker, registry or compactor broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
@@ -121,13 +121,19 @@ class ProviderFailure(StatekSimError):
 
 
 class ProviderHTTPError(ProviderFailure):
-    """The provider answered with an HTTP status outside 200-299."""
+    """The provider answered with an HTTP status outside 200-299.
+
+    `retry_after` are the seconds after which it wants to be asked again, where it says so.
+    """
 
     known_as = "httpx.HTTPStatusError"
 
-    def __init__(self, message: str, *, status: int, latency: float = 0.0) -> None:
+    def __init__(
+        self, message: str, *, status: int, latency: float = 0.0, retry_after: float | None = None
+    ) -> None:
         super().__init__(message, latency=latency)
         self.status = status
+        self.retry_after = retry_after
 
 
 class ProviderTimeout(ProviderFailure):
@@ -194,7 +200,7 @@ class SlotRefused(StatekSimError):
 
 
 class PartBroke(StatekSimError):
-    """A guard, gate, watcher, compactor or reader that a scenario names is broken; it fails the run that has it."""
+    """A guard, gate, watcher, chooser, compactor or reader that a scenario names is broken; it fails its run."""
 
 
 class CompactionFailed(StatekSimError):

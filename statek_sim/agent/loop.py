@@ -22,6 +22,7 @@ from statek_sim.agent.effects import (
     NO_PARTS,
     Advice,
     Answer,
+    Choice,
     Commit,
     CommitPoint,
     Effect,
@@ -31,6 +32,7 @@ from statek_sim.agent.effects import (
     Snapshot,
     ToolCall,
     ToolOutcome,
+    TurnAhead,
     TurnFacts,
     WrittenCall,
 )
@@ -88,6 +90,7 @@ class AgentRun:
         self.budget = BudgetTracker(spec.budget, spec.variant)
         self.conversation = Conversation(around.envelopes, spec)
         self._taken = 0
+        self._message = ""
         self._resting = False
         self._offer: Offer | None = None
         self._hidden: frozenset[str] = frozenset()
@@ -194,10 +197,11 @@ class AgentRun:
     def _take_message(self) -> None:
         """Take the oldest message, which a guard may change; one that it blocks is not looked at again."""
         self._taken += 1
-        self.conversation.add({"role": "user", "content": self._guard_input(self.inbox.pop(0))})
+        self._message = self._guard_input(self.inbox.pop(0))
+        self.conversation.add({"role": "user", "content": self._message})
 
     def _offered(self) -> Offer:
-        offer = self.spec.offer(without=self._hidden)
+        offer = self.spec.offer(self._choice(), without=self._hidden)
         notes = self.spec.registry.notes
         while notes:
             self.tell(events.HarnessSpoke(self.now(), self.job, "registry", "list changed", notes.pop(0)))
@@ -209,6 +213,16 @@ class AgentRun:
         self._offer = offer
         self.conversation.offer(offer if self.spec.variant.sends_tools else None)
         return offer
+
+    def _choice(self) -> Choice | None:
+        chooser = self.around.parts.chooser
+        if chooser is None:
+            return None
+        called = [str(call["name"]) for call in self.calls]
+        ahead = TurnAhead(
+            turn=self.counters.asked + 1, message=self._message, called=called, open_steps=self.enforcer.open
+        )
+        return chooser(ahead)
 
     def _hold_budget(self, offer: Offer) -> None:
         if not self.budget.unlimited:

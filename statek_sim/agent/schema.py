@@ -75,12 +75,17 @@ def no_constant(name: str) -> NoReturn:
     raise NoJSON(f"{name} is not JSON")
 
 
+_STRICT: Final = json.JSONDecoder(
+    object_pairs_hook=once, parse_int=whole, parse_float=real, parse_constant=no_constant
+)
+"""Made once: `loads` makes a decoder for every text."""
+
+
 def read_json(text: str) -> JSON:
     """Return the value that `text` is; `ValueError` (`NoJSON` among them) with the reason when it is none."""
     try:
-        found: JSON = json.loads(
-            text, object_pairs_hook=once, parse_int=whole, parse_float=real, parse_constant=no_constant
-        )
+        # A byte order mark has a sentence of its own in `loads`.
+        found: JSON = json.loads(text) if text.startswith("\ufeff") else _STRICT.decode(text)
     except RecursionError:
         raise NoJSON("it is nested too deeply") from None
     return found

@@ -77,7 +77,8 @@ class AsyncHttpLLM:
         except httpx.TimeoutException as failure:
             raise ProviderTimeout("") from failure
         except httpx.TransportError as failure:
-            raise ProviderUnreachable(str(failure)) from failure
+            # A connection that broke has no words in httpx.
+            raise ProviderUnreachable(str(failure) or type(failure).__name__) from failure
         check_status(
             asked,
             HttpResponse(status=response.status_code, headers=dict(response.headers), body=response.content),

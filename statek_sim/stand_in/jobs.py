@@ -138,7 +138,7 @@ class AppJob(Job):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.py_env = AppPyEnv()
+        self.py_env = AppPyEnv(stores=self.py_env.stores)
         self.usage = AppUsage()
         self.usage.pricing = self._pricing()
 

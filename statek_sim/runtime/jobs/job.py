@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from statek_sim import trace as events
@@ -29,7 +29,9 @@ from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.pyenv import ErrorKind, PyEnv
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus, advance
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee
+from statek_sim.runtime.stored.attributes import attribute, ended_in
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee, remark_of
+from statek_sim.runtime.stored.containers import Kept, kept
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import Message
 
@@ -68,7 +70,6 @@ class Job:
         "py_env",
         "remarked",
         "sent",
-        "slept",
         "steps",
         "stop_reason",
         "tool_via",
@@ -111,7 +112,6 @@ class Job:
         self.stop_reason: str | None = None
         self.steps = 0
         self.llm_calls = 0
-        self.slept = 0.0
         self.tool_via = "code"
 
     def __repr__(self) -> str:
@@ -272,14 +272,22 @@ class Job:
         """
         adapter = None if isinstance(message, str) else self.agent.get_adapter("message_adapter")
         text = str(message if adapter is None else adapter(message))
+        dialog = self.chat_style in DIALOG_STYLES
+        if dialog and self.chat_log:
+            stored = Kept(self.keeps_from_birth("user message", text, "UserLogItem"), None)
+        else:
+            stored = self.keeps("user message", text)
+        text = stored.value
         self.host.trace.add(events.UserMessage(self.host.clock.now(), self.id, text))
-        if self.chat_style in DIALOG_STYLES:
+        if dialog:
             if not self.chat_log:
                 self.history.pushed(0)
             self.log(UserLogItem(text, self.host.timestamp()) if self.chat_log else text)
         else:
             self.py_env.push(self.console_pos, text)
             self.history.pushed(self.console_pos)
+        if stored.error is not None:
+            raise stored.error
         restarted = self.status is JobStatus.DONE
         if restarted:
             self.num_completions = (self.num_completions or 0) + 1
@@ -293,7 +301,7 @@ class Job:
         """Deliver a completed subtask: at once when DONE, else at the next safe boundary (behaviour 9)."""
         if not handler.is_completed:
             raise RuntimeError("Subtask handler must be completed before notification")
-        result = None if handler.error is not None else str(handler)
+        result = None if handler.failed else str(handler)
         self.inbox.deliver(SubTaskLogItem(self.console_pos, result, self.host.timestamp(), handler))
 
     def send_notification(self, message: str) -> None:
@@ -302,7 +310,7 @@ class Job:
             raise AttributeError(
                 f"'Job' object has no attribute 'send_notification' in {self.host.profile.name}"
             )
-        self.inbox.deliver_text(message)
+        self.inbox.deliver_text(self.keeps_from_birth("notification", message, "NotificationLogItem"))
 
     # -- workspace ---------------------------------------------------------------------------------------------
 
@@ -322,6 +330,27 @@ class Job:
             self.host.trace.add(
                 events.StoreRemark(at, self.id, found.name, found.change, found.reason, release)
             )
+
+    def keeps(self, name: str, value: Any) -> Kept:
+        """Return what an attribute in the store keeps of a value, and tell of what is lost under `name`.
+
+        What the store refuses raises its error; where nothing is stored the value stays as it is.
+        """
+        found, stores = kept(value), self.py_env.stores
+        told = remark_of(name, found)
+        if told is not None:
+            self.remark([told], None if stores else FORESEEN_RELEASE)
+        return attribute(value, found) if stores else Kept(value, None)
+
+    def keeps_from_birth(self, name: str, value: Any, owner: str) -> Any:
+        """Return what an object of the class `owner` keeps of a value that it is made with, as `keeps` does.
+
+        Damage is Python's SystemError there.
+        """
+        found = self.keeps(name, value)
+        if found.error is not None:
+            raise ended_in(f"{owner}.__init__") from found.error
+        return found.value
 
     def panic(self) -> None:
         """Raise the difficulty one level; from 1.4.1 that extends the token limit by the usage so far."""
@@ -363,14 +392,8 @@ class Job:
     # -- what tools report -------------------------------------------------------------------------------------
 
     def spend(self, seconds: float) -> None:
-        """Note virtual seconds that a tool slept; the step takes that much longer."""
-        self.slept += seconds
-
-    def sleep(self) -> Generator[float, None, None]:
-        """Let the virtual seconds pass that the tools have slept since the last time."""
-        if self.slept:
-            slept, self.slept = self.slept, 0.0
-            yield slept
+        """Let virtual seconds pass in which the whole process stands still: `time.sleep` in a tool."""
+        self.host.block(seconds)
 
     def remind(self, reminder: Any) -> bool:
         """Let a reminder keep the dialog going instead of ending it; return whether it fired."""
