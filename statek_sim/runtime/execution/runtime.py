@@ -30,7 +30,8 @@ from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.dialogs.history import HistoryProjection
 from statek_sim.runtime.execution.agent_loop import AgentLoop
 from statek_sim.runtime.execution.model_name import models_by_difficulty
-from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS, Order, Scheduler
+from statek_sim.runtime.execution.rounds import Order
+from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS, Scheduler
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought, Services
 from statek_sim.runtime.execution.waiting import WaitingRoom
 from statek_sim.runtime.jobs.job import Job
