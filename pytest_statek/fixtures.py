@@ -10,6 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from pytest_statek.agents import AgentMaker
     from pytest_statek.guests import GuestMaker
+    from pytest_statek.mcp_server_check import McpServerMaker
     from statek_sim.app import StatekApp
     from statek_sim.clock import VirtualClock
     from statek_sim.runtime.execution.runtime import Runtime
@@ -85,6 +86,21 @@ def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
     from pytest_statek.guests import open_guests  # noqa: PLC0415
 
     with open_guests(request) as make:
+        yield make
+
+
+@pytest.fixture
+def statek_mcp_server(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
+    """Starts MCP servers: `statek_mcp_server([search], faults=["dies:search@2"])`, then point a client at its `url`.
+
+    `journal` says what clients asked; `list_only([...])` changes the list. Every fault must strike, else the test
+    fails. Connections to other machines are refused.
+    """
+    request.config.pluginmanager.import_plugin("pytest_statek.mcp_server_check")
+    # As above.
+    from pytest_statek.mcp_server_check import open_maker  # noqa: PLC0415
+
+    with open_maker(request) as make:
         yield make
 
 

@@ -19,6 +19,7 @@ from pytest_statek.fixtures import (
     statek_clock,
     statek_guest,
     statek_llm,
+    statek_mcp_server,
     statek_queue,
     statek_runtime,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "statek_guest",
     "statek_llm",
     "statek_llm_server",
+    "statek_mcp_server",
     "statek_queue",
     "statek_runtime",
 ]

@@ -32,7 +32,7 @@
     +-- PartBroke                a part put into an agent's loop raised, or returned something else
     +-- CompactionFailed         a history could not be made shorter
     |   +-- ContextOverflow      what must stay of it is more than the budget
-    +-- ContractViolation        a provider, parser, breaker or compactor broke its contract
+    +-- ContractViolation        a provider, parser, breaker, registry or compactor broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
@@ -200,7 +200,7 @@ class SlotRefused(StatekSimError):
 
 
 class PartBroke(StatekSimError):
-    """A guard, gate, watcher, compactor or reader that a scenario names is broken; it fails the run that has it."""
+    """A guard, gate, watcher, chooser, compactor or reader that a scenario names is broken; it fails its run."""
 
 
 class CompactionFailed(StatekSimError):

@@ -298,6 +298,33 @@ class Compaction:
     cut: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which of the registry's tools are offered; what is said must all fit, and nothing said is everything."""
+
+    names: Sequence[str] | None = None
+    task: str | None = None
+    all_tags: Sequence[str] | None = None
+    any_tag: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnAhead:
+    """What is known before a request: its number, the user's last message, executed calls, steps that are open."""
+
+    turn: int
+    message: str
+    called: Sequence[str]
+    open_steps: Sequence[str]
+
+
+class ToolChooser(Protocol):
+    """Asked before every request which tools it offers (002 §2, dynamic loading)."""
+
+    def __call__(self, ahead: TurnAhead) -> Choice | None:
+        """Return a choice, None for the agent's own."""
+
+
 class Compactor(Protocol):
     """Asked before every request whether the history should be shorter (004 §5)."""
 
@@ -345,6 +372,7 @@ class Guard(Protocol):
 class Parts:
     """Everything that can be put into the loop; all of it is optional."""
 
+    chooser: ToolChooser | None = None
     reader: ReplyReader | None = None
     watchers: Sequence[TurnWatcher] = ()
     gates: Sequence[CallGate] = ()

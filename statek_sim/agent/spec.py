@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from statek_sim.agent.budget import Budget
+from statek_sim.agent.effects import Choice as Choice
 from statek_sim.agent.nudges import LIMIT
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.steps import NO_STEPS, StepPlan
@@ -16,16 +17,6 @@ from statek_sim.providers.wire.format import FormatName
 
 MAX_ITERATIONS = 20
 """Iterations before a run is given up (004 §4)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Which of the registry's tools are offered; what is said must all fit, and nothing said is everything."""
-
-    names: Sequence[str] | None = None
-    task: str | None = None
-    all_tags: Sequence[str] | None = None
-    any_tag: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +51,9 @@ class AgentSpec:
                 "expected the steps to name one under terminal"
             )
 
-    def offer(self, *, without: Set[str] = frozenset()) -> Offer:
-        """Return the tools of a turn as the registry has them now, without these."""
-        choice = self.choice
+    def offer(self, choice: Choice | None = None, *, without: Set[str] = frozenset()) -> Offer:
+        """Return the tools of a turn as the registry has them now, without these; None: this agent's choice."""
+        choice = self.choice if choice is None else choice
         return self.registry.offer(
             names=choice.names,
             task=choice.task,

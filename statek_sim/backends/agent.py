@@ -46,7 +46,7 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN
 from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, StepsText
-from statek_sim.scenario.event import Event
+from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
 

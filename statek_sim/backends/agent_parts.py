@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from statek_sim.agent.effects import (
     PASS,
     Advice,
+    Choice,
     Compaction,
     GuardPoint,
     Reading,
     ToolCall,
     ToolOutcome,
+    TurnAhead,
     TurnFacts,
     TurnWatcher,
     Verdict,
@@ -47,6 +49,17 @@ def no_secrets(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
     if "secret" in text:
         return Verdict(action="modify", reason="a secret", text=text.replace("secret", "[hidden]"))
     return PASS
+
+
+def read_before_write(ahead: TurnAhead) -> Choice:
+    """Offer what is tagged `read` until something was read, then what is tagged `write`."""
+    return Choice(all_tags=["write" if ahead.called else "read"])
+
+
+def by_first_word(ahead: TurnAhead) -> Choice | None:
+    """Take the first word of the user's message for the type of the task; without a colon it is none."""
+    task, colon, _ = ahead.message.partition(":")
+    return Choice(task=task) if colon else None
 
 
 def hide_clock() -> TurnWatcher:

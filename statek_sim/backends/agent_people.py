@@ -6,7 +6,7 @@ from statek_sim.agent.effects import PersonSaid, Question
 from statek_sim.agent.harness import unanswered
 from statek_sim.agent.simulated import Said
 from statek_sim.errors import NotAsked, Unanswered
-from statek_sim.scenario.event import Event
+from statek_sim.scenario.external_event import Event
 
 
 class People:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, assert_never
 
 from statek_sim.call_hooks import CallHooks
 from statek_sim.errors import BadInput, UnusedEvents
-from statek_sim.scenario.event import Event
+from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.references import JobReference, WorldReference, as_reference
 from statek_sim.scenario.schema import JobText, Scenario
 from statek_sim.values import JSON
@@ -80,7 +80,7 @@ class Stage(Protocol):
         """Start a new worker process."""
 
 
-class Refused(Exception):  # carries another error
+class Refused(Exception):
     """The runtime refused what the scenario's application did."""
 
     def __init__(self, reason: Exception) -> None:

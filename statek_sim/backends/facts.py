@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from statek_sim import trace as events
 from statek_sim.backends.plain import plain
-from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord
-from statek_sim.backends.trace_facts import handler_calls, tool_calls
+from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord, handler_calls, tool_calls
 from statek_sim.metering.usage import UsageTotals
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs.job import Job

@@ -33,10 +33,14 @@ def served_tools(source: str, scenario: str | None = None) -> tuple[ServedTool, 
     found = attribute_at("mcp", source)
     if callable(found) and not isinstance(found, Iterable):
         found = found()
-    return _tools(source, found)
+    return tools_as_served(found, source)
 
 
-def _tools(source: str, found: object) -> tuple[ServedTool, ...]:
+def tools_as_served(found: object, source: str = "tools") -> tuple[ServedTool, ...]:
+    """Return a `Registry`, or a list of functions, `Tool`s and `ServedTool`s, as tools that are served.
+
+    `BadInput` for anything else, with `source`, where it comes from.
+    """
     if isinstance(found, Registry):
         return served(found)
     if isinstance(found, str) or not isinstance(found, Iterable):

@@ -17,6 +17,7 @@ from statek_sim.agent.effects import (
     Advice,
     Ask,
     CallGate,
+    Choice,
     Compaction,
     Compactor,
     Guard,
@@ -26,7 +27,9 @@ from statek_sim.agent.effects import (
     ReplyReader,
     SummaryWanted,
     ToolCall,
+    ToolChooser,
     ToolOutcome,
+    TurnAhead,
     TurnFacts,
     TurnWatcher,
     Verdict,
@@ -66,6 +69,7 @@ class OwnParts:
         self._watchers = [_Part(f"watchers[{at}]", name, self) for at, name in enumerate(said.watchers)]
         self._gates = [_Part(f"gates[{at}]", name, self) for at, name in enumerate(said.gates)]
         self._compactor = None if said.compactor is None else _Part("compactor", said.compactor, self)
+        self._chooser = None if said.chooser is None else _Part("chooser", said.chooser, self)
         own = said.reader is not None and said.reader != "rescue"
         self._reader = _Part("reader", str(said.reader), self) if own else None
 
@@ -81,6 +85,7 @@ class OwnParts:
     def made(self) -> Parts:
         """Return the parts of one run; watchers and gates have a state, so each run gets its own."""
         return Parts(
+            chooser=None if self._chooser is None else _chooser(self._chooser),
             reader=self._own_reader(),
             watchers=tuple(_watcher(part) for part in self._watchers),
             gates=(*(_Gate(part) for part in self._gates), *self._approvals()),
@@ -226,6 +231,22 @@ class _Gate(CallGate):
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
         self._part.call(self._gate.withdrawn, call, at=at)
+
+
+def _chooser(part: _Part) -> ToolChooser:
+    def choose(ahead: TurnAhead) -> Choice | None:
+        got = part.call(part.code, ahead)
+        lists = (got.names, got.all_tags, got.any_tag) if isinstance(got, Choice) else ()
+        fits = got is None or (
+            isinstance(got, Choice)
+            and (got.task is None or _all([got.task], str))
+            and all(one is None or _all(one, str) for one in lists)
+        )
+        part.expect(fits, got, "None or a Choice of names, a task or tags")
+        choice: Choice | None = got
+        return choice
+
+    return choose
 
 
 def _compactor(part: _Part) -> Compactor:

@@ -52,7 +52,7 @@ from statek_sim.scenario.references import WorldReference
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.semantics import Profile, profile_named
 from statek_sim.wall_clock import frozen_wall_clock
-from statek_sim.world.events import ExternalEvents
+from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
 

@@ -86,7 +86,7 @@ def _text(value: object) -> str:
 
 def _tool_use(call: Mapping[str, Any]) -> ToolUse:
     result = call.get("result")
-    delegated = result is not None and result.startswith(f"{TaskFutureResult.__name__}(")
+    delegated = result is not None and result.startswith(f"{TaskFutureResult.__qualname__}(")
     return ToolUse(
         name=call["name"],
         arguments=call["arguments"],

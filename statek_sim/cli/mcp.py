@@ -65,7 +65,12 @@ def mcp(
     ] = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="The name it gives itself.")] = "statek-sim",
     journal: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Add what the client asks, as lines of JSON.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Add what the client asks, as lines of JSON. What is in it already counts for @N: a server that is "
+            "started again is not struck again.",
+        ),
     ] = None,
 ) -> None:
     """Serve tools as an MCP server, to test an MCP client with.
@@ -79,6 +84,7 @@ def mcp(
 
     if not 0 <= port <= _PORTS:
         raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")
+    before = [] if journal is None or not journal.exists() else _asked_before(journal)
     file = None if journal is None else journal.open("a", encoding="utf-8", buffering=1)
     server = McpServer(
         served_tools(source, scenario),
@@ -88,10 +94,22 @@ def mcp(
         page=page,
         journal=McpJournal(None if file is None else lambda line: print(line, file=file)),
     )
+    server.faults.count(before)
     if transport is Transport.HTTP:
         _over_http(server, host, port, anywhere=anywhere)
     else:
         _over_stdio(server)
+
+
+def _asked_before(journal: Path) -> list[str]:
+    from statek_sim.mcp.journal import counted
+
+    try:
+        return list(counted(journal.read_text("utf-8").splitlines()))
+    except ValueError as error:
+        raise BadInput(
+            f"{journal}: this is no journal: {error}; name a new file, or one that this command wrote"
+        ) from None
 
 
 def _over_stdio(server: McpServer) -> None:

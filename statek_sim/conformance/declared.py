@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadInput
-from statek_sim.scenario.data_file import read_list
+from statek_sim.scenario.files import read_list
 from statek_sim.scenario.tree import Node, node_value
 
 DECLARED: Final = Path(__file__).parent / "declared.yaml"

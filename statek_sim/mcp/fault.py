@@ -138,6 +138,12 @@ class Faults:
             self.struck.append(chosen)
         return chosen
 
+    def count(self, asked: Iterable[str]) -> None:
+        """Count requests that an earlier process was asked, so that a fault that struck it does not strike again."""
+        for on in asked:
+            self.strike(on)
+        self.struck.clear()
+
     def check_names(self, tools: Iterable[str]) -> None:
         """Raise `BadInput` for a fault on a tool that is not there."""
         known = list(tools)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -26,7 +26,18 @@ class Asked:
     def line(self) -> str:
         """Return it as one line for people."""
         about = f" {self.name}({json.dumps(dict(self.arguments), ensure_ascii=False)})" if self.name else ""
-        return f"{self.what} {self.method}{about}{f': {self.detail}' if self.detail else ''}".strip()
+        said = f"{self.what} {self.method}".strip() + about
+        return f"{said}: {self.detail}" if self.detail else said
+
+
+def counted(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the tools, and `tools/list`, that a journal says were asked for; `ValueError` for what is none."""
+    for line in lines:
+        entry = json.loads(line)
+        if not isinstance(entry, dict):
+            raise ValueError("a line is no object")
+        if entry.get("what") == "request" and entry.get("method") in ("tools/call", "tools/list"):
+            yield str(entry.get("name") or entry["method"])
 
 
 class McpJournal:

@@ -77,6 +77,9 @@ class TaskFutureResult(FutureResult):
         self.job = job
 
 
+TaskFutureResult.__name__ = f"{TaskFutureResult.stored_in}.{TaskFutureResult.__qualname__}"
+
+
 def is_done(future: TaskFutureResult) -> bool:
     return future.job.status is JobStatus.DONE
 

@@ -180,6 +180,9 @@ class HarnessText(Part):
     reader: ReaderName | None = Field(
         default=None, description="What finds calls in text: `rescue`, or `module:attribute`."
     )
+    chooser: CallableName | None = Field(
+        default=None, description="What chooses each turn's tools: `module:attribute`."
+    )
     compactor: CallableName | None = Field(
         default=None, description="What makes the history shorter: `module:attribute`."
     )

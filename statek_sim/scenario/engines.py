@@ -23,6 +23,7 @@ from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import Finding, Keypath, dotted
 from statek_sim.scenario.schema import VARIANTS, ScenarioText
+from statek_sim.semantics import PROFILES
 from statek_sim.values import JSON
 
 _AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
@@ -102,7 +103,7 @@ def _profiles(scenario: ScenarioText) -> Iterator[Finding]:
         return
     for position, name in enumerate(scenario.profiles):
         if (name in VARIANTS) != agent:
-            options = ", ".join(VARIANTS) if agent else "docs, 1.2.5, 1.2, 1.4"
+            options = ", ".join(VARIANTS if agent else PROFILES)
             message = (
                 f"profiles[{position}]: {name!r} is not for engine {scenario.engine}, expected {options}"
             )

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import Field, TypeAdapter, ValidationError
 
 from statek_sim.errors import BadScenario
-from statek_sim.scenario.data_file import read_list
+from statek_sim.scenario.files import read_list
 from statek_sim.scenario.locate import findings_of
 from statek_sim.scenario.part import Items, Part
 from statek_sim.scenario.schema import Scenario

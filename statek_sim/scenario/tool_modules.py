@@ -49,7 +49,7 @@ def _names(scenario: Scenario) -> Iterator[tuple[Keypath, str]]:
         for seam in ("guards", "watchers", "gates"):
             for position, name in enumerate(getattr(harness, seam)):
                 yield (*at, "harness", seam, position), name
-        for seam in ("reader", "compactor"):
+        for seam in ("reader", "chooser", "compactor"):
             name = getattr(harness, seam)
             if name is not None and ":" in name:
                 yield (*at, "harness", seam), name

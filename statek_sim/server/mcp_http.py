@@ -6,11 +6,11 @@ import asyncio
 import json
 import os
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from statek_sim.mcp.journal import Asked
+from statek_sim.mcp.journal import Asked, McpJournal
 from statek_sim.mcp.message import INVALID_REQUEST, VERSIONS, Message, RpcError, error, parsed
 from statek_sim.mcp.server import McpServer
 from statek_sim.mcp.session import Die, Session
@@ -63,6 +63,15 @@ class McpHttpServer:
     ) -> None:
         """Stop."""
         self._running.stop()
+
+    @property
+    def journal(self) -> McpJournal:
+        """What clients asked."""
+        return self.server.journal
+
+    def list_only(self, names: Sequence[str]) -> None:
+        """List these tools from now on, and tell every client so."""
+        self.server.list_only(names)
 
     def join(self, seconds: float | None = None) -> bool:
         """Wait until the server stops, or that long; return whether it has stopped."""

@@ -71,23 +71,23 @@ class Agent(runtime.Agent):
     # -- what the runtime reads --------------------------------------------------------------------------------
 
     @property
-    def prompt(self) -> str:  # type: ignore[override]  # made of STATEK's field
+    def prompt(self) -> str:  # type: ignore[override]  # made of a field of STATEK's
         """The system prompt as text."""
         return "" if self._system_prompt is None else self._system_prompt.intro
 
     @property
-    def metadata(self) -> dict[str, str]:  # type: ignore[override]  # as above
+    def metadata(self) -> dict[str, str]:  # type: ignore[override]  # made of a field of STATEK's
         """The metadata; asking for a MODEL that is missing is STATEK's ValueError."""
         return _Metadata(self.role, self._metadata or {})
 
     @property
-    def warmup(self) -> WarmupSource:  # type: ignore[override]  # as above
+    def warmup(self) -> WarmupSource:  # type: ignore[override]  # made of a field of STATEK's
         """The warmup code."""
         definition: WarmupDef | None = getattr(self, "warmup_def", None)
         return None if definition is None else definition.warmup_code
 
     @property
-    def context(self) -> dict[str, Any]:  # type: ignore[override]  # as above
+    def context(self) -> dict[str, Any]:  # type: ignore[override]  # made of a field of STATEK's
         """Names that agent code sees besides the tools."""
         if self._X__context is None:
             self.init_context()
@@ -100,7 +100,7 @@ class Agent(runtime.Agent):
         return (*self._tools, *self._named(self._tools_by_name))
 
     @property
-    def all_tools(self) -> tuple[Tool, ...]:  # type: ignore[override]  # as above
+    def all_tools(self) -> tuple[Tool, ...]:  # type: ignore[override]  # made of a field of STATEK's
         """All tools, internal ones last."""
         return (*self.tools, *(self._internal_tools or ()), *self._named(self._internal_tools_by_name))
 

@@ -22,7 +22,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.post_processing import LLM_StepData, is_final
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
 from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem
-from statek_sim.runtime.state.llm_usage import LLM_Usage
+from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.stand_in.memo import EnumValue, enum
@@ -138,7 +138,7 @@ class AppJob(Job):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.py_env = AppPyEnv()
+        self.py_env = AppPyEnv(stores=self.py_env.stores)
         self.usage = AppUsage()
         self.usage.pricing = self._pricing()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.recorded import CassetteExchanges, check_provider_of, recorded_environment
@@ -23,6 +23,7 @@ from statek_sim.providers.access import access_from
 from statek_sim.providers.http_transport import HttpTransport
 from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.semantics import LATEST
 from statek_sim.suite.result import ScenarioResult
 
 
@@ -31,9 +32,6 @@ class Play(Protocol):
 
     def __call__(self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges) -> ScenarioResult:
         """Return what came of it."""
-
-
-_LATEST: Final[Profile] = "1.4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ class Cassettes:
 
 def usual_profile(scenario: Scenario) -> Profile:
     """Return the profile that a scenario is recorded under unless another is named: the newest release's."""
-    return _LATEST if _LATEST in scenario.profiles else scenario.profiles[0]
+    return LATEST.name if LATEST.name in scenario.profiles else scenario.profiles[0]
 
 
 def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Scenario:

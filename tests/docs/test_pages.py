@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from statek_sim.agent.effects import Parts
+from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.analysis.corpus.scenarios import corpus_scenarios
 from statek_sim.analysis.corpus.table import corpus_table
 from statek_sim.analysis.corpus.texts import KINDS
 from statek_sim.analysis.read import analyse
+from statek_sim.mcp.fault import KINDS as KINDS_OF_FAULTS
 from statek_sim.providers.script import text, tool_call
 from statek_sim.reporting.corpus_tables import corpus_markdown
 from statek_sim.server.exchange import Incoming
@@ -57,11 +59,15 @@ def test_the_page_on_usage_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "usage.md", tmp_path, {"COLUMNS": "120"}) == 6
 
 
+def test_the_page_on_guards_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "guards.md", tmp_path, {"COLUMNS": "120"}) == 3
+
+
 def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "rescue.md", tmp_path, {}) == 2
 
 
-@pytest.mark.parametrize(("page", "number"), [("rescue.md", 2), ("protection.md", 5), ("slots.md", 2)])
+@pytest.mark.parametrize(("page", "number"), [("rescue.md", 2), ("protection.md", 5), ("slots.md", 2), ("guards.md", 2)])
 def test_a_page_of_an_agents_parts_has_code_that_runs(page: str, number: int) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) == number
@@ -115,6 +121,29 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
 
 def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 5
+
+
+def test_the_page_on_mcp_is_true(tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    assert follow(DOCS / "mcp.md", tmp_path, {"COLUMNS": "120"}) == 7
+
+
+def test_the_page_on_mcp_has_every_fault() -> None:
+    page = (DOCS / "mcp.md").read_text(encoding="utf-8")
+    assert [kind for kind in KINDS_OF_FAULTS if f"| `{kind}" not in page] == []
+
+
+def test_the_table_of_conversions_is_true() -> None:
+    page = (DOCS / "agent.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (integer|number|boolean|null|array|object|string) \| `(.*)` \| (.*) \|$", page, re.MULTILINE
+    )
+    assert len(rows) == 17
+    for expected, came, becomes in rows:
+        check = ArgumentCheck("t", {"type": "object", "properties": {"a": {"type": expected}}})
+        found = check.check({"a": json.loads(came)}, coerce=True)
+        made = "refused" if found.problems else f"`{json.dumps(found.arguments['a'])}`"
+        assert (expected, came, made) == (expected, came, becomes)
 
 
 def test_the_page_on_agents_has_every_part() -> None:

@@ -102,6 +102,18 @@ ENUMS: dict[str, JSON] = {
     "titledMulti": {"type": "array", "items": {"anyOf": TITLED}},
 }
 
+JSON_SCHEMA: dict[str, JSON] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "$defs": {
+        "address": {
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+    "additionalProperties": False,
+}
+
 TOOLS = [
     tool("test_simple_text", gives({"type": "text", "text": "This is a simple text response for testing."})),
     tool("test_image_content", gives(IMAGE)),
@@ -121,16 +133,6 @@ TOOLS = [
     tool(
         "json_schema_2020_12_tool",
         gives({"type": "text", "text": "ok"}),
-        **{
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$defs": {
-                "address": {
-                    "type": "object",
-                    "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
-                }
-            },
-            "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
-            "additionalProperties": False,
-        },
+        **JSON_SCHEMA,
     ),
 ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from statek_sim.agent.effects import ToolOutcome
+from statek_sim.agent.effects import ToolFunction, ToolOutcome
 from statek_sim.agent.tools.mcp.servers import Bounds, McpServerSpec, Stdio
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,12 @@ def edit() -> str:
     return "edited"
 
 
-TOOLS = [search, edit, wait]
+TOOLS: list[ToolFunction] = [search, edit, wait]
+
+
+def made() -> list[ToolFunction]:
+    """Return tools, for what takes a function that does."""
+    return [search]
 
 
 @dataclass

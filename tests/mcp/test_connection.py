@@ -192,7 +192,13 @@ FAULTS = [
     "slow:search=0.1",
     "changes:search=edit",
 ]
-BOUNDS = Bounds(call=0.7, text=100)
+BOUNDS = Bounds(call=10.0, text=100)
+UNANSWERED = ("silent", "wrong-id", "no-json")
+
+
+def bounds_for(fault: str) -> Bounds:
+    """Return seconds that pass soon where nothing comes, and late on a machine that is busy where something does."""
+    return Bounds(call=0.5, text=100) if fault.startswith(UNANSWERED) else BOUNDS
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -200,7 +206,7 @@ def test_a_fault_is_the_same_to_a_model_from_a_process_and_in_virtual_time(
     process: Process, fault: str
 ) -> None:
     scripted = McpServer(served(Registry(TOOLS)), faults=[fault_from(fault)])
-    spec = process.spec(fault, bounds=BOUNDS)
+    spec = process.spec(fault, bounds=bounds_for(fault))
 
     async def act(connection: McpConnection) -> None:
         real = await connection.call("search", {"q": "rain"})
@@ -208,6 +214,14 @@ def test_a_fault_is_the_same_to_a_model_from_a_process_and_in_virtual_time(
 
     with_server(spec, act)
     assert process.gone()
+
+
+def test_a_fault_that_struck_does_not_strike_the_server_that_is_started_again(process: Process) -> None:
+    async def act(connection: McpConnection) -> None:
+        assert told(await connection.call("search", {})) == ("raised", DIED)
+        assert told(await connection.call("search", {"q": "rain"})) == ("returned", "a page about rain")
+
+    with_server(process.spec("dies:search@1"), act)
 
 
 def test_a_call_that_is_given_up_is_told_to_the_server(process: Process) -> None:
@@ -240,7 +254,8 @@ def test_a_server_that_cannot_list_its_tools_is_an_error_by_name(
     process: Process, fault: str, failure: type[Exception], said: str
 ) -> None:
     async def main() -> None:
-        async with McpConnection(process.spec(fault, bounds=Bounds(connect=2.0))):
+        seconds = 2.0 if fault.startswith(UNANSWERED) else 30.0
+        async with McpConnection(process.spec(fault, bounds=Bounds(connect=seconds))):
             raise AssertionError("it listed them")
 
     with pytest.raises(failure, match=rf"^MCP server 'wiki' {said}"):
@@ -312,7 +327,7 @@ def test_a_fault_over_http_is_what_it_is_over_stdio(fault: str) -> None:
         real = await connection.call("search", {"q": "rain"})
         assert real == await ScriptedConnection(connection.spec, scripted).call("search", {"q": "rain"})
 
-    over_http(act, fault)
+    over_http(act, fault, bounds=bounds_for(fault))
 
 
 def test_a_server_that_dies_over_http_is_named_and_then_out_of_reach() -> None:

@@ -20,13 +20,14 @@ guests bring with them."""
 
 
 def modules() -> list[str]:
-    """Return our modules, without those that are for the real STATEK, or that are where Hypothesis is used."""
+    """Return our modules, without those that are for the real STATEK, or that are where an extra is used."""
     apart = (
         "backends.in_process",
         "backends.installed",
         "__main__",
         "examples.search",
         "guests.",
+        "mcp.connection",
         "providers.live",
     )
     paths = sorted(path for package in OURS for path in (ROOT / package).rglob("*.py"))
@@ -82,7 +83,7 @@ def test_whoever_develops_has_every_extra() -> None:
 
 
 def test_no_extra_is_imported_unless_it_is_used() -> None:
-    extras = ("hypothesis", "mistral_common", "tokenizers")
+    extras = ("anyio", "hypothesis", "mcp", "mistral_common", "tokenizers")
     said = f"import sys, {', '.join(modules())}; print([name for name in {extras} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", said], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -354,6 +354,7 @@ COMMANDS = (
     "cassette",
     "record",
     "serve",
+    "mcp",
     "usage",
     "report",
     "stops",

@@ -107,6 +107,8 @@ def _exit(command: list[str]) -> object:
         ('watchers: ["odd_parts:odd_advice"]', "expected None or an Advice of the kind nudge, fewer_tools, stop"),
         ('watchers: ["odd_parts:watches_wrongly"]', "it is called with TurnFacts"),
         ('watchers: ["json:loads"]', "part 'json:loads' (watchers[0]) raised TypeError"),
+        ('chooser: "odd_parts:raising"', "part 'odd_parts:raising' (chooser) raised ValueError: boom"),
+        ('chooser: "builtins:repr"', "expected None or a Choice of names, a task or tags"),
         ('compactor: "odd_parts:raising"', "part 'odd_parts:raising' (compactor) raised ValueError: boom"),
         ('compactor: "odd_parts:odd_history"', "expected None or a Compaction of messages"),
         ('compactor: "json:loads"', "part 'json:loads' (compactor) raised TypeError"),

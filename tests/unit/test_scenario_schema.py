@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from statek_sim.scenario.event import Event
+from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.references import JobReference, WorldReference, as_reference
 from statek_sim.scenario.reply import Reply, TextMatch, UsageReport

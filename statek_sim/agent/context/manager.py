@@ -13,7 +13,7 @@ from statek_sim.agent.context.document import document_compaction
 from statek_sim.agent.context.forge import forge_compaction
 from statek_sim.agent.context.past import Goal, Past, past_of
 from statek_sim.agent.context.settings import ContextSettings, Step
-from statek_sim.agent.context.steps import STEPS
+from statek_sim.agent.context.steps import STEPS, cut, drop, drop_the_rest, summarise
 from statek_sim.agent.context.units import Count, Unit, messages_of, open_from, units_of
 from statek_sim.agent.context.variants import HARDENED, ContextRules
 from statek_sim.agent.context.wire_check import wire_faults
@@ -81,6 +81,7 @@ class ContextManager:
         if past.tokens > goal.room:
             last = replace(goal, target=max(1, goal.room), last=True)
             past = yield from self._shorter(past.in_last_round(), last)
+            past = self._least(past, last)
         if past.tokens > goal.room:
             raise ContextOverflow(_overflow(past, around, settings))
         made = messages_of(past.units)
@@ -96,10 +97,18 @@ class ContextManager:
 
     def _shorter(self, past: Past, goal: Goal) -> Generator[SummaryWanted, str | None, Past]:
         for step in self._steps:
-            if past.tokens <= goal.room:
+            if past.tokens <= (goal.enough if step is summarise else goal.room):
                 break
             made = step(past, goal)
             past = (yield from made) if isinstance(made, Generator) else made
+        return past
+
+    def _least(self, past: Past, goal: Goal) -> Past:
+        """Return a history that did not fit in the last round without what is given up after everything else."""
+        if past.tokens > goal.room and drop in self._steps:
+            past = drop_the_rest(past, goal)
+        if past.tokens > goal.room and cut in self._steps:
+            past = cut(past, goal)
         return past
 
     def _check(self, before: Sequence[Message], after: Sequence[Message]) -> None:
@@ -155,14 +164,14 @@ def compacted(
     settings: ContextSettings,
     count: Count,
     *,
-    summarise: Summarise | None = None,
+    summary: Summarise | None = None,
     around: int = 0,
     wire: FormatName = "openai",
     rules: ContextRules = HARDENED,
 ) -> Compaction | None:
     """Return a shorter history, None where it fits; `around`: tokens of the prompt beside the messages.
 
-    `summarise` answers for the model that the settings name. Raises as `ContextManager` does.
+    `summary` answers for the model that the settings name. Raises as `ContextManager` does.
     """
     manager = ContextManager(settings, count, wire=wire, rules=rules)
     tokens = around + sum(count(message) for message in messages)
@@ -173,7 +182,7 @@ def compacted(
     try:
         wanted = next(made)
         while True:
-            answer = None if summarise is None else summarise(wanted)
+            answer = None if summary is None else summary(wanted)
             wanted = made.send(answer)
     except StopIteration as end:
         done: Compaction | None = end.value

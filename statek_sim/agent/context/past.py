@@ -20,6 +20,15 @@ class Goal:
     last: bool = False
     """Whether this is the last round, in which all but what has to be answered now may be touched."""
 
+    @property
+    def enough(self) -> int:
+        """Tokens at which nothing is summarised: half way from the target to what there is room for.
+
+        Where clearing leaves more it would be due again with the next turn, and each time the prefix in the cache is
+        lost.
+        """
+        return (self.target + self.room) // 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:

@@ -1,8 +1,8 @@
 """The steps by which a history is made shorter: plain functions, from what costs the model least upwards.
 
 `clear` takes results away and leaves their calls, `summarise` puts a note in the place of turns, `drop` takes turns
-away and then the user's later messages, `cut` shortens the results that the model has not read yet. The first three
-leave the newest turns alone until the last round.
+away, `cut` shortens the results that the model has not read yet. The first three leave the newest turns alone until
+the last round. What the user said later, and notes, go with `drop` too, but after everything else.
 """
 
 from __future__ import annotations
@@ -72,8 +72,11 @@ def summarise(past: Past, goal: Goal) -> Past | Summarising:
     lost = _losable(past)
     units = [past.units[at] for at in lost]
     limit = _room_for_note(past, goal, sum(unit.tokens for unit in units))
-    if limit < LEAST_NOTE or all(unit.kind == "note" and unit.tokens <= limit for unit in units):
+    if all(unit.kind == "note" and unit.tokens <= limit for unit in units):
         return past
+    if limit < LEAST_NOTE:
+        # In the last round even a note without a line is better than an error.
+        return _noted(past, lost, note_by_rule(units, 0, goal.count)) if goal.last else past
     if goal.settings.summary is None:
         return _noted(past, lost, note_by_rule(units, limit, goal.count))
     return _by_model(past, goal, lost, limit)
@@ -110,19 +113,17 @@ def _noted(past: Past, lost: list[int], note: Unit) -> Past:
 
 
 def drop(past: Past, goal: Goal) -> Past:
-    """Take turns away, the oldest first; a note says how many messages there were.
+    """Take turns away, the oldest first; a note says how many messages there were."""
+    turns = [at for at in _losable(past) if past.units[at].kind != "note"]
+    lost = _oldest(past, turns, past.tokens - goal.target)
+    return _told(past, lost, goal) if lost else past
 
-    In the last round, and only to make it fit, the user's later messages go after the turns, and notes after those.
-    """
-    lost = _oldest(
-        past, [at for at in _losable(past) if past.units[at].kind != "note"], past.tokens - goal.target
-    )
+
+def drop_the_rest(past: Past, goal: Goal) -> Past:
+    """Take away what goes only when nothing else makes it fit: the user's later messages, then notes."""
+    later = [at for at in range(past.recent) if past.units[at].kind == "user" and not past.units[at].stays]
+    lost = _oldest(past, later, past.tokens - goal.room)
     made = _told(past, lost, goal) if lost else past
-    if not goal.last:
-        return made
-    later = [at for at in range(made.recent) if made.units[at].kind == "user" and not made.units[at].stays]
-    lost = _oldest(made, later, made.tokens - goal.room)
-    made = _told(made, lost, goal) if lost else made
     return _without_notes(made, goal)
 
 
@@ -153,9 +154,9 @@ def _told(past: Past, lost: list[int], goal: Goal) -> Past:
 
 
 def _without_notes(past: Past, goal: Goal) -> Past:
-    """Return the history without its notes, when it does not fit and nothing else is left to take away."""
+    """Return the history without its notes, when it still does not fit."""
     notes = [at for at in range(past.recent) if past.units[at].kind == "note" and not past.units[at].stays]
-    if not (goal.last and notes and past.tokens > goal.room):
+    if not notes or past.tokens <= goal.room:
         return past
     made = past.without(notes)
     return replace(made, dropped=past.dropped + len(notes)).said("drop")

@@ -18,8 +18,8 @@ from statek_sim.errors import BadInput
 class Hint:
     """The format that a reply is expected in.
 
-    `readers`: names in `openings.OPENINGS` that are read beside JSON and Python; `bare`: where JSON counts that nothing wraps;
-    `python`: where Python calls count, whatever their names.
+    `readers`: names in `openings.OPENINGS` that are read beside JSON and Python; `bare`: where JSON counts that nothing
+    wraps; `python`: where Python calls count, whatever their names.
     """
 
     name: str

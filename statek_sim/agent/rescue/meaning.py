@@ -62,9 +62,13 @@ class Meaning:
             return None
         if name_keys[0] == "tool_name" and name in _NO_TOOL and name not in self.offered.schemas:
             return []
-        if extra and not (wrapped and self.offered.knows(name)):
+        if extra and (not wrapped or name not in self.offered.schemas or extra & self._properties(name)):
+            # A member that is an argument by its name: the arguments' bracket stands too early.
             return None
         if key is None:
+            if extra:
+                # A key like " arguments" may be what was meant.
+                return None
             return [(name, {}, ("no_arguments",))] if wrapped and self._takes_nothing(name) else None
         return self._with_arguments(name, value[key], wrapped=wrapped)
 
@@ -85,6 +89,10 @@ class Meaning:
             return {}, ("no_arguments",)
         value, repairs = self.read(arguments)
         return (arguments, ()) if isinstance(value, str) else (value, ("arguments_in_a_string", *repairs))
+
+    def _properties(self, name: str) -> frozenset[str]:
+        properties = self.offered.schemas[name].get("properties")
+        return frozenset(properties if isinstance(properties, dict) else ())
 
     def _takes_nothing(self, name: str) -> bool:
         schema = self.offered.schemas.get(name)

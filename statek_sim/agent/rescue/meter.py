@@ -6,6 +6,8 @@ Every reader counts its steps here, so that work is bounded whatever the reply i
 from __future__ import annotations
 
 import json
+import re
+from itertools import count
 
 from statek_sim.agent.schema import NoJSON, no_constant, once, real, whole
 from statek_sim.values import JSON
@@ -28,6 +30,8 @@ class Meter:
     def __init__(self, tokens: int, values: int) -> None:
         self.tokens_left = tokens
         self.steps = 0
+        self.gone: set[re.Pattern[str]] = set()
+        """Tags that were looked for up to the reply's end, so that nothing is searched twice."""
         self._values = values
         self._values_left = values
         self._decoder = json.JSONDecoder(
@@ -85,3 +89,31 @@ def strict(text: str, at: int, meter: Meter) -> tuple[JSON, int] | None:
         raise Broken(at + 1, error.why, limit=error.limit) from None
     meter.steps += end - at
     return value, end
+
+
+def measure(value: JSON, at: int, *, depth: int, values: int) -> None:
+    """Raise `Broken` for a value that is too deep or too much, and for text that is no Unicode."""
+    todo: list[tuple[JSON, int]] = [(value, 0)]
+    for number in count():
+        if not todo:
+            return
+        one, level = todo.pop()
+        if number > values:
+            raise Broken(at + 1, f"it has more than {values} values", limit=True)
+        if level > depth:
+            raise Broken(at + 1, f"it is nested more than {depth} deep", limit=True)
+        if isinstance(one, dict):
+            todo += [(member, level + 1) for member in one.values()]
+            todo += [(key, level) for key in one]
+        elif isinstance(one, list):
+            todo += [(member, level + 1) for member in one]
+        elif isinstance(one, str) and not _is_text(one):
+            raise Broken(at + 1, "a string holds half of a surrogate pair")
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -30,6 +30,11 @@ name."""
 NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
 
 
+_ZEROS: Final = re.compile(r"-?0+\d{1,18}", re.ASCII)
+"""An integer with zeros before it: no JSON, but where an integer is wanted it is one."""
+_WHOLE: Final = frozenset(("integer", "null"))
+
+
 class Misfit(Exception):
     """A call that names no offered tool, or whose arguments do not fit."""
 
@@ -178,6 +183,8 @@ def _from_text(value: TypedText, kinds: set[str]) -> JSON:
     if kinds:
         if kinds == {"string"}:
             return value.text
+        if kinds <= _WHOLE and _ZEROS.fullmatch(value.text.strip()):
+            return int(value.text)
         return from_text(value.text, kinds)
     if value.kind == "string":
         return value.text

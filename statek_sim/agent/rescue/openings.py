@@ -20,7 +20,7 @@ OPENINGS: Final[dict[str, str]] = {
     "thought": r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>"
     r"|<\|close\|>think<\|sep\|>|◁/think▷",
     # A message to the user, where a format has such: it may show a call.
-    "said": r"to=user<\|message\|>",
+    "said": r"to=user<\|message\|>|<\|channel\|>\s*final\s*(?:<\|constrain\|>\s*\w+\s*)?<\|message\|>",
     # Code: what stands inside is shown, except where a whole block is the call.
     "fence": r"(?P<ticks>`{3,12})(?!`)(?P<language>[\w+-]*)[ \t]*\n?",
     # Formats with a name and JSON behind it.
@@ -35,8 +35,8 @@ OPENINGS: Final[dict[str, str]] = {
     "all_name": r">>>\s*(?P<all_name_name>" + _NAME + r")\s*\n(?=\{)",
     "react": r"Action:\s*(?P<react_name>" + _NAME + r")\s*\n+Action Input:\s*(?=\{)",
     # Formats with an element per argument.
-    "function": r"<function=(?P<function_name>" + _NAME + r")>",
-    "invoke": rf"<{_NS}invoke\s+name=[\"']?(?P<invoke_name>" + _NAME + r")[\"']?\s*>",
+    "function": r"<function=(?P<function_name>[^\W\d][\w.:/ -]{0,127})>",
+    "invoke": rf"<{_NS}invoke\s+name=[\"']?(?P<invoke_name>" + _NAME + r")[\"']?\s*/?>",
     "param": r"<function[\sĠ]*name=\"(?P<param_name>" + _NAME + r")\"\s*>",
     "kimi3": r"<\|open\|>call\s+tool=\"(?P<kimi3_name>[\w.:/-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
     "minimax": r"\]<\]minimax\[>\[<invoke name=\"(?P<minimax_name>" + _NAME + r")\">",
@@ -79,7 +79,7 @@ _PLAIN: Final = "|".join(
 PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")
 """Everything up to the next opening. Possessive throughout: a character is looked at once, whatever comes."""
 
-SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end)\|>")
+SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end|return|start)\|>")
 THINK_ENDS: Final = re.compile(OPENINGS["thought"] + r"|<channel\|>|<\|eom\|>")
 SECTION: Final = re.compile(
     r"<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<[|｜]tool[▁_]calls[▁_]begin[|｜]>"

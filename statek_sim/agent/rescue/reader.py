@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from statek_sim.agent.rescue.escapes import escape
 from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.openings import CLOSERS
 from statek_sim.agent.schema import NoJSON, real, whole
@@ -20,16 +21,15 @@ ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "t
 
 _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
+_BARE_KEY: Final = re.compile(r"[^\W\d](?:[\w$-]| (?=[\w$-]))*")
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
-_OTHER_ESCAPES: Final = re.compile(r"x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|N\{|[0-7]")
+_TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}+\Z")
+"""What a comma, colon or bracket that is lost makes of two values without quotes."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _LITERALS: Final[dict[str, JSON]] = {
     "true": True, "false": False, "null": None, "True": True, "False": False, "None": None,
     "TRUE": True, "FALSE": False, "NULL": None, "Null": None,
-}  # fmt: skip
-_ESCAPES: Final = {
-    '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
 }  # fmt: skip
 _QUOTES: Final[dict[str, tuple[str, str]]] = {
     '"': ('"', ""),
@@ -123,8 +123,10 @@ class Reader:
                 raise Broken(stop, "the reply ends inside a string", cut=True)
             if text[stop] == end_quote:
                 break
-            piece, here = self._escape(stop)
+            piece, here, repair = escape(text, stop, python=self.style.python)
             self.meter.steps += here - stop
+            if repair:
+                self.repaired(repair)
             pieces.append(piece)
         made = "".join(pieces)
         if _CONTROL.search(made) and _CONTROL.search(text, at, stop) and not self.style.python:
@@ -148,43 +150,6 @@ class Reader:
             raise Broken(len(self.text), "the reply ends inside a string", cut=True)
         return self.text[at + len(quote) : end], end + len(quote)
 
-    def _escape(self, at: int) -> tuple[str, int]:
-        text = self.text
-        letter = text[at + 1 : at + 2]
-        if not letter:
-            raise Broken(at, "the reply ends inside a string", cut=True)
-        if letter == "u":
-            return self._unicode(at)
-        if letter in _ESCAPES and (letter != "/" or not self.style.python):
-            return _ESCAPES[letter], at + 2
-        if letter in "'\u201d\u201c":
-            if not self.style.python:
-                self.repaired("needless_escapes")
-            return letter, at + 2
-        if self.style.python and letter == "x" and re.match(r"[0-9a-fA-F]{2}", text[at + 2 : at + 4]):
-            return chr(int(text[at + 2 : at + 4], 16)), at + 4
-        if self.style.python and letter == "\n":
-            return "", at + 2
-        if _OTHER_ESCAPES.match(text, at + 1) or (self.style.python and letter in "av"):
-            # JSON has no such escape and Python has: the backslash may be one too few, or the escape be meant.
-            raise Broken(at, f"{text[at : at + 4]!r} has two meanings")
-        self.repaired("single_backslashes")
-        return "\\" + letter, at + 2
-
-    def _unicode(self, at: int) -> tuple[str, int]:
-        digits = self.text[at + 2 : at + 6]
-        if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
-            if at + 6 > len(self.text):
-                raise Broken(len(self.text), "the reply ends inside a string", cut=True)
-            raise Broken(at, "a \\u escape needs four hexadecimal digits")
-        code, end = int(digits, 16), at + 6
-        if 0xD800 <= code < 0xDC00 and re.fullmatch(
-            r"\\u[dD][c-fC-F][0-9a-fA-F]{2}", self.text[end : end + 6]
-        ):
-            low = int(self.text[end + 2 : end + 6], 16)
-            return chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)), end + 6
-        return chr(code), end
-
     def _scalar(self, at: int) -> tuple[JSON, int]:
         text = self.text
         number = _NUMBER.match(text, at)
@@ -206,6 +171,8 @@ class Reader:
             return _LITERALS[word.group()], word.end()
         if self.style.bare:
             bare = _BARE.match(text, at)
+            if bare is not None and _TWO.search(bare.group()):
+                raise Broken(at, f"{bare.group()[:24]!r} may be two values, or a key and its value")
             if bare is not None and text[bare.end() : bare.end() + 1] in ",}]":
                 self.repaired("bare_strings")
                 return bare.group(), bare.end()
@@ -219,7 +186,7 @@ class Reader:
             return self.string(at)
         if head == "<" and self.text.startswith(_TOKEN_QUOTES, at):
             return self._token_string(at)
-        word = _WORD.match(self.text, at)
+        word = (_BARE_KEY if self.style.bare else _WORD).match(self.text, at)
         if word is None:
             raise Broken(at, "the reply ends before a key" if not head else "a key is missing", cut=not head)
         if not self.style.bare:

@@ -9,32 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Final
 
 from statek_sim.agent.rescue import markup
-from statek_sim.agent.rescue.extent import extent
+from statek_sim.agent.rescue.brackets import closed, nothing_more, one_place
 from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meaning import Meaning, Meant
-from statek_sim.agent.rescue.meter import Broken, Meter, strict
-from statek_sim.agent.rescue.offered import NAME, Argument, Offered
-from statek_sim.agent.rescue.openings import CLOSERS
+from statek_sim.agent.rescue.meter import Broken, Meter, measure, strict
+from statek_sim.agent.rescue.offered import Argument, Offered
+from statek_sim.agent.rescue.pythonic import PYTHON_CALL, read_python
 from statek_sim.agent.rescue.reader import JSON_STYLE, Reader, Style
 from statek_sim.agent.rescue.values import Limits, Reason
 from statek_sim.agent.rescue.variants import RescueRules
 from statek_sim.values import JSON
 
-PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.]{0,127})\s*\(")
-_KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
 _ID: Final = re.compile(r"\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\])?\s*")
 _MARGIN: Final = 200
 """Characters of white space before a reply's first word, at most."""
-_SEPARATOR: Final = re.compile(r"[\s,;]*")
-_NAMED: Final = re.compile(
-    rf"\s*(?P<name>{NAME.pattern})\s*(?P<behind><tool_sep>|<(?:ifm\|)?arg_key>|</(?:ifm\|)?tool_call>|\{{)"
-)
-_INSIDE: Final = re.compile(r"\s{0,40}\{")
-_EXTRA: Final = re.compile(r"[\s}\]]{1,8}")
 
 
 @dataclass(slots=True)
@@ -84,23 +75,7 @@ class Taker:
 
     def _measured(self, value: JSON, at: int) -> None:
         """Refuse what is too deep or too much, and text that is no Unicode."""
-        most = self.rules.max_depth or 64
-        todo: list[tuple[JSON, int]] = [(value, 0)]
-        for number in count():
-            if not todo:
-                return
-            one, depth = todo.pop()
-            if number > self.limits.max_values:
-                raise Broken(at + 1, f"it has more than {self.limits.max_values} values", limit=True)
-            if depth > most:
-                raise Broken(at + 1, f"it is nested more than {most} deep", limit=True)
-            if isinstance(one, dict):
-                todo += [(member, depth + 1) for member in one.values()]
-                todo += [(key, depth) for key in one]
-            elif isinstance(one, list):
-                todo += [(member, depth + 1) for member in one]
-            elif isinstance(one, str) and not _is_text(one):
-                raise Broken(at + 1, "a string holds half of a surrogate pair")
+        measure(value, at, depth=self.rules.max_depth or 64, values=self.limits.max_values)
 
     def arguments(self, at: int, name: str, dialect: str, start: int, style: Style) -> Found:
         """Read `{...}` at `at` as the arguments of `name`."""
@@ -108,7 +83,8 @@ class Taker:
         made = value if isinstance(value, dict) else None
         if made is None:
             raise Broken(at, f"the arguments of {name!r} are no object")
-        return Found(name, made, (dialect, *repairs), start, self._closed(end))
+        nothing_more(self.text, end, [made])
+        return Found(name, made, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
         """Read arguments: a bracket that is missing in them is missing for good."""
@@ -117,14 +93,6 @@ class Taker:
         if "closed_brackets" in repairs:
             raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
         return value, end, repairs
-
-    def _closed(self, at: int) -> int:
-        """Return the place behind brackets too many and the closing token, where they are."""
-        extra = _EXTRA.match(self.text, at)
-        if extra is not None and (closer := CLOSERS.match(self.text, extra.end())) is not None:
-            return closer.end()
-        closer = CLOSERS.match(self.text, at)
-        return at if closer is None else closer.end()
 
     # What a value says
 
@@ -143,159 +111,39 @@ class Taker:
         try:
             value, end, repairs = inner._whole_json(start, Style())
         except Broken as error:
-            raise Broken(-1, error.why, limit=error.limit) from None
+            why = f"the arguments are a string that is no JSON: {error.why}"
+            raise Broken(-1, why, limit=error.limit) from None
         return (arguments, ()) if arguments[end:].strip() else (value, repairs)
 
     # Readers of one opening each. They return where the pass goes on.
 
-    def wrapper(self, opening: re.Match[str]) -> int:
-        """Read the calls in a wrapper: JSON, Python, or names with keys. Prose behind the token is prose.
-
-        What was complete stays, whatever follows; what cannot be read and can be seen to end is refused by itself.
-        """
-        at, taken = opening.end(), False
-        dialect = _label(opening.group())
-        shorthand = "prefix" in opening.group()
-        while True:
-            self.meter.token(at)
-            here = _SEPARATOR.match(self.text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
-            self.meter.steps += here - at
-            end = self._wrapped(here, dialect, opening.start() if not taken else here, shorthand=shorthand)
-            if end is None:
-                break
-            at, taken, self.sure = end, True, len(self.found)
-        return at
-
-    def _wrapped(self, at: int, dialect: str, start: int, *, shorthand: bool) -> int | None:
-        """Take one item of a wrapper, and return where it ends; None: what stands there is none."""
-        head = self.text[at : at + 1]
-        if head == "[" and PYTHON_CALL.match(self.text, at + 1):
-            return self.python(at + 1, dialect, start, bracket=True)
-        if head == "[":
-            return self._list(at, dialect, start, Style(shorthand=shorthand))
-        if head == "{":
-            return self._closed(self._item(at, dialect, start, Style(shorthand=shorthand), ()))
-        if PYTHON_CALL.match(self.text, at):
-            return self.python(at, dialect, start, bracket=False)
-        named = _NAMED.match(self.text, at)
-        if named is None or "keys" not in self.rules.dialects:
-            return None
-        if named["behind"] == "{":
-            one = self.arguments(named.end() - 1, named["name"], dialect, start, Style())
-            self.found.append(one)
-            return one.end
-        arguments, end = markup.read_elements(self.text, named.end("name"), markup.KEYS, self.meter)
-        self.found.append(Found(named["name"], arguments, (dialect, "keys"), start, end))
-        return end
-
-    def _list(self, at: int, dialect: str, start: int, style: Style) -> int:
-        """Take the calls of a JSON list in a wrapper, one by one."""
-        here = at + 1
-        repairs: dict[str, None] = {}
-        first, reader = len(self.found), self.reader(style)
-        comma = True
-        while True:
-            self.meter.token(here)
-            here = reader.space(here)
-            if self.text.startswith("]", here):
-                end = here + 1
-                break
-            if self.text.startswith("{", here) and not comma:
-                repairs["missing_commas"] = None
-            elif not comma or not self.text.startswith(("{", "["), here):
-                ends = here >= len(self.text) or CLOSERS.match(self.text, here) is not None
-                if not ends or len(self.found) == first:
-                    why = f"{self.text[here : here + 12]!r} in a list of calls"
-                    raise Broken(here, why, cut=here >= len(self.text))
-                repairs["closed_brackets"], end = None, here
-                break
-            here = reader.space(
-                self._item(here, dialect, start if len(self.found) == first else here, style, ())
-            )
-            self.sure = len(self.found)
-            comma = self.text.startswith(",", here)
-            here += comma
-        end = self._closed(end)
-        for one in self.found[first:]:
-            one.stages, one.end = (*one.stages, *repairs, *reader.repairs), max(one.end, end)
-        return end
-
-    def _item(self, at: int, dialect: str, start: int, style: Style, before: tuple[str, ...]) -> int:
-        """Take what one JSON value in a wrapper says, and return where it ends."""
-        try:
-            value, end, repairs = self.json(at, style)
-        except Broken as error:
-            behind = None if error.limit else extent(self.text, at, self.meter)
-            if behind is None:
-                raise
-            self.refused.append((Reason.BROKEN, error.why, at, behind))
-            return behind
-        calls = self.calls_in(value, wrapped=True, shorthand=style.shorthand)
-        if calls is None:
-            why = "what stands in the wrapper is JSON, but no call with a name and arguments"
-            self.refused.append((Reason.BROKEN, why, at, end))
-            return end
-        self._take(calls, (dialect, *before, *repairs), start, end)
-        return end
-
-    def _take(
+    def take(
         self,
         calls: list[Meant],
         stages: tuple[str, ...],
         start: int,
         end: int,
     ) -> None:
+        """Take the calls that one JSON value says, unless a bracket of theirs may be missing elsewhere."""
         for name, arguments, more in calls:
-            if "no_arguments" in more and "closed_brackets" in stages:
+            if "closed_brackets" in stages and "no_arguments" in more:
                 raise Broken(end, "the reply ends before the arguments", cut=True)
+            if "closed_brackets" in stages and not one_place(arguments):
+                raise Broken(
+                    end, "a bracket is missing, and it cannot be told where", cut=end >= len(self.text)
+                )
             self.found.append(Found(name, arguments, (*stages, *more), start, end))
 
     def python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
         """Read `f(a=1), g(b='x')` at `at`."""
         reader = self.reader(Style(python=True))
-        taken: list[Found] = []
-        while (call := PYTHON_CALL.match(self.text, at)) is not None:
-            self.meter.token(at)
-            arguments, end = self._keywords(reader, call.end())
-            name = call["name"].removesuffix(".call") if dialect == "python_tag" else call["name"]
-            taken.append(Found(name, arguments, (dialect, "python", *reader.repairs), start, end))
-            at = reader.space(end)
-            if self.text.startswith(",", at):
-                at += 1
-            elif bracket:
-                break
-        end = taken[-1].end
-        if bracket:
-            end = reader.space(end)
-            if self.text.startswith("]", end):
-                end += 1
-            elif end < len(self.text) and CLOSERS.match(self.text, end) is None:
-                raise Broken(end, f"{self.text[end : end + 12]!r} behind a call")
-        end = self._closed(end)
-        for one in taken:
-            one.end = end
-        self.found += taken
+        calls, end = read_python(reader, at, self._measured, bracket=bracket)
+        end = closed(self.text, end)
+        for call in calls:
+            name = call.name.removesuffix(".call") if dialect == "python_tag" else call.name
+            stages = (dialect, "python", *reader.repairs)
+            self.found.append(Found(name, dict(call.arguments), stages, start, end))
         return end
-
-    def _keywords(self, reader: Reader, at: int) -> tuple[dict[str, JSON], int]:
-        made: dict[str, JSON] = {}
-        while True:
-            at = reader.space(at)
-            if self.text.startswith(")", at):
-                return made, at + 1
-            word = _KEYWORD.match(self.text, at)
-            if word is None:
-                raise Broken(at, "an argument has no name", cut=at >= len(self.text))
-            if word["key"] in made:
-                raise Broken(at, f"the argument {word['key']!r} is there twice")
-            value, at = reader.value(word.end())
-            self._measured(value, at - 1)
-            made[word["key"]] = value
-            at = reader.space(at)
-            if self.text.startswith(",", at):
-                at += 1
-            elif not self.text.startswith(")", at):
-                raise Broken(at, f"{self.text[at : at + 12]!r} behind an argument", cut=at >= len(self.text))
 
     def mistral(self, opening: re.Match[str]) -> int:
         """Read `[TOOL_CALLS]name[ARGS]{...}`."""
@@ -320,9 +168,12 @@ class Taker:
             return self.named(
                 opening, dialect, at + len(self.text[at : at + 40]) - len(self.text[at : at + 40].lstrip())
             )
+        if opening.group().endswith("/>"):
+            self.found.append(Found(name, {}, (dialect,), opening.start(), closed(self.text, at)))
+            return closed(self.text, at)
         arguments, end = markup.read_elements(self.text, at, element, self.meter, self._arguments_of(name))
-        self.found.append(Found(name, arguments, (dialect,), opening.start(), self._closed(end)))
-        return self._closed(end)
+        self.found.append(Found(name, arguments, (dialect,), opening.start(), closed(self.text, end)))
+        return closed(self.text, end)
 
     def minimax(self, opening: re.Match[str]) -> int:
         """Read MiniMax M3's nested elements."""
@@ -338,7 +189,8 @@ class Taker:
         if calls and shown:
             self.refused.append((Reason.QUOTED, "the call is shown as an example", at, end))
         elif calls:
-            self._take(calls, (stage, *repairs), at, end)
+            nothing_more(self.text, end, [arguments for _, arguments, _ in calls])
+            self.take(calls, (stage, *repairs), at, end)
         return end
 
     def block(self, at: int, start: int) -> int:
@@ -373,16 +225,3 @@ class Taker:
         if self.offered.anything and not expected and self.text[end:].strip():
             del self.found[before:]
         return end
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _label(token: str) -> str:
-    word = re.sub(r"\W+", "_", token).strip("_").lower()
-    return "functools" if word.startswith("functools") else word

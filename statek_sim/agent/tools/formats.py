@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.gemini.declaration import declaration
 from statek_sim.values import JSON
 
 
@@ -30,8 +31,5 @@ def api_format(tools: Iterable[Tool], wire: FormatName) -> list[dict[str, JSON]]
                 for t in tools
             ]
         case "gemini":
-            declared: list[JSON] = [
-                {"name": t.name, "description": t.description, "parameters": dict(t.parameters)}
-                for t in tools
-            ]
+            declared: list[JSON] = [declaration(t.name, t.description, dict(t.parameters)) for t in tools]
             return [{"functionDeclarations": declared}]

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dbzero
 
 from statek_sim.backends.installed import stored_world
 from statek_sim.backends.installed.loop import waiting_names
+from statek_sim.backends.installed.played import Played
 from statek_sim.backends.installed.stored_value import label, stored_value
 from statek_sim.backends.installed.wire import Message
 from statek_sim.values import JSON
 
-if TYPE_CHECKING:
-    from statek_sim.backends.installed.stage import Stage
 
-
-def run_facts(stage: Stage) -> Message:
+def run_facts(stage: Played) -> Message:
     """Return everything that was seen of a run."""
     jobs = stage.known()
     facts: Message = {
@@ -44,7 +42,7 @@ def _with_names(facts: Message, names: dict[str, str]) -> Message:
     return named
 
 
-def _job_facts(stage: Stage, name: str, job: Any) -> JSON:
+def _job_facts(stage: Played, name: str, job: Any) -> JSON:
     usage = job.usage
     return {
         "agent": job.agent.role,
@@ -84,7 +82,7 @@ def _tool_log(results: Any) -> list[JSON]:
     ]
 
 
-def _subtasks(stage: Stage, parent: Any) -> dict[str, JSON]:
+def _subtasks(stage: Played, parent: Any) -> dict[str, JSON]:
     states: dict[str, JSON] = {}
     for name, job in stage.jobs.items():
         handle = job.py_env.local_state.get("sub_task_handler")

@@ -56,7 +56,7 @@ def chat_responses(job: LoggedJob) -> Iterator[str]:
     """Yield what the agent said to its user, oldest first; without a dialog style that is everything it wrote."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, LLM_LogItem) and faces_user(job, item):
-            _refuse(job.chat_style is None, "chat_style")
+            _refuse_agent_code(job.chat_style is None, "chat_style")
             response = item.llm_resp
             text = response.code if isinstance(response, CodeBlock) else response
             if isinstance(response, str) or text:
@@ -109,13 +109,13 @@ def _answers(job: LoggedJob, index: int) -> Iterator[str]:
     item = log[index]
     start = item.console_pos if isinstance(item, LLM_LogItem | WarmupLogItem) else 0
     for output in job.py_env.console[start : next(later, None)]:
-        _refuse(bool(output), "_chat_response_from_tool_log")
+        _refuse_agent_code(bool(output), "_chat_response_from_tool_log")
         for line in output.splitlines() if _LOGGED in output else ():
             if line.startswith(_LOGGED) and (body := _answer_body(line.removeprefix(_LOGGED).strip())):
                 yield body
 
 
-def _refuse(trips: bool, name: str) -> None:  # the one thing it is told
+def _refuse_agent_code(trips: bool, name: str) -> None:
     """Fail where STATEK does when agent code reads this: it is a generator, which runs with the reader's rights.
 
     Checked with 1.2.7 and 1.4.2: the value of `delegate_mute_task` is out of reach for agents without a chat style.

@@ -17,7 +17,7 @@ from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
 from statek_sim.runtime.state.futures import CombinedFutureResult, get_all_future, get_any_future
 from statek_sim.runtime.tools.declaration import injected, tool
 from statek_sim.runtime.tools.documentation import brief, docstr
-from statek_sim.runtime.tools.system import SystemToolsVersion, system_tool_specs
+from statek_sim.runtime.tools.system import system_tool_specs
 
 
 def _require_job(name: str) -> Job:
@@ -112,7 +112,7 @@ for _tool, _parameter, _hint in (
     _function.__wrapped__.__annotations__[_parameter] = _hint
 
 
-def own_spec(function: Callable[..., Any], version: SystemToolsVersion) -> Any:
+def own_spec(function: Callable[..., Any], version: str) -> Any:
     """Return what a release says about one of its system tools when an agent has it as a tool of its own."""
     if _REPRODUCED.get(getattr(function, "__name__", "")) is not function:
         return None
@@ -120,7 +120,7 @@ def own_spec(function: Callable[..., Any], version: SystemToolsVersion) -> Any:
 
 
 @cache
-def system_tools(version: SystemToolsVersion) -> tuple[Callable[..., Any], ...]:
+def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
     """Return the callables of a release's system tools, in its order, each with `wire_spec` and `tool_target`."""
     found = []
     for entry in system_tool_specs(version):

@@ -15,6 +15,7 @@ from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.dialogs.markup import is_empty_code
 from statek_sim.runtime.execution.asking import ask_model
 from statek_sim.runtime.execution.tool_calls import CliLog, run_cli_call, run_regular_calls
+from statek_sim.runtime.execution.warmup import fail_warmup, next_warmup_block
 from statek_sim.runtime.execution.workspace import job_output, run_block
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import LLM_LogItem, WarmupLogItem
@@ -102,12 +103,12 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> Generator[fl
         raise
     # Outside warmup the error is already on the console, where the model will see it.
     if failure is not None and job.status is JobStatus.WARMING_UP:
-        _fail_warmup(job, failure)
+        fail_warmup(job, failure)
         return False
     if job.py_env.exit_status is not None:
         _finish_by_exit(services, job)
         return False
-    return _next_warmup_block(job) if job.status is JobStatus.WARMING_UP else True
+    return next_warmup_block(job) if job.status is JobStatus.WARMING_UP else True
 
 
 def _enter(job: Job) -> None:
@@ -148,16 +149,6 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
         cli.store()
 
 
-def _fail_warmup(job: Job, error: Exception) -> None:
-    """End the job with the error on its definition, not on itself (behaviour 2)."""
-    if isinstance(error, StopIteration):
-        # STATEK runs the code in a coroutine, and what Python says about that is all that is kept.
-        error = RuntimeError("coroutine raised StopIteration")
-    job.job_def.set_error(error)
-    job.finish("warmup", f"{type(error).__name__}: {error}")
-    job.notify_handlers(error)
-
-
 def _finish_by_exit(services: Services, job: Job) -> None:
     """End the unit, unless a notification is waiting: then the exit value is lost and the job goes on."""
     if job.inbox.flush():
@@ -167,12 +158,3 @@ def _finish_by_exit(services: Services, job: Job) -> None:
     services.harness.check_after_step(job)
     job.finish("exit", shown(job.py_env.exit_status))
     job.check_newest_item()
-
-
-def _next_warmup_block(job: Job) -> bool:
-    """Move to the next warmup block; return whether warmup is over."""
-    if job.warmup_block_num < len(job.job_def.warmup_code) - 1:
-        job.warmup_block_num += 1
-        return False
-    job.move_to(JobStatus.STARTED)
-    return True

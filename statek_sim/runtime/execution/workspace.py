@@ -28,8 +28,8 @@ from statek_sim.runtime.state.context import (
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.shown import shown
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee, refused_because
-from statek_sim.runtime.stored.containers import NOTHING, StoreKills, kept
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee
+from statek_sim.runtime.stored.containers import StoreKills
 from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
@@ -303,21 +303,12 @@ def _settled(job: Job, value: Any) -> object:
 
 def set_exit(job: Job, status: object) -> None:
     """Set the exit status, as far as the store takes it: the error with which it refuses is the code's."""
-    found = kept(status)
-    refused = found.value is NOTHING
-    if found.error is not None:
-        remark = Remark("exit status", "lost" if refused else "changed", refused_because(found.error))
-        job.remark([remark], None if job.py_env.stores else FORESEEN_RELEASE)
-    if job.py_env.stores:
-        if refused and found.error is not None:
-            in_collection = isinstance(status, list | tuple | dict | set)
-            raise found.error if in_collection else AttributeError("Unsupported attribute type")
-        status = found.value
-    job.py_env.exit_status = status
-    if job.py_env.stores and found.error is not None:
-        raise found.error
-    if status is not None:
-        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(status)))
+    stored = job.keeps("exit status", status)
+    job.py_env.exit_status = stored.value
+    if stored.error is not None:
+        raise stored.error
+    if stored.value is not None:
+        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(stored.value)))
 
 
 def _contained_reason(error: BaseException) -> str:

@@ -21,16 +21,16 @@ from statek_sim.runtime.state.chat_log import (
     WarmupLogItem,
 )
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
+from statek_sim.runtime.state.counters import Counters, LLM_Usage, PositionCounters, TurnCounters
 from statek_sim.runtime.state.error_handlers import HandlerList
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.host import Host
-from statek_sim.runtime.state.llm_usage import LLM_Usage
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus, advance
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee
-from statek_sim.runtime.stored.containers import stored_text
+from statek_sim.runtime.stored.attributes import attribute, ended_in
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee, remark_of
+from statek_sim.runtime.stored.containers import Kept, kept, stored_text
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import Message
 
@@ -306,14 +306,22 @@ class Job:
         """
         adapter = None if isinstance(message, str) else self.agent.get_adapter("message_adapter")
         text = str(message if adapter is None else adapter(message))
+        dialog = self.chat_style in DIALOG_STYLES
+        if dialog and self.chat_log:
+            stored = Kept(self.keeps_from_birth("user message", text, "UserLogItem"), None)
+        else:
+            stored = self.keeps("user message", text)
+        text = stored.value
         self.host.trace.add(events.UserMessage(self.host.clock.now(), self.id, text))
-        if self.chat_style in DIALOG_STYLES:
+        if dialog:
             if not self.chat_log:
                 self.history.pushed(0)
             self.log(UserLogItem(text, self.host.timestamp()) if self.chat_log else text)
         else:
             self.py_env.push(self.console_pos, text)
             self.history.pushed(self.console_pos)
+        if stored.error is not None:
+            raise stored.error
         restarted = self.status is JobStatus.DONE
         if restarted:
             self.num_completions = (self.num_completions or 0) + 1
@@ -327,7 +335,7 @@ class Job:
         """Deliver a completed subtask: at once when DONE, else at the next safe boundary (behaviour 9)."""
         if not handler.is_completed:
             raise RuntimeError("Subtask handler must be completed before notification")
-        result = None if handler.error is not None else str(handler)
+        result = None if handler.failed else str(handler)
         self.inbox.deliver(SubTaskLogItem(self.console_pos, result, self.host.timestamp(), handler))
 
     def send_notification(self, message: str) -> None:
@@ -336,7 +344,7 @@ class Job:
             raise AttributeError(
                 f"'Job' object has no attribute 'send_notification' in {self.host.profile.name}"
             )
-        self.inbox.deliver_text(message)
+        self.inbox.deliver_text(self.keeps_from_birth("notification", message, "NotificationLogItem"))
 
     # -- workspace ---------------------------------------------------------------------------------------------
 
@@ -356,6 +364,27 @@ class Job:
             self.host.trace.add(
                 events.StoreRemark(at, self.id, found.name, found.change, found.reason, release)
             )
+
+    def keeps(self, name: str, value: Any) -> Kept:
+        """Return what an attribute in the store keeps of a value, and tell of what is lost under `name`.
+
+        What the store refuses raises its error; where nothing is stored the value stays as it is.
+        """
+        found, stores = kept(value), self.py_env.stores
+        told = remark_of(name, found)
+        if told is not None:
+            self.remark([told], None if stores else FORESEEN_RELEASE)
+        return attribute(value, found) if stores else Kept(value, None)
+
+    def keeps_from_birth(self, name: str, value: Any, owner: str) -> Any:
+        """Return what an object of the class `owner` keeps of a value that it is made with, as `keeps` does.
+
+        Damage is Python's SystemError there.
+        """
+        found = self.keeps(name, value)
+        if found.error is not None:
+            raise ended_in(f"{owner}.__init__") from found.error
+        return found.value
 
     def panic(self) -> None:
         """Raise the difficulty one level; from 1.4.1 that extends the token limit by the usage so far."""

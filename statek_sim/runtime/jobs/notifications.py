@@ -90,5 +90,5 @@ class Inbox:
 
 def _describe(item: SubTaskLogItem | NotificationLogItem) -> tuple[str, str]:
     if isinstance(item, NotificationLogItem):
-        return "notification", item.message
+        return "notification", str(item.message)
     return "subtask", item.handler.get_log_message()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 from statek_sim import trace as events
 from statek_sim.runtime.jobs.current import get_current_job
 from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.context import readable
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import subtask_wrapper
 
@@ -37,30 +38,45 @@ class SubTaskHandler:
 
     def __init__(self, job: Job, id: str | None = None) -> None:  # noqa: A002  # STATEK's own name
         self.job = job
-        self.id = id
+        self.id = job.keeps_from_birth("sub-task id", id, "SubTaskHandler")
         self.is_completed = False
-        self.error: TaskError | None = None
-        self.result: object = None
+        self._error: TaskError | None = None
+        self._result: object = None
+
+    @property
+    def error(self) -> TaskError | None:
+        """Why the subtask failed, None if it did not; agent code that reads None is refused, as in STATEK."""
+        return readable("error", self._error)
+
+    @property
+    def result(self) -> object:
+        """What the subtask brought, None if nothing; agent code that reads None is refused, as in STATEK."""
+        return readable("result", self._result)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error."""
+        return self._error is not None
 
     @property
     def state(self) -> SubTaskState:
         """The explicit outcome if there is one, else what the child's status says."""
         if self.is_completed:
-            return SubTaskState.COMPLETED if self.error is None else SubTaskState.ERROR
+            return SubTaskState.COMPLETED if self._error is None else SubTaskState.ERROR
         return SubTaskState.WAITING if self.job.status is JobStatus.READY else SubTaskState.STARTED
 
     def __str__(self) -> str:
         """Return the result as text; an unfinished or failed subtask is a RuntimeError."""
-        if self.error is not None:
-            raise RuntimeError(self.error.err_message)
+        if self._error is not None:
+            raise RuntimeError(self._error.err_message)
         if not self.is_completed:
             raise RuntimeError(f"Sub-task{self._label()} is not completed: {self.state}")
-        return "" if self.result is None else str(self.result)
+        return "" if self._result is None else str(self._result)
 
     def get_log_message(self) -> str:
         """Return the notice that the parent's model sees."""
-        if self.error is not None:
-            return f"[Error] sub-task{self._label()} failed with {self.error.err_message}"
+        if self._error is not None:
+            return f"[Error] sub-task{self._label()} failed with {self._error.err_message}"
         return f"[Notification] sub-task{self._label()} completed successfully."
 
     def complete(self, result: object = None, error: str | None = None) -> None:
@@ -72,17 +88,24 @@ class SubTaskHandler:
             raise RuntimeError("Sub-task handler is already completed")
         if result is not None and error is not None:
             raise ValueError("Sub-task completion cannot mix result and error")
-        self.result = result
-        self.error = None if error is None else TaskError(error)
+        stored = self.job.keeps("sub-task result", result)
+        self._result = stored.value
+        self._error = None if error is None else self._failure(error)
         self.is_completed = True
-        self._trace(result, error)
+        if stored.error is not None:
+            # It comes up at the next thing that the store is asked for, and the parent never hears of it.
+            raise stored.error
+        self._trace()
         if self.job.parent_job is not None:
             self.job.parent_job.push_notification(self)
 
-    def _trace(self, result: object, error: str | None) -> None:
-        host = self.job.host
-        told = None if error is not None else str(self)
-        host.trace.add(events.SubtaskCompleted(host.clock.now(), self.job.id, self.id or "", told, error))
+    def _failure(self, error: str) -> TaskError:
+        return TaskError(self.job.keeps_from_birth("sub-task error", error, "TaskError"))
+
+    def _trace(self) -> None:
+        host, job = self.job.host, self.job.id
+        told, error = (str(self), None) if self._error is None else (None, self._error.err_message)
+        host.trace.add(events.SubtaskCompleted(host.clock.now(), job, self.id or "", told, error))
 
     def _label(self) -> str:
         return "" if self.id is None else f" id={self.id}"

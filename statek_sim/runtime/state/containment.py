@@ -11,5 +11,5 @@ class Escaped(Exception):
     """STATEK's worker failed while it recorded a failure: the job stays as it is, and its step is taken again."""
 
 
-class WorkerKilled(BaseException):  # stands for a dead process, so nothing may catch it
-    """The worker process died at this point; what was not yet written down is lost."""
+class WorkerKilled(BaseException):
+    """The worker process died at this point; what was not yet written down is lost. Nothing may catch it."""

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from statek_sim.runtime.state.host import CurrentJob
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -45,6 +47,13 @@ current_execution = _EXECUTION.get
 current_context = _CONTEXT.get
 set_context = _CONTEXT.set
 reset_context = _CONTEXT.reset
+
+
+def readable(name: str, value: T) -> T:
+    """Return what a property of a stored object gives; dbzero refuses agent code a property that is None."""
+    if value is None and current_access() == RESTRICTED:
+        raise AttributeError(f"Restricted memo attribute access denied: {name}")
+    return value
 
 
 def current(key: str) -> Any:

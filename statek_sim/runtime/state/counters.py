@@ -1,4 +1,6 @@
-"""Per-job exception counters, kept up to date instead of recounted (000, What the Limits Mean; behaviour 4.4).
+"""What a job has had so far: turns, exceptions, and what its calls cost (000, What the Limits Mean; behaviour 4.4, 5).
+
+The counters are kept up to date instead of recounted.
 
 A console error belongs to the execution item that was the last one in the chat log when it was written; a tool
 error to the item whose call failed. Only LLM turns count. A turn without an error resets the streak, a turn with
@@ -13,6 +15,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Protocol
 
+from statek_sim.metering.usage import TurnUsage, approx_tokens
 from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
 
 
@@ -134,3 +137,50 @@ def _errors(item: LLM_LogItem) -> int:
 
 def _tool_errors(item: LLM_LogItem) -> int:
     return 0 if item.tool_log is None else sum(isinstance(result, ToolError) for result in item.tool_log)
+
+
+class LLM_Usage:  # noqa: N801  # STATEK's own name
+    """Running totals of one job and the per-turn figures they come from. Sizes are bytes."""
+
+    __slots__ = (
+        "total_bytes_received",
+        "total_bytes_sent",
+        "total_cached_tokens",
+        "total_input_tokens",
+        "total_measured_tokens",
+        "total_output_tokens",
+        "total_reported_cost",
+        "turns",
+    )
+
+    def __init__(self) -> None:
+        self.total_bytes_sent = 0
+        self.total_bytes_received = 0
+        self.total_input_tokens = 0
+        self.total_measured_tokens = 0
+        self.total_output_tokens = 0
+        self.total_cached_tokens = 0
+        self.total_reported_cost: float | None = None
+        self.turns: list[TurnUsage] = []
+
+    @property
+    def context_bytes(self) -> int:
+        """All bytes, both directions."""
+        return self.total_bytes_sent + self.total_bytes_received
+
+    @property
+    def approx_tokens(self) -> int:
+        """The harness's estimate of the totals (000)."""
+        return approx_tokens(self.total_bytes_sent, self.total_bytes_received)
+
+    def add(self, turn: TurnUsage) -> None:
+        """Add one answered LLM call; failed calls are never added (behaviour 5)."""
+        self.total_bytes_sent += turn.bytes_sent
+        self.total_bytes_received += turn.bytes_received
+        self.total_measured_tokens += turn.measured_prompt + turn.measured_completion
+        self.total_input_tokens += turn.reported_prompt or 0
+        self.total_output_tokens += turn.reported_completion or 0
+        self.total_cached_tokens += turn.reported_cached or 0
+        if turn.reported_cost is not None:
+            self.total_reported_cost = (self.total_reported_cost or 0.0) + turn.reported_cost
+        self.turns.append(turn)

@@ -60,7 +60,8 @@ class FutureResult:
 
     def __repr__(self) -> str:
         # What a model reads when a tool call of its own gives a future: there its store's id makes every one differ.
-        return f"<{self.stored_in or type(self).__module__}.{type(self).__name__} instance uuid={STORE_ID}>"
+        kind = type(self).__name__.rpartition(".")[2]
+        return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
 
     def set_complement_functions(
         self, complement: Callable[[Any], object], condition: Callable[[Any], bool]
@@ -167,6 +168,11 @@ class CombinedFutureResult(FutureResult):
                 return None
             found.extend(signals)
         return tuple(found)
+
+
+for _kind in (FutureElement, CombinedFutureResult):
+    # Python's own errors name stored classes with their module.
+    _kind.__name__ = f"{_kind.stored_in}.{_kind.__qualname__}"
 
 
 def signals_of(deps: object) -> tuple[Signal, ...] | None:

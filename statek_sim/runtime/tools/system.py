@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final, Literal
 
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.values import ToolSpec
-
-SystemToolsVersion = Literal["1.2", "1.4"]
-
-_FILES: Final[Mapping[SystemToolsVersion, str]] = {
-    "1.2": "system_tools_1_2.json",
-    "1.4": "system_tools_1_4.json",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +21,13 @@ class SystemToolSpec:
 
 
 @cache
-def system_tool_specs(version: SystemToolsVersion) -> tuple[SystemToolSpec, ...]:
-    """Return the system tools of STATEK 1.2.7 or 1.4.2, in the order they are registered.
+def system_tool_specs(version: str) -> tuple[SystemToolSpec, ...]:
+    """Return the system tools of a profile's `system_tools`, in the order they are registered.
 
-    The data is what those versions send, captured by `tools/capture_system_tools.py`. Do not change it.
+    The data is what the release sends, captured by `tools/capture_system_tools.py`. Do not change it.
     """
-    text = files("statek_sim.runtime.tools").joinpath(_FILES[version]).read_text(encoding="utf-8")
+    name = f"system_tools_{version.replace('.', '_')}.json"
+    text = files("statek_sim.runtime.tools").joinpath(name).read_text(encoding="utf-8")
     return tuple(
         SystemToolSpec(
             name=entry["spec"]["function"]["name"],

@@ -9,20 +9,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, Self, TextIO
 
-import anyio
-import httpx2
-from mcp import Client, MCPError, StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.message import SessionMessage
-from mcp_types import (
-    CONNECTION_CLOSED,
-    PARSE_ERROR,
-    REQUEST_TIMEOUT,
-    CallToolResult,
-    Implementation,
-    ToolListChangedNotification,
-)
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from statek_sim.agent.effects import ToolOutcome, ToolStatus
@@ -41,6 +27,28 @@ from statek_sim.agent.tools.mcp.failures import (
 )
 from statek_sim.agent.tools.mcp.servers import Http, McpServerSpec, Stdio
 from statek_sim.values import JSON
+
+try:
+    import anyio
+    import httpx2
+    from mcp import Client, MCPError, StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared.message import SessionMessage
+    from mcp_types import (
+        CONNECTION_CLOSED,
+        PARSE_ERROR,
+        REQUEST_TIMEOUT,
+        CallToolResult,
+        Implementation,
+        ToolListChangedNotification,
+    )
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"connections to MCP servers use the official SDK, and {missing.name} is not installed: "
+        "pip install 'pytest-statek[mcp]'",
+        name=missing.name,
+    ) from missing
 
 _CLOSING: Final = 10.0
 """Seconds after which a connection that does not close by itself is cut."""
@@ -61,6 +69,8 @@ class McpConnection:
         self.spec = spec
         self.definitions: tuple[Definition, ...] = ()
         self.restarts = 0
+        self.version = ""
+        """The version of the protocol that was agreed on."""
         self._errors = errors
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
@@ -172,7 +182,7 @@ class McpConnection:
                 self._transport(), message_handler=self._noticed, client_info=_CLIENT, cache=None
             ) as client:
                 self.definitions = await self._list(client)
-                self._client = client
+                self._client, self.version = client, client.protocol_version
                 if not ready.done():
                     ready.set_result(None)
                 await self._wait(client)

@@ -17,10 +17,11 @@ def text_of(
     """Return a result's blocks as text, in their order; `most` characters of it.
 
     Texts stand as they are, resources with their text, links with their address; pictures, sounds and binary
-    resources as what they are and how large. A structured value that no block has the JSON of comes last, as JSON.
+    resources as what they are and how large. A structured value that no block says comes last, as JSON; FastMCP's
+    `{"result": X}` is said by a block that says X.
     """
     said = [_block(block) for block in content]
-    if structured is not None and not any(_is_json_of(text, structured) for text in said):
+    if structured is not None and not any(_says(text, structured) for text in said):
         said.append(json.dumps(structured, ensure_ascii=False, separators=(",", ":")))
     text = "\n".join(said)
     if len(text) <= most:
@@ -56,8 +57,11 @@ def _size(base64: JSON) -> int:
     return int(len(text.rstrip("=")) * _BYTES_OF_BASE64)
 
 
-def _is_json_of(text: str, structured: Mapping[str, JSON]) -> bool:
+def _says(text: str, structured: Mapping[str, JSON]) -> bool:
+    wrapped = structured["result"] if set(structured) == {"result"} else structured
+    if text == wrapped:
+        return True
     try:
-        return bool(json.loads(text) == structured)
+        return json.loads(text) in (structured, wrapped)
     except (ValueError, RecursionError):
         return False

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import TypedDict
 
+from statek_sim.providers.wire.gemini.declaration import declaration
 from statek_sim.providers.wire.reply import (
     NO_USAGE,
     ParsedReply,
@@ -53,7 +54,7 @@ def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JS
     if prompt:
         body["systemInstruction"] = {"parts": [{"text": prompt}]}
     if request.tools:
-        body["tools"] = [{"functionDeclarations": [_declaration(spec) for spec in request.tools]}]
+        body["tools"] = [{"functionDeclarations": [_declared(spec) for spec in request.tools]}]
     if request.temperature is not None:
         body["generationConfig"] = {"temperature": request.temperature}
     return body
@@ -119,10 +120,10 @@ def _function_call(call: JSON) -> JSON:
     return {"functionCall": {"name": function["name"], "args": json.loads(str(function["arguments"]))}}
 
 
-def _declaration(spec: ToolSpec) -> JSON:
+def _declared(spec: ToolSpec) -> JSON:
     function = spec["function"]
     assert isinstance(function, dict), "tools are in OpenAI's shape"
-    return {key: function[key] for key in ("name", "description", "parameters")}
+    return declaration(function["name"], function["description"], function["parameters"])
 
 
 def read_reply(body: bytes) -> ParsedReply:

@@ -1,0 +1,99 @@
+"""What `statek_mcp_server` stands on. Registered as a plugin when the first test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+import pytest
+
+from pytest_statek.options import REQUESTED
+from statek_sim.backends.mcp_serving import tools_as_served
+from statek_sim.mcp.fault import McpFault, fault_from
+from statek_sim.mcp.server import McpServer
+from statek_sim.providers.network import forbid_network
+from statek_sim.server.mcp_http import McpHttpServer
+
+SECTION: Final = "MCP requests"
+"""The title under which the report of a failed test shows what its servers were asked."""
+
+_SHOWN: Final = 20
+
+
+class McpServerMaker:
+    """Starts servers that end with the test; `servers` are those that were started."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.servers: list[McpHttpServer] = []
+
+    def __call__(
+        self,
+        tools: object,
+        *,
+        faults: Sequence[str | McpFault] = (),
+        listed: Sequence[str] | None = None,
+        page: int | None = None,
+        name: str = "statek-sim",
+    ) -> McpHttpServer:
+        """Start a server with these tools: a `Registry`, or a list of functions, `Tool`s and `ServedTool`s.
+
+        `faults` are written as `statek-sim mcp --fault` takes them; `listed` are the tools that are listed at first,
+        `page` how many a page of the list has.
+        """
+        said = [fault_from(fault) if isinstance(fault, str) else fault for fault in faults]
+        server = McpServer(tools_as_served(tools), name=name, faults=said, listed=listed, page=page)
+        http = self._stack.enter_context(McpHttpServer(server))
+        self.servers.append(http)
+        return http
+
+    def problems(self) -> list[str]:
+        """Return the faults that struck nothing."""
+        return [
+            f"MCP server {http.server.name!r}: fault {fault} struck no request; take it out, or make the request"
+            for http in self.servers
+            for fault in http.server.faults.unused()
+        ]
+
+
+_MAKER: Final = pytest.StashKey[McpServerMaker]()
+
+
+@contextmanager
+def open_maker(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
+    """Let one test start servers; inside, other machines are out of reach unless the test may reach them."""
+    item: pytest.Item = request.node
+    with ExitStack() as stack:
+        if not _may_use_network(item):
+            stack.enter_context(forbid_network())
+        maker = item.stash[_MAKER] = McpServerMaker(stack)
+        yield maker
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test that passed although a fault struck nothing."""
+    yield
+    problems = item.stash[_MAKER].problems() if _MAKER in item.stash else []
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the servers of a test that failed were asked."""
+    report = yield
+    if report.failed and call.when == "call" and _MAKER in item.stash:
+        lines = [entry.line() for http in item.stash[_MAKER].servers for entry in http.journal.entries]
+        if lines:
+            report.sections.append((SECTION, "\n".join(lines[-_SHOWN:])))
+    return report
+
+
+def _may_use_network(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("statek")
+    said = marker is not None and marker.kwargs.get("allow_network", False)
+    return bool(said) or item.config.stash[REQUESTED].allow_network

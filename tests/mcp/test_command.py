@@ -1,0 +1,155 @@
+"""`statek-sim mcp` as a program."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from statek_sim.backends.mcp_serving import served_tools, tools_as_served
+from statek_sim.errors import BadInput
+from statek_sim.mcp.stdio import DIED
+from tests.mcp.serving import ROOT
+
+SCENARIOS = """
+defaults:
+  engine: agent
+  tools:
+    wiki__search: {server: wiki, description: Search., results: [{result: a page}, {error: "OSError: down"}]}
+    look: {description: Look., parameters: {type: object, properties: {at: {type: string}}}, result: {$argument: at}}
+  agents: {assistant: {prompt: You look.}}
+  jobs: {main: {message: Look.}}
+  script: {assistant: [{text: done}]}
+scenarios:
+  - {id: one, title: One.}
+  - {id: other, title: Other., servers: {wiki: {}}}
+"""
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "statek_sim.cli", "mcp", *arguments]
+
+
+def ran(folder: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command(*arguments),
+        cwd=folder,
+        input=said,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def call(name: str, id_: int = 1, **arguments: object) -> str:
+    params = {"name": name, "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}) + "\n"
+
+
+@pytest.fixture
+def scenarios(tmp_path: Path) -> Path:
+    (tmp_path / "wiki.yaml").write_text(SCENARIOS, "utf-8")
+    return tmp_path
+
+
+def test_a_scenarios_tools_are_served_with_their_scripted_results(scenarios: Path) -> None:
+    said = '{"jsonrpc": "2.0", "id": 0, "method": "tools/list"}\n'
+    done = ran(scenarios, "wiki.yaml", "--scenario", "other", said=said)
+    listed = json.loads(done.stdout)["result"]["tools"]
+    assert [tool["name"] for tool in listed] == ["look", "search"]
+    answers = [
+        json.loads(ran(scenarios, "wiki.yaml", "--scenario", "one", said=line).stdout)["result"]
+        for line in (call("look", at="the sky"), call("wiki__search"))
+    ]
+    assert [answer["content"][0]["text"] for answer in answers] == ["the sky", "a page"]
+
+
+def test_a_server_that_dies_ends_with_a_status_of_its_own(tmp_path: Path) -> None:
+    done = ran(tmp_path, "tests.mcp.serving:TOOLS", "--fault", "dies:edit", said=call("edit"))
+    assert (done.returncode, done.stdout) == (DIED, "")
+
+
+def test_what_a_tool_prints_does_not_get_among_the_messages(tmp_path: Path) -> None:
+    done = ran(tmp_path, "tests.mcp.serving:TOOLS", said=call("search", q="rain"))
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1]
+    assert "a line on standard output that is no message" in done.stderr
+
+
+def test_over_http_it_says_where_it_is_and_ends_when_it_is_told(tmp_path: Path) -> None:
+    http = command("tests.mcp.serving:TOOLS", "--transport", "streamable-http")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(http, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert first.startswith("serving 3 tools at http://127.0.0.1:")
+        url = first.split()[-1]
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        body = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}'
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=30) as answer:
+            assert answer.headers["mcp-session-id"] == "session-1"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == "0 calls\n"
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["wiki.yaml"], "wiki.yaml has 2 scenarios; --scenario names one of them: one, other"),
+        (["wiki.yaml", "--scenario", "othr"], "Did you mean 'other'?"),
+        (["wiki"], "'wiki': expected module:attribute, or a scenario file"),
+        (["json:nothing"], "module 'json' has no 'nothing'"),
+        (["nowhere:TOOLS"], "'nowhere:TOOLS' cannot be imported"),
+        (["sys:path"], "holds '"),
+        (["tests.mcp.serving:TOOLS", "--page", "0"], "a page has 0 tools, expected 1 or more"),
+        (
+            ["tests.mcp.serving:TOOLS", "--listed", "edti"],
+            "has no tool 'edti'; it has: search, edit, wait. Did you",
+        ),
+        (["tests.mcp.serving:TOOLS", "--fault", "dies:edti"], "fault dies:edti: there is no tool 'edti'"),
+        (["tests.mcp.serving:TOOLS", "--journal", "wiki.yaml"], "wiki.yaml: this is no journal: "),
+        (
+            ["tests.mcp.serving:TOOLS", "--transport", "streamable-http", "--host", "0.0.0.0"],
+            "is not this machine's loopback",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_one_line_and_exit_code_2(
+    scenarios: Path, arguments: list[str], said: str
+) -> None:
+    done = ran(scenarios, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_function_that_returns_tools_is_called() -> None:
+    assert [tool.name for tool in served_tools("tests.mcp.serving:made")] == ["search"]
+
+
+def test_a_scenario_of_the_other_engine_has_no_tools_to_serve(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(
+        "scenarios:\n  - {id: a, title: A., agents: {w: {prompt: W}}, script: {w: [{code: exit()}]}}\n",
+        "utf-8",
+    )
+    with pytest.raises(
+        BadInput, match=r"jobs.yaml:2: scenario 'a' is for engine statek; only engine agent has tools"
+    ):
+        served_tools(str(file))
+
+
+def test_a_list_may_mix_functions_tools_and_served_tools() -> None:
+    from tests.mcp.serving import search
+
+    (one,) = tools_as_served([search])
+    assert [tool.name for tool in tools_as_served([one])] == ["search"]
