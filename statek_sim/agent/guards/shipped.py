@@ -34,7 +34,8 @@ def personal_data(kinds: Collection[str] = (), *, action: Action = "modify") -> 
     for name in kinds:
         if name not in BY_NAME:
             raise BadInput(
-                f"unknown kind of personal data {name!r}; expected one of {', '.join(BY_NAME)}{suggestion(name, BY_NAME)}"
+                f"unknown kind of personal data {name!r}; "
+                f"expected one of {', '.join(BY_NAME)}{suggestion(name, BY_NAME)}"
             )
     chosen = tuple(kind for kind in KINDS if not kinds or kind.name in kinds)
 

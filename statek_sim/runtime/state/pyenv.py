@@ -39,7 +39,8 @@ class PyEnv:
     """What the agent's code can see and what running it left behind.
 
     `exceptions` is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's newest
-    item), `push_log` by the console's length when the message came. `stores` tells whether dbzero's rules apply.
+    item), `push_log` by the console's length when the message came. `stores` tells whether dbzero's rules apply,
+    `unweighed` how many bytes blocks have built since what the names hold was last weighed.
     """
 
     global_state: dict[str, object] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class PyEnv:
     exit_status: object = None
     future_result: FutureResult | None = None
     stores: bool = False
+    unweighed: int = 0
 
     @property
     def perm_ctx(self) -> Any:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from statek_sim import trace as events
+from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.host import CurrentJob
 from statek_sim.runtime.state.shown import shown
 from statek_sim.sandbox.ordered_set import without_addresses
 
 
 def record_call(job: CurrentJob, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-    """Record that a tool begins to run."""
+    """Record that a tool begins to run. Code that calls it pays, or is stopped."""
+    execution = current_execution()
+    if execution is not None and execution.budget is not None:
+        execution.budget.call_tool()
     told = [_argument(value) for value in args]
     told += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
     via, job.tool_via = job.tool_via, "code"
