@@ -31,7 +31,7 @@ def test_everything_between_two_answers_is_one_request_of_pydantic_ai() -> None:
 
 
 def test_a_correction_of_pydantic_ai_is_a_message_of_the_user() -> None:
-    feedback = RetryFeedbackPart("answer in JSON", retry=RetryInfo(cause="validation"))
+    feedback = RetryFeedbackPart("answer in JSON", retry=RetryInfo(cause="validation_error"))
     (message,) = compaction_of(lambda history: [ModelRequest(parts=[feedback])])([])
     assert (message["role"], "answer in JSON" in str(message["content"])) == ("user", True)
 
