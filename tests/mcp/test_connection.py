@@ -201,7 +201,13 @@ def bounds_for(fault: str) -> Bounds:
     return Bounds(call=0.5, text=100) if fault.startswith(UNANSWERED) else BOUNDS
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+ON_HTTP = [fault for fault in FAULTS if not fault.startswith(("wrong-id", "no-json", "dies"))]
+"""Those that are the same over HTTP, where a server needs no process: over stdio they are for `make thorough`."""
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, marks=pytest.mark.slow) if fault in ON_HTTP else fault for fault in FAULTS]
+)
 def test_a_fault_is_the_same_to_a_model_from_a_process_and_in_virtual_time(
     process: Process, fault: str
 ) -> None:
@@ -317,9 +323,7 @@ def test_a_changed_list_is_heard_of_over_http() -> None:
     over_http(act)
 
 
-@pytest.mark.parametrize(
-    "fault", [fault for fault in FAULTS if not fault.startswith(("wrong-id", "no-json", "dies"))]
-)
+@pytest.mark.parametrize("fault", ON_HTTP)
 def test_a_fault_over_http_is_what_it_is_over_stdio(fault: str) -> None:
     scripted = McpServer(served(Registry(TOOLS)), faults=[fault_from(fault)])
 

@@ -62,16 +62,17 @@ class McpConnection:
     `definitions` are the tools it listed last. A list that changed is fetched at once and handed out by `changes`
     when it is asked for. A call is cancelled with the task that made it, and the server told so. Leaving the block
     ends the server's process, whatever it does, and takes a few seconds at most: a cancellation waits for that.
-    `errors` takes what the process writes to standard error.
+    `errors` takes what the process writes to standard error; None: this process's own.
     """
 
-    def __init__(self, spec: McpServerSpec, *, errors: TextIO = sys.stderr) -> None:
+    def __init__(self, spec: McpServerSpec, *, errors: TextIO | None = None) -> None:
         self.spec = spec
         self.definitions: tuple[Definition, ...] = ()
         self.restarts = 0
         self.version = ""
         """The version of the protocol that was agreed on."""
-        self._errors = errors
+        # Not `sys.stderr`: what stands there, in tests for one, may be no file that a process can write to.
+        self._errors = errors or sys.__stderr__ or sys.stderr
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
