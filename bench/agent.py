@@ -1,13 +1,15 @@
-"""Engine two: what a turn of the tool-calling agent costs, alone and beside pydantic-ai's FunctionModel."""
+"""Engine two: what a turn of the tool-calling agent costs, alone, and beside pydantic-ai's FunctionModel and Forge."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import median
 from typing import Final
 
+from bench.agent_forge_setup import FORGE, forge_python
 from bench.entry import Entry, time_entry
 from bench.sides import ROOT
 
@@ -18,6 +20,12 @@ SHORT: Final = 60
 
 REACH: Final = 20.0
 """How many times more requests per second than FunctionModel."""
+
+FORGES: Final = 500
+"""Iterations of a long run of Forge's loop, whose iterations cost more the longer the history is."""
+
+FORGE_REACH: Final = 2.0
+"""How many times more iterations per second than Forge."""
 
 FLAT: Final = 0.8
 MOST_FOR_TOOLS: Final = 1_000.0
@@ -36,6 +44,7 @@ def agent_entries(runs: int) -> Iterator[Entry]:
         theirs=1e6 * theirs / SHORT,
         goal=REACH,
     )
+    yield from _beside_forge(runs)
     yield time_entry(
         name="turns 4,001-5,000 of an agent against 1-1,000",
         peer="first fifth of the same run",
@@ -55,7 +64,25 @@ def agent_entries(runs: int) -> Iterator[Entry]:
     )
 
 
-def _measured(module: str, *arguments: str | int) -> float:
-    command = [sys.executable, "-W", "ignore", "-m", f"bench.{module}", *map(str, arguments)]
+def _beside_forge(runs: int) -> Iterator[Entry]:
+    """Yield both loops on the same work, their models answering at once, in the interpreter that Forge wants."""
+    python = forge_python()
+    for count in (SHORT, FORGES):
+        ours, theirs = [], []
+        for _ in range(runs):
+            ours.append(_measured("agent_ours", "bodies", count, python=python))
+            theirs.append(_measured("agent_forge", count, python=python))
+        yield time_entry(
+            name=f"an iteration of an agent's loop, metered, {count} in a run",
+            peer=f"Forge {FORGE}",
+            unit="µs/iteration",
+            ours=1e6 * median(ours) / count,
+            theirs=1e6 * median(theirs) / count,
+            goal=FORGE_REACH,
+        )
+
+
+def _measured(module: str, *arguments: str | int, python: str | Path = sys.executable) -> float:
+    command = [str(python), "-W", "ignore", "-m", f"bench.{module}", *map(str, arguments)]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return float(finished.stdout)

@@ -16,7 +16,7 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.spec import Choice
 from statek_sim.agent.tools.tool import Tool, tool_from
 from statek_sim.providers.function import FunctionLLM
-from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.script import Reply, text, tool_call
 
 MANY: Final = 1_000
@@ -59,6 +59,44 @@ def _run(turns: int, registered: int = 0) -> list[float]:
     return [after - before for before, after in pairwise(marks)]
 
 
+class Bodies:
+    """A model that answers at once with the bytes of an HTTP answer: the peer of a client that answers with objects."""
+
+    def __init__(self, turns: int) -> None:
+        self._turns = turns
+        self.began = 0.0
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Answer a request."""
+        self.began = self.began or process_time()
+        if request.turn == self._turns:
+            return RawReply(_TEXT)
+        return RawReply(_CALL % (request.turn, request.turn))
+
+
+_USAGE: Final = b'"usage":{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110}'
+_TEXT: Final = (
+    b'{"choices":[{"message":{"role":"assistant","content":"done"},"finish_reason":"stop"}],' + _USAGE + b"}"
+)
+_CALL: Final = (
+    b'{"choices":[{"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call-%d","type":"function",'
+    b'"function":{"name":"price_of","arguments":"{\\"item\\": \\"apple\\", \\"number\\": %d}"}}]},'
+    b'"finish_reason":"tool_calls"}],' + _USAGE + b"}"
+)
+
+
+def _bodies(turns: int) -> float:
+    """Return the seconds of a run whose model costs next to nothing, from its first request on."""
+    took = 0.0
+    for count in (50, turns):
+        model = Bodies(count)
+        run = AgentHarness(model, tools=[price_of], max_iterations=count).run("Look the prices up.")
+        took = process_time() - model.began
+        if run.stop != "final" or len(run.calls) != count - 1 or not run.counters.usage.measured_tokens:
+            raise SystemExit(f"the run ended by {run.stop} after {len(run.calls)} calls")
+    return took
+
+
 def _turns(turns: int) -> float:
     _run(50)
     return sum(_run(turns))
@@ -78,6 +116,7 @@ def _many_tools(turns: int) -> float:
 
 _WORK: Final[Mapping[str, Callable[[int], float]]] = {
     "turns": _turns,
+    "bodies": _bodies,
     "fifths": _fifths,
     "many_tools": _many_tools,
 }

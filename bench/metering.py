@@ -19,7 +19,7 @@ from bench.workload import MODEL, Measurement
 from statek_sim.metering.conversation import MessageMeter, MeteredConversation
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.metering.vocabulary import load_encoding
-from statek_sim.runtime import asking, services
+from statek_sim.runtime.execution import asking, services
 from statek_sim.values import Message
 
 LEAST_SHARE: Final = 1 / 1.25

@@ -18,13 +18,13 @@ from bench.workload import Measurement
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.protocol import ChatRequest, RawReply
-from statek_sim.runtime.agents import Agent
-from statek_sim.runtime.futures import FutureError, FutureResult, temporal
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.runtime import Runtime
-from statek_sim.runtime.signals import Signal
-from statek_sim.runtime.status import JobStatus
-from statek_sim.runtime.tools import tool
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
+from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.tools.declaration import tool
 
 MOST_WAKES: Final = 200
 """Jobs woken one by one to time a wake-up; the median counts."""

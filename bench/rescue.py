@@ -15,20 +15,26 @@ import json_repair
 from bench.entry import Entry, time_entry
 from statek_sim.agent.rescue import DOCUMENT, rescue
 from statek_sim.values import JSON
-from tests.rescue.scoring import Case, Verdict, load_cases, verdict
+from tests.rescue.hostile import SHAPES, Shape
+from tests.rescue.scoring import CASES, SECOND, Case, Verdict, load_cases, verdict
 
 Said = list[tuple[str, Mapping[str, JSON]]]
 MOST_SECONDS: Final = 0.3
 """For a megabyte of any hostile shape."""
 WORDS: Final[dict[str, Verdict]] = {"right": "right", "refused": "refused", "silently wrong": "wrong"}
-SHAPES: Final = (
+UNITS: Final = (
     "{", "[", '{"name":', "<tool_call>{", "[TOOL_CALLS]a{", "<function=a><parameter=b>", "`a\n", "```json\n{", "<|",
     "[a(b=[", '{“', '{"name":"a","arguments":{"b":[1,', '{"name":"a","arguments":{}}', "x", "</tool_call>", '"{',
 )  # fmt: skip
+MEGABYTE: Final = 1_000_000
 
 
 def _ours(case: Case) -> Said:
     return [(call.name, call.arguments) for call in rescue(case.text, case.tools).calls]
+
+
+def _named(case: Case) -> Said:
+    return [(call.name, call.arguments) for call in rescue(case.text, case.tools, dialect=case.dialect).calls]
 
 
 def _document(case: Case) -> Said:
@@ -70,18 +76,14 @@ READERS: Final[dict[str, Callable[[Case], Said]]] = {
 
 def rescue_entries(runs: int) -> Iterator[Entry]:
     """Yield what each reader makes of other people's cases, and what a megabyte costs."""
-    cases = load_cases()
-    ours = Counter(verdict(case, _ours(case)) for case in cases)
-    for name, reader in READERS.items():
-        theirs = Counter(verdict(case, reader(case)) for case in cases)
-        for what, counted in WORDS.items():
-            yield Entry(
-                name=f"{len(cases)} cases of others: {what}",
-                peer=name,
-                unit="cases",
-                ours=ours[counted],
-                theirs=theirs[counted],
-            )
+    for words, path in (("cases of others", CASES), ("later cases of others", SECOND)):
+        cases = load_cases(path)
+        ours = Counter(verdict(case, _ours(case)) for case in cases)
+        for name, reader in READERS.items():
+            theirs = Counter(verdict(case, reader(case)) for case in cases)
+            yield from _counted(f"{len(cases)} {words}", name, ours, theirs)
+    named = Counter(verdict(case, _named(case)) for case in cases)
+    yield from _counted(f"{len(cases)} {words}, dialect named", "ours, format unknown", named, ours)
     text = '{"name": "write", "arguments": {"content": "' + "line of text\\n" * 75_000 + '"}}'
     case = Case(source="", half="build", text=text, tools=None, calls=(), differs="")
     megabytes = len(text) / 1e6
@@ -95,15 +97,25 @@ def rescue_entries(runs: int) -> Iterator[Entry]:
             theirs=1e3 * _seconds(reader, case, runs) / megabytes,
             goal=None,
         )
-    hostile = {shape: replace(case, text=shape * (1_000_000 // len(shape))) for shape in SHAPES}
-    slowest = max((_seconds(_ours, one, runs), shape) for shape, one in hostile.items())
+    hostile = {unit: Shape(unit) for unit in UNITS} | SHAPES
+    slowest = max(
+        (_seconds(_ours, replace(case, text=shape.text(MEGABYTE)), runs), name)
+        for name, shape in hostile.items()
+    )
     yield Entry(
-        name=f"1 MB of the worst of {len(SHAPES)} hostile shapes, {slowest[1]!r}",
+        name=f"1 MB of the worst of {len(hostile)} hostile shapes, {slowest[1]!r}",
         peer="-",
         unit="s",
         ours=slowest[0],
         goal=MOST_SECONDS,
     )
+
+
+def _counted(name: str, peer: str, ours: Counter[Verdict], theirs: Counter[Verdict]) -> Iterator[Entry]:
+    for what, counted in WORDS.items():
+        yield Entry(
+            name=f"{name}: {what}", peer=peer, unit="cases", ours=ours[counted], theirs=theirs[counted]
+        )
 
 
 def _seconds(reader: Callable[[Case], Said], case: Case, runs: int) -> float:

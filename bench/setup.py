@@ -24,12 +24,20 @@ def installed_version(python: Path, distribution: str) -> str | None:
     return answer.stdout.strip() or None
 
 
-def ensure(folder: Path, distribution: str, version: str, requirements: Sequence[str]) -> Path:
-    """Return the interpreter of an environment, creating it first when it is missing or has another version."""
+def ensure(
+    folder: Path, distribution: str, version: str, requirements: Sequence[str], *, base: str | None = None
+) -> Path:
+    """Return the interpreter of an environment, creating it first when it is missing or has another version.
+
+    `base` is the Python that it is made of, None for the one that runs this.
+    """
     python = folder / "bin" / "python"
     if installed_version(python, distribution) != version:
         print(f"installing {', '.join(requirements)} into {folder}", file=sys.stderr)
-        venv.create(folder, with_pip=True, clear=True)
+        if base is None:
+            venv.create(folder, with_pip=True, clear=True)
+        else:
+            subprocess.run([base, "-m", "venv", "--clear", folder], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *requirements], check=True)
     return python
 

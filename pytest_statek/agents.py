@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import pytest
 
 from pytest_statek.lab import OPENED, Opened, conversation
+from pytest_statek.record import MARKER_NAME, SESSION
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.agent.harness import AgentHarness
+from statek_sim.backends.recorded import CassetteExchanges, check_provider_of, recorded_environment
 from statek_sim.clock import VirtualClock
+from statek_sim.errors import BadInput
 from statek_sim.metering.tokenizers import TokenizerRegistry
-from statek_sim.providers.network import forbid_network
+from statek_sim.providers.access import access_from
+from statek_sim.providers.network import forbid_network, permit_network
+from statek_sim.providers.over_http import HttpLLM
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.testing import ScriptableLLM
@@ -22,7 +29,8 @@ from statek_sim.testing import ScriptableLLM
 class AgentMaker:
     """Makes the agents of one test. They share its clock; each has its own script and its own trace."""
 
-    def __init__(self, registry: TokenizerRegistry) -> None:
+    def __init__(self, registry: TokenizerRegistry, item: pytest.Item) -> None:
+        self._item = item
         self.clock = VirtualClock()
         self.agents: list[AgentHarness] = []
         self.scripted = _Together()
@@ -32,10 +40,20 @@ class AgentMaker:
         self,
         *,
         script: Sequence[ScriptEntry] | None = None,
-        provider: Provider | None = None,
+        provider: Provider | Literal["cassette"] | None = None,
         **settings: Any,
     ) -> AgentHarness:
-        """Return an agent that plays `script`, or asks `provider`; `settings` are what `AgentHarness` takes."""
+        """Return an agent that plays `script`, or asks `provider`; `settings` are what `AgentHarness` takes.
+
+        `provider="cassette"` is the test's own cassette (`@pytest.mark.statek_cassette`): what was recorded is
+        played, and `--statek-record` records the provider that `api` names, at `<API>_API_URL`, with `<API>_API_KEY`.
+        """
+        if provider == "cassette":
+            if script is not None:
+                raise BadInput("an agent has a script or a cassette, not both")
+            provider = self._recorded(settings.get("api", "OPENAI"))
+        elif isinstance(provider, str):
+            raise BadInput(f"provider={provider!r}: expected 'cassette', or an object that answers requests")
         llm = ScriptableLLM(given_by="statek_agent(script=[...])")
         if script is not None:
             llm.script(script)
@@ -44,6 +62,21 @@ class AgentMaker:
         agent = AgentHarness(provider or llm, tokenizers=self._registry, **settings)
         self.agents.append(agent)
         return agent
+
+    def _recorded(self, api: str) -> Provider:
+        """Return a provider on the test's cassette."""
+        session = self._item.stash.get(SESSION, None)
+        if session is None:
+            raise BadInput(f'provider="cassette" needs one: mark the test with @pytest.mark.{MARKER_NAME}')
+        if session.may_record:
+            from statek_sim.providers.live import LiveTransport  # noqa: PLC0415  # httpx, for a recording only
+
+            # What is sent passes the marker's tap, which plays and records.
+            return HttpLLM(LiveTransport(permit=permit_network), partial(access_from, os.environ))
+        recordings = session.recordings()
+        check_provider_of(session.shown or session.path, recordings, api)
+        exchanges = CassetteExchanges(session, recorded_environment(recordings))
+        return HttpLLM(exchanges, partial(access_from, exchanges.environment))
 
 
 class _Together:
@@ -62,7 +95,7 @@ class _Together:
 def open_agents(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
     """Let a test make agents; the network is closed while it does."""
     item: pytest.Item = request.node
-    make = AgentMaker(tokenizers(request.config))
+    make = AgentMaker(tokenizers(request.config), item)
     with forbid_network() as guard:
         item.stash[OPENED] = Opened(
             make.scripted,

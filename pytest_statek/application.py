@@ -20,7 +20,7 @@ from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.providers.network import forbid_network
-from statek_sim.runtime.current import active
+from statek_sim.runtime.execution.runtime import active
 from statek_sim.semantics import profile_named
 from statek_sim.stand_in.jobs import BROUGHT
 from statek_sim.stand_in.store import opened_store

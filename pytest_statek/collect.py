@@ -43,7 +43,7 @@ class ScenarioFolder(pytest.Directory):
     """Scenario files of one folder. A node of its own so that pytest loads the folder's conftest."""
 
     def __init__(self, *, files: Sequence[Path], loaded: LoadResult, plan: Plan, **node: Any) -> None:
-        # Any: as above.
+        # Any: what pytest's own nodes take.
         super().__init__(**node)
         self._files = files
         self._loaded = loaded

@@ -9,10 +9,11 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_statek.agents import AgentMaker
+    from pytest_statek.guests import GuestMaker
     from pytest_statek.mcp_server_check import McpServerMaker
     from statek_sim.app import StatekApp
     from statek_sim.clock import VirtualClock
-    from statek_sim.runtime.runtime import Runtime
+    from statek_sim.runtime.execution.runtime import Runtime
     from statek_sim.testing import Lab, ScriptableLLM
     from statek_sim.world.queue import WorkQueue
 
@@ -70,6 +71,21 @@ def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
     from pytest_statek.agents import open_agents  # noqa: PLC0415
 
     with open_agents(request) as make:
+        yield make
+
+
+@pytest.fixture
+def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
+    """Makes guests, for harnesses of your own or others: `statek_guest(script=[text("done")], tools=[look])`.
+
+    `guest.ask` is the model as a callable, `guest.tools` are recorded, `guest.run` runs coroutines in virtual time.
+    Every reply must be asked for, else the test fails.
+    """
+    request.config.pluginmanager.import_plugin("pytest_statek.lab")
+    # As above.
+    from pytest_statek.guests import open_guests  # noqa: PLC0415
+
+    with open_guests(request) as make:
         yield make
 
 

@@ -67,7 +67,7 @@ class GatedPresetNode(pytest.Collector):
     """One preset and its verdicts."""
 
     def __init__(self, *, cases: list[Case | BaselineCase], **node: Any) -> None:
-        # Any: as above.
+        # Any: what pytest's own nodes take.
         super().__init__(**node)
         self._cases = cases
 
@@ -81,7 +81,7 @@ class GateFailedToStart(pytest.Collector):
     """What is wrong with scenarios, or with a policy for them, as one collection error."""
 
     def __init__(self, *, problem: str, **node: Any) -> None:
-        # Any: as above.
+        # Any: what pytest's own nodes take.
         super().__init__(**node)
         self._problem = problem
 

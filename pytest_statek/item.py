@@ -29,6 +29,13 @@ _TOLD: Final = pytest.StashKey[dict[tuple[str, str], ScenarioResult]]()
 """The first failure of every scenario that failed, by suite and id."""
 
 
+def told_once(config: pytest.Config, result: ScenarioResult) -> str:
+    """Return what failed; of a scenario that failed under another profile before, only what is not the same."""
+    told = config.stash.setdefault(_TOLD, {})
+    first = told.setdefault((result.scenario.suite, result.scenario.id), result)
+    return failure_text(result) if first.profile == result.profile else told_after(result, first)
+
+
 class ScenarioFailed(Exception):
     """What happened is not what the scenario expects."""
 
@@ -107,17 +114,11 @@ class ScenarioItem(pytest.Item):
         # Any: pytest's own types of traceback and style are not public.
         match excinfo.value:
             case ScenarioFailed(result=result):
-                return self._told(result)
+                return told_once(self.config, result)
             case BadInput() as problem:
                 return str(problem)
             case _:
                 return super().repr_failure(excinfo, style)
-
-    def _told(self, result: ScenarioResult) -> str:
-        """Return what failed; of a scenario that failed under another profile before, only what is not the same."""
-        told = self.config.stash.setdefault(_TOLD, {})
-        first = told.setdefault((self.scenario.suite, self.scenario.id), result)
-        return failure_text(result) if first.profile == result.profile else told_after(result, first)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return file, line from 0, and title."""

@@ -14,7 +14,8 @@ from pytest_statek.options import REQUESTED
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput, UnusedReplies
 from statek_sim.providers.network import NetworkGuard, forbid_network
-from statek_sim.runtime.services import NOTHING_BROUGHT, Brought
+from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
+from statek_sim.semantics import LATEST
 from statek_sim.suite.transcript import formatted, transcript
 from statek_sim.testing import Lab
 from statek_sim.trace import Event, StoreRemark
@@ -85,7 +86,7 @@ def marked(request: pytest.FixtureRequest) -> Wishes:
     asked = request.config.stash[REQUESTED]
     if "statek_app" not in request.fixturenames:
         return or_fail(item, lambda: wishes_of(item, asked))
-    wishes = or_fail(item, lambda: wishes_of(item, asked, profile="1.4", strict_storage=True))
+    wishes = or_fail(item, lambda: wishes_of(item, asked, profile=LATEST.name, strict_storage=True))
     # An application waits for its own stored objects: time alone changes none of them.
     return replace(wishes, lab=replace(wishes.lab, idle_polls=0))
 

@@ -73,7 +73,7 @@ def _profile(said: object, asked: Requested, otherwise: str) -> str:
     return profile_known(asked.profiles[0]) if asked.profiles else otherwise
 
 
-def _strict(said: object, otherwise: bool) -> bool:  # what holds when nothing is said
+def _strict(said: object, otherwise: bool) -> bool:
     return otherwise if said is None else _one_of("storage", said, STORAGE_MODES) == STRICT
 
 

@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
         results = config.stash[RESULTS] = Results()
         config.pluginmanager.register(ScenarioCollection(plan), "statek-collection")
         if not hasattr(config, "workerinput"):
-            config.pluginmanager.register(ScenarioSummary(plan, results), "statek-summary")
+            config.pluginmanager.register(ScenarioSummary(plan, results, config), "statek-summary")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 from rich.console import Console
 
+from pytest_statek.item import told_once
 from pytest_statek.plan import Plan
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput
@@ -20,7 +21,7 @@ from statek_sim.reporting.model import Report, build_report
 from statek_sim.reporting.page.data import page_data
 from statek_sim.reporting.page.template import write_page
 from statek_sim.reporting.terminal import TerminalReporter
-from statek_sim.suite.result import ScenarioResult
+from statek_sim.suite.result import Outcome, ScenarioResult
 
 _ATTACHED: Final = "statek_scenario_result"
 """The attribute of a test report that carries a result from a worker of pytest-xdist to the controller."""
@@ -59,17 +60,23 @@ def attach(report: pytest.TestReport, result: ScenarioResult) -> None:
 class ScenarioSummary:
     """Gathers results from workers, if there are any, and sums everything up."""
 
-    def __init__(self, plan: Plan, results: Results) -> None:
+    def __init__(self, plan: Plan, results: Results, config: pytest.Config) -> None:
+        self._config = config
         self._plan = plan
         self._results = results
         self._lines: list[str] = []
         self._report: Report | None = None
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take a result off a worker's report."""
+        """Take a result off a worker's report, and tell its failure once, whichever workers ran its profiles."""
         attached: bytes | None = vars(report).pop(_ATTACHED, None)
         if attached is not None:
-            self._results.add(pickle.loads(attached))
+            result = pickle.loads(attached)
+            self._results.add(result)
+            # A hook's own failure is no text: it keeps its traceback.
+            if result.outcome is Outcome.FAILED and isinstance(report.longrepr, str):
+                report.longrepr = told_once(self._config, result)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:

@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from statek_sim.agent.context.contract import check_compaction as check_compaction
     from statek_sim.agent.protection.contract import check_breaker as check_breaker
     from statek_sim.agent.rescue.contract import check_rescue_parser as check_rescue_parser
+    from statek_sim.agent.steps_contract import check_step_enforcer as check_step_enforcer
     from statek_sim.agent.tools.contract import check_tool_registry as check_tool_registry
     from statek_sim.clock import VirtualClock as VirtualClock
     from statek_sim.errors import LLM_HarnessError as LLM_HarnessError
@@ -35,46 +37,48 @@ if TYPE_CHECKING:
     from statek_sim.providers.script import timeout as timeout
     from statek_sim.providers.script import tool_call as tool_call
     from statek_sim.providers.scripted import ScriptedLLM as ScriptedLLM
-    from statek_sim.runtime.agents import Agent as Agent
-    from statek_sim.runtime.agents import DialogAgent as DialogAgent
-    from statek_sim.runtime.agents import RecurringReminder as RecurringReminder
-    from statek_sim.runtime.builtin_tools import get_all as get_all
-    from statek_sim.runtime.builtin_tools import get_any as get_any
-    from statek_sim.runtime.chat_style import ChatStyle as ChatStyle
-    from statek_sim.runtime.context import get_current_agent as get_current_agent
-    from statek_sim.runtime.context import get_current_agent_name as get_current_agent_name
-    from statek_sim.runtime.context import get_current_job as get_current_job
-    from statek_sim.runtime.error_handlers import error_handler as error_handler
-    from statek_sim.runtime.error_handlers import is_valid_error_handler as is_valid_error_handler
-    from statek_sim.runtime.futures import FutureError as FutureError
-    from statek_sim.runtime.futures import FutureResult as FutureResult
-    from statek_sim.runtime.futures import temporal as temporal
-    from statek_sim.runtime.job import Job as Job
-    from statek_sim.runtime.job_def import JobDef as JobDef
-    from statek_sim.runtime.pyenv import PyEnv as PyEnv
-    from statek_sim.runtime.runtime import Runtime as Runtime
-    from statek_sim.runtime.signals import Signal as Signal
-    from statek_sim.runtime.status import JobStatus as JobStatus
+    from statek_sim.runtime.agents.agent import Agent as Agent
+    from statek_sim.runtime.agents.agent import DialogAgent as DialogAgent
+    from statek_sim.runtime.agents.agent import RecurringReminder as RecurringReminder
+    from statek_sim.runtime.agents.job_def import JobDef as JobDef
+    from statek_sim.runtime.execution.builtin import get_all as get_all
+    from statek_sim.runtime.execution.builtin import get_any as get_any
+    from statek_sim.runtime.execution.runtime import Runtime as Runtime
+    from statek_sim.runtime.jobs.current import get_current_agent as get_current_agent
+    from statek_sim.runtime.jobs.current import get_current_job as get_current_job
+    from statek_sim.runtime.jobs.job import Job as Job
+    from statek_sim.runtime.jobs.subtask import SubTaskHandler as SubTaskHandler
+    from statek_sim.runtime.jobs.subtask import SubTaskState as SubTaskState
+    from statek_sim.runtime.jobs.subtask import TaskError as TaskError
+    from statek_sim.runtime.jobs.subtask import complete_sub_task as complete_sub_task
+    from statek_sim.runtime.jobs.subtask import create_sub_task as create_sub_task
+    from statek_sim.runtime.jobs.subtask import subtask as subtask
+    from statek_sim.runtime.state.chat_style import ChatStyle as ChatStyle
+    from statek_sim.runtime.state.context import get_current_agent_name as get_current_agent_name
+    from statek_sim.runtime.state.error_handlers import error_handler as error_handler
+    from statek_sim.runtime.state.error_handlers import is_valid_error_handler as is_valid_error_handler
+    from statek_sim.runtime.state.futures import FutureError as FutureError
+    from statek_sim.runtime.state.futures import FutureResult as FutureResult
+    from statek_sim.runtime.state.futures import temporal as temporal
+    from statek_sim.runtime.state.pyenv import PyEnv as PyEnv
+    from statek_sim.runtime.state.signals import Signal as Signal
+    from statek_sim.runtime.state.status import JobStatus as JobStatus
     from statek_sim.runtime.stored.kinds import stored as stored
-    from statek_sim.runtime.subtasks import SubTaskHandler as SubTaskHandler
-    from statek_sim.runtime.subtasks import SubTaskState as SubTaskState
-    from statek_sim.runtime.subtasks import TaskError as TaskError
-    from statek_sim.runtime.subtasks import complete_sub_task as complete_sub_task
-    from statek_sim.runtime.subtasks import create_sub_task as create_sub_task
-    from statek_sim.runtime.subtasks import subtask as subtask
     from statek_sim.runtime.task import create_new_job as create_new_job
     from statek_sim.runtime.task import delegate_mute_dialog as delegate_mute_dialog
     from statek_sim.runtime.task import delegate_mute_task as delegate_mute_task
     from statek_sim.runtime.task import delegate_task as delegate_task
     from statek_sim.runtime.task import start_dialog as start_dialog
-    from statek_sim.runtime.tools import tool as tool
+    from statek_sim.runtime.tools.declaration import tool as tool
     from statek_sim.world.queue import QueueOwner as QueueOwner
     from statek_sim.world.queue import WorkItem as WorkItem
     from statek_sim.world.queue import WorkQueue as WorkQueue
 
 _HOMES: Final = {
+    "statek_sim.agent.context.contract": ("check_compaction",),
     "statek_sim.agent.protection.contract": ("check_breaker",),
     "statek_sim.agent.rescue.contract": ("check_rescue_parser",),
+    "statek_sim.agent.steps_contract": ("check_step_enforcer",),
     "statek_sim.agent.tools.contract": ("check_tool_registry",),
     "statek_sim.clock": ("VirtualClock",),
     "statek_sim.errors": ("LLM_HarnessError", "StatekSimError"),
@@ -88,20 +92,21 @@ _HOMES: Final = {
     "statek_sim.providers.protocol": ("ChatRequest", "Provider", "RawReply"),
     "statek_sim.providers.script": ("code", "fault", "python", "raw", "text", "timeout", "tool_call"),
     "statek_sim.providers.scripted": ("ScriptedLLM",),
-    "statek_sim.runtime.agents": ("Agent", "DialogAgent", "RecurringReminder"),
-    "statek_sim.runtime.builtin_tools": ("get_all", "get_any"),
-    "statek_sim.runtime.chat_style": ("ChatStyle",),
-    "statek_sim.runtime.context": ("get_current_agent", "get_current_agent_name", "get_current_job"),
-    "statek_sim.runtime.error_handlers": ("error_handler", "is_valid_error_handler"),
-    "statek_sim.runtime.futures": ("FutureError", "FutureResult", "temporal"),
-    "statek_sim.runtime.job": ("Job",),
-    "statek_sim.runtime.job_def": ("JobDef",),
-    "statek_sim.runtime.pyenv": ("PyEnv",),
-    "statek_sim.runtime.runtime": ("Runtime",),
-    "statek_sim.runtime.signals": ("Signal",),
-    "statek_sim.runtime.status": ("JobStatus",),
+    "statek_sim.runtime.agents.agent": ("Agent", "DialogAgent", "RecurringReminder"),
+    "statek_sim.runtime.execution.builtin": ("get_all", "get_any"),
+    "statek_sim.runtime.state.chat_style": ("ChatStyle",),
+    "statek_sim.runtime.jobs.current": ("get_current_agent", "get_current_job"),
+    "statek_sim.runtime.state.context": ("get_current_agent_name",),
+    "statek_sim.runtime.state.error_handlers": ("error_handler", "is_valid_error_handler"),
+    "statek_sim.runtime.state.futures": ("FutureError", "FutureResult", "temporal"),
+    "statek_sim.runtime.jobs.job": ("Job",),
+    "statek_sim.runtime.agents.job_def": ("JobDef",),
+    "statek_sim.runtime.state.pyenv": ("PyEnv",),
+    "statek_sim.runtime.execution.runtime": ("Runtime",),
+    "statek_sim.runtime.state.signals": ("Signal",),
+    "statek_sim.runtime.state.status": ("JobStatus",),
     "statek_sim.runtime.stored.kinds": ("stored",),
-    "statek_sim.runtime.subtasks": (
+    "statek_sim.runtime.jobs.subtask": (
         "SubTaskHandler",
         "SubTaskState",
         "TaskError",
@@ -116,7 +121,7 @@ _HOMES: Final = {
         "delegate_task",
         "start_dialog",
     ),
-    "statek_sim.runtime.tools": ("tool",),
+    "statek_sim.runtime.tools.declaration": ("tool",),
     "statek_sim.world.queue": ("QueueOwner", "WorkItem", "WorkQueue"),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

@@ -13,6 +13,9 @@
     |   +-- UnmatchedRequest     no scripted reply accepts this request
     |   +-- UnusedReplies        replies were left over when the run ended
     |   +-- UnusedResults        results of scripted tools were left over when the run ended
+    |   +-- UnusedEvents         events were left over that wait for a tool's call which never came
+    |   +-- NotAsked             an answer of a person comes, and nobody was asked
+    |   +-- Unanswered           a run waits for a person who never answers
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
@@ -25,8 +28,11 @@
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
     +-- Livelock                 a job whose step fails in the same way forever
+    +-- SlotRefused              a job that a slot worker does not run, or no longer
     +-- PartBroke                a part put into an agent's loop raised, or returned something else
-    +-- ContractViolation        a provider, parser, breaker or registry broke its contract
+    +-- CompactionFailed         a history could not be made shorter
+    |   +-- ContextOverflow      what must stay of it is more than the budget
+    +-- ContractViolation        a provider, parser, breaker, registry or compactor broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
@@ -91,6 +97,18 @@ class UnusedResults(ScriptError):
     """The run ended with results of scripted tools that no call asked for."""
 
 
+class UnusedEvents(ScriptError):
+    """The run ended with events that were to follow a tool's call which never came."""
+
+
+class NotAsked(ScriptError):
+    """A scripted person answers a question that is not open."""
+
+
+class Unanswered(ScriptError):
+    """A run waits for a person, and nobody is there to ask or nobody ever answers."""
+
+
 class ProviderFailure(StatekSimError):
     """The provider gave no usable answer. `latency` is virtual seconds until the failure showed."""
 
@@ -103,13 +121,19 @@ class ProviderFailure(StatekSimError):
 
 
 class ProviderHTTPError(ProviderFailure):
-    """The provider answered with an HTTP status outside 200-299."""
+    """The provider answered with an HTTP status outside 200-299.
+
+    `retry_after` are the seconds after which it wants to be asked again, where it says so.
+    """
 
     known_as = "httpx.HTTPStatusError"
 
-    def __init__(self, message: str, *, status: int, latency: float = 0.0) -> None:
+    def __init__(
+        self, message: str, *, status: int, latency: float = 0.0, retry_after: float | None = None
+    ) -> None:
         super().__init__(message, latency=latency)
         self.status = status
+        self.retry_after = retry_after
 
 
 class ProviderTimeout(ProviderFailure):
@@ -171,12 +195,24 @@ FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
 """Errors in a user's tool that agent code must not get to see: they concern the test, not the agent."""
 
 
+class SlotRefused(StatekSimError):
+    """A slot worker does not run a job: too many wait, it is closed, or a more urgent job came."""
+
+
 class PartBroke(StatekSimError):
     """A guard, gate, watcher, chooser, compactor or reader that a scenario names is broken; it fails its run."""
 
 
+class CompactionFailed(StatekSimError):
+    """A history could not be made shorter, or not so that a provider would take it; nobody was asked anything."""
+
+
+class ContextOverflow(CompactionFailed):
+    """What must stay of a history is more than its budget; a compactor of your own raises it for that, too."""
+
+
 class ContractViolation(StatekSimError):
-    """A part broke the contract that its checker checks: see `check_provider` and the others."""
+    """A part broke the contract that its checker checks: `check_provider`, `check_compaction` and the like."""
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name

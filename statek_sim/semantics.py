@@ -86,8 +86,8 @@ class Profile:
     that dbzero refuses (every release), or what it was, with a remark where a release would do otherwise (001, The
     Python Workspace: local variables persist between steps). docs/storage.md."""
 
-    system_tools: Literal["1.2", "1.4"]
-    """Which release's system tools are registered (they are part of the tools payload). Behaviour 5."""
+    system_tools: str
+    """Which system tools are registered, by the name of their file (part of the tools payload). Behaviour 5."""
 
 
 V1_2: Final = Profile(
@@ -151,6 +151,54 @@ DOCS: Final = replace(
 
 PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2_5, V1_2, V1_4)}
 """Every profile by name, the default first."""
+
+PROFILE_WORDS: Final = " or ".join(", ".join(PROFILES).rsplit(", ", 1))
+"""The names, for help texts."""
+
+LATEST: Final = V1_4
+"""The newest behaviour: what applications run under, and what is recorded."""
+
+PART_OF: Final[dict[str, str]] = {V1_2_5.name: V1_2.name}
+"""Profiles of one release of a line. A scenario holds for one only where it names it, since what a release's defects do
+to a scenario is seldom what the scenario is about; but what is written for the line can be compared there."""
+
+DEFAULT_PROFILES: Final[tuple[str, ...]] = tuple(name for name in PROFILES if name not in PART_OF)
+"""What a scenario holds for when it names no profiles."""
+
+NEWER: Final = "newer"
+"""Among the Pythons of a release: the newest one that is installed and known to work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """One release that the reference runtime is held against.
+
+    `profile` describes it, `pythons` are the versions of Python it is run on, `ci` says whether CI runs every scenario
+    on it. A release that is not listed has the profile of the newest listed one of its line (1.2.6 that of 1.2.7).
+    """
+
+    version: str
+    profile: str
+    pythons: tuple[str, ...]
+    ci: bool
+
+    @property
+    def line(self) -> str:
+        """The first two numbers of the version."""
+        return line_of(self.version)
+
+
+RELEASES: Final[tuple[Release, ...]] = (
+    Release(version="1.2.5", profile=V1_2_5.name, pythons=("3.11",), ci=False),
+    Release(version="1.2.7", profile=V1_2.name, pythons=("3.11",), ci=True),
+    Release(version="1.4.2", profile=V1_4.name, pythons=("3.11", NEWER), ci=True),
+)
+"""Every release, oldest first: `make conformance`, `make record`, CI, `statek-sim drift` and the installed backend."""
+
+
+def line_of(version: str) -> str:
+    """Return the first two numbers of a version."""
+    return ".".join(version.split(".")[:2])
 
 
 def profile_named(name: str) -> Profile:

@@ -23,10 +23,10 @@ from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.retry import ask
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
-from statek_sim.runtime.context import traced_job
-from statek_sim.runtime.runtime import Runtime
-from statek_sim.runtime.scheduler import MOST_IDLE_POLLS
-from statek_sim.runtime.services import NOTHING_BROUGHT, Brought
+from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS
+from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
+from statek_sim.runtime.state.context import traced_job
 from statek_sim.semantics import profile_named
 from statek_sim.world.queue import WorkItem, WorkQueue
 

@@ -366,7 +366,11 @@ class StepMoved:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The history was made shorter; tokens are those of the prompt, by the tokenizer."""
+    """The history was made shorter; tokens are those of the prompt, by the tokenizer.
+
+    `cleared` and `cut` results, `summarised` turns, `dropped` messages; `prefix` messages and `prefix_tokens` at its
+    beginning are as they were, so that a prefix cache still hits them.
+    """
 
     at: float
     job: str
@@ -375,6 +379,12 @@ class Compacted:
     messages_after: int
     tokens_before: int
     tokens_after: int
+    cleared: int
+    summarised: int
+    dropped: int
+    cut: int
+    prefix: int
+    prefix_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +396,29 @@ class HarnessSpoke:
     part: str
     action: str
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAsked:
+    """A person was asked about a call of `tool`; `deadline` is the second at which the question expires."""
+
+    at: float
+    job: str
+    token: str
+    tool: str
+    question: str
+    deadline: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAnswered:
+    """A question was `answered`, `refused`, or `expired` without a word."""
+
+    at: float
+    job: str
+    token: str
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,6 +464,8 @@ Event = (
     | StepMoved
     | Compacted
     | HarnessSpoke
+    | PersonAsked
+    | PersonAnswered
     | Committed
 )
 """Every kind of event. All have `at` and `job` (empty when the fact concerns no job)."""

@@ -14,7 +14,7 @@ from typing import Final, SupportsIndex
 import freezegun
 
 from statek_sim.clock import VirtualClock
-from statek_sim.runtime.context import traced_job
+from statek_sim.runtime.state.context import traced_job
 
 UNTOUCHED: Final = ("asyncio", "statek_sim", "_pytest", "xdist", "execnet", "hypothesis", "rich", "tiktoken")
 """Packages that keep the real clock: they measure how long things take."""

@@ -2,8 +2,8 @@
 
 Run it with the interpreter of an environment that has `statek[dbzero]` installed:
 
-    python tools/capture_system_tools.py statek_sim/runtime/system_tools_1_4.json   # statek 1.4.2
-    python tools/capture_system_tools.py statek_sim/runtime/system_tools_1_2.json   # statek 1.2.7
+    python tools/capture_system_tools.py statek_sim/runtime/tools/system_tools_1_4.json   # statek 1.4.2
+    python tools/capture_system_tools.py statek_sim/runtime/tools/system_tools_1_2.json   # statek 1.2.7
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def beyond(listed: str, available: Sequence[str]) -> str:
         return f"PyPI has no release of STATEK above {listed}, the newest that is listed"
     return (
         f"PyPI has releases of STATEK above {listed}, the newest that is listed in "
-        f"statek_sim/backends/releases.yaml: {', '.join(newer)}. Try: statek-sim conformance with one of them"
+        f"statek_sim/semantics.py: {', '.join(newer)}. Try: statek-sim conformance with one of them"
     )
 
 

@@ -33,8 +33,8 @@ _HEAD: Final = "<!-- Written by `make docs` from the code. Do not edit. -->"
 SECTIONS: Final = {
     "What the fixtures give": (
         "statek_sim.testing:ScriptableLLM",
-        "statek_sim.runtime.runtime:Runtime",
-        "statek_sim.runtime.runtime:RunOutcome",
+        "statek_sim.runtime.execution.runtime:Runtime",
+        "statek_sim.runtime.execution.runtime:RunOutcome",
         "statek_sim.clock:VirtualClock",
         "statek_sim.world.queue:WorkQueue",
         "statek_sim.app:StatekApp",
@@ -42,10 +42,10 @@ SECTIONS: Final = {
         "statek_sim.server.served:LLMServer",
     ),
     "Jobs, and what happened in them": (
-        "statek_sim.runtime.job:Job",
+        "statek_sim.runtime.jobs.job:Job",
         "statek_sim.trace:JobTrace",
         "statek_sim.trace:Trace",
-        "statek_sim.runtime.status:JobStatus",
+        "statek_sim.runtime.state.status:JobStatus",
     ),
     "What the model answers": (
         *(f"statek_sim.providers.script:{name}" for name in ("code", "text", "tool_call", "python", "fault")),
@@ -56,19 +56,19 @@ SECTIONS: Final = {
         "statek_sim.providers.contract:check_provider",
     ),
     "Agents and tools": (
-        "statek_sim.runtime.agents:Agent",
-        "statek_sim.runtime.agents:DialogAgent",
-        "statek_sim.runtime.tools:tool",
-        "statek_sim.runtime.error_handlers:error_handler",
-        "statek_sim.runtime.subtasks:subtask",
+        "statek_sim.runtime.agents.agent:Agent",
+        "statek_sim.runtime.agents.agent:DialogAgent",
+        "statek_sim.runtime.tools.declaration:tool",
+        "statek_sim.runtime.state.error_handlers:error_handler",
+        "statek_sim.runtime.jobs.subtask:subtask",
     ),
     "Waiting for something": (
-        "statek_sim.runtime.futures:temporal",
-        "statek_sim.runtime.futures:FutureResult",
-        "statek_sim.runtime.futures:FutureError",
-        "statek_sim.runtime.signals:Signal",
-        "statek_sim.runtime.builtin_tools:get_any",
-        "statek_sim.runtime.builtin_tools:get_all",
+        "statek_sim.runtime.state.futures:temporal",
+        "statek_sim.runtime.state.futures:FutureResult",
+        "statek_sim.runtime.state.futures:FutureError",
+        "statek_sim.runtime.state.signals:Signal",
+        "statek_sim.runtime.execution.builtin:get_any",
+        "statek_sim.runtime.execution.builtin:get_all",
     ),
 }
 """What is described first; every other public name of `statek_sim` follows."""

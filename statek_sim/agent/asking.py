@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
 from statek_sim.agent.effects import Answer, AskModel, Effect, LetTimePass
 from statek_sim.agent.ending import Ended
 from statek_sim.agent.reading import ModelReply, read_model_reply
-from statek_sim.errors import ProviderFailure
+from statek_sim.errors import ProviderFailure, ProviderHTTPError
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import retry_delay
+
+LONGEST: Final = 60.0
+"""Seconds that are waited at most for a provider that says when to ask again."""
 
 if TYPE_CHECKING:
     from statek_sim.agent.loop import AgentRun
@@ -41,7 +44,7 @@ def ask_model(run: AgentRun) -> Generator[Effect, Answer, ModelReply]:
             return _metered(run, request, answer)
         if not isinstance(answer, ProviderFailure):
             raise TypeError(f"a driver answered AskModel with {answer!r}, expected a RawReply or a failure")
-        delay = retry_delay(answer, request.attempt) if run.spec.variant.retries_provider else None
+        delay = _delay(run, answer, request.attempt)
         run.tell(events.RequestFailed(run.now(), run.job, request.turn, request.attempt, str(answer), delay))
         if delay is None:
             said = f"{type(answer).__name__}: {answer}"
@@ -51,6 +54,16 @@ def ask_model(run: AgentRun) -> Generator[Effect, Answer, ModelReply]:
         request = run.conversation.request(
             run.job, turn=run.counters.asked, attempt=request.attempt + 1, at=run.now()
         )
+
+
+def _delay(run: AgentRun, failure: ProviderFailure, attempt: int) -> float | None:
+    """Return after how many seconds to ask again, None for never."""
+    variant = run.spec.variant
+    delay = retry_delay(failure, attempt) if variant.retries_provider else None
+    said = failure.retry_after if isinstance(failure, ProviderHTTPError) else None
+    if delay is None or said is None or variant.retry_after == "ignored":
+        return delay
+    return min(said, LONGEST)
 
 
 def _metered(run: AgentRun, request: ChatRequest, raw: RawReply) -> ModelReply:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -22,22 +21,25 @@ from statek_sim.agent.effects import (
     Delayed,
     Invocation,
     LetTimePass,
+    PersonSaid,
+    Question,
     Snapshot,
     ToolOutcome,
 )
 from statek_sim.agent.execution import Context, limited, outcome_of, raised, started
 from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.people import EXPIRED
 from statek_sim.agent.tools.tool import code_of
 from statek_sim.clock import EPOCH
-from statek_sim.errors import ProviderFailure, ProviderTimeout
+from statek_sim.errors import ProviderFailure, ProviderTimeout, Unanswered
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.retry import CLIENT_TIMEOUT, ask
 
 AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
 """A model under asyncio: answers a request, or raises a `ProviderFailure`."""
 
-AsyncPerson = Callable[[str], Awaitable[str]]
-"""Answers a question."""
+AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str]]
+"""Answers a question, with a text or a `PersonSaid`; it is cancelled at the question's deadline."""
 
 
 class LoopClock:
@@ -139,13 +141,31 @@ class AsyncDriver:
         except ProviderFailure as failure:
             return failure
 
-    async def _ask_person(self, effect: AskPerson) -> str | None:
+    async def _ask_person(self, effect: AskPerson) -> Sequence[PersonSaid]:
+        """Ask everything at once; a person who raises takes the other questions back, and the run ends."""
+        if len(effect.questions) == 1:
+            return [await self._answer(effect, 0)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                asked = [group.create_task(self._answer(effect, at)) for at in range(len(effect.questions))]
+        except BaseExceptionGroup as failures:
+            raise _first(failures) from None
+        return [task.result() for task in asked]
+
+    async def _answer(self, effect: AskPerson, position: int) -> PersonSaid:
+        question = effect.questions[position]
         if self._person is None:
-            raise LookupError("nobody is there to ask; give the driver a person")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(effect.seconds):
-                return await self._person(effect.question)
-        return None
+            raise Unanswered(f"{question.text!r}: nobody is there to ask; give the driver a person")
+        try:
+            async with asyncio.timeout(question.seconds) as limit:
+                told = await self._person(question)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            told = EXPIRED
+        answer = PersonSaid("answered", told) if isinstance(told, str) else told
+        effect.said(position, answer)
+        return answer
 
     # -- tools -------------------------------------------------------------------------------------------------
 

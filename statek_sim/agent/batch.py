@@ -9,20 +9,24 @@ from statek_sim import trace as events
 from statek_sim.agent.calls import Refusal, resolved
 from statek_sim.agent.effects import (
     Answer,
+    Ask,
     CallGate,
     CallTools,
     CommitPoint,
     Effect,
     GuardPoint,
     Invocation,
+    PersonSaid,
     ToolCall,
     ToolOutcome,
     WrittenCall,
 )
 from statek_sim.agent.ending import Ended
 from statek_sim.agent.nudges import PREFIX, Failure, nudge_text
+from statek_sim.agent.people import ask_people, filled, outcome_of_asking, why_not
 from statek_sim.agent.reading import ModelReply
 from statek_sim.agent.tools.registry import Offer
+from statek_sim.agent.tools.tool import Tool
 
 if TYPE_CHECKING:
     from statek_sim.agent.loop import AgentRun, Steps
@@ -54,6 +58,7 @@ class Batch:
         self._results: list[str | None] = [None] * len(calls)
         self._ready: list[tuple[int, ToolCall]] = []
         self._refusals: list[Refusal] = []
+        self._asks: list[tuple[int, Ask]] = []
 
     def go(self) -> Steps:
         """Resolve and execute the calls, append them with their results, and say what was wrong."""
@@ -90,7 +95,7 @@ class Batch:
         failed, progress, terminal = 0, False, None
         done: list[tuple[ToolCall, ToolOutcome]] = []
         while self._ready:
-            wave = self._next_wave()
+            wave = yield from self._allowed(self._next_wave())
             outcomes = yield from self._call(wave)
             for (at, call), outcome in zip(wave, outcomes, strict=True):
                 self._results[at] = self._guarded_result(call, outcome)
@@ -118,6 +123,7 @@ class Batch:
         """Return the calls that may run now, reserved; those that have to wait for them stay ready."""
         wave: list[tuple[int, ToolCall]] = []
         ready, self._ready = self._ready, []
+        self._asks = []
         for position, (at, call) in enumerate(ready):
             refusal = self._check_step(call) if self._run.enforcer.active else None
             if refusal is not None and wave:
@@ -125,14 +131,43 @@ class Batch:
                 break
             if refusal is not None:
                 self._refuse(at, refusal)
-            elif (reason := self._not_admitted(call)) is not None:
-                details = {"reason": reason}
-                self._run.counters.exceptions += 1
-                self._note(at, Refusal(Failure.REFUSED, f"Error: {reason}", details))
+            elif (reason := self._not_admitted(at, call)) is not None:
+                self._keep_out(at, reason)
             else:
                 self._reserve(call)
                 wave.append((at, call))
         return wave
+
+    def _keep_out(self, at: int, reason: str) -> None:
+        """Note a call that a gate, a guard or a person does not let through."""
+        self._run.counters.exceptions += 1
+        self._note(at, Refusal(Failure.REFUSED, f"Error: {reason}", {"reason": reason}))
+
+    def _allowed(
+        self, wave: list[tuple[int, ToolCall]]
+    ) -> Generator[Effect, Answer, list[tuple[int, ToolCall]]]:
+        """Ask a person what gates want to know, all at once; return the calls that may be made."""
+        asks = self._asks
+        if not asks:
+            return wave
+        calls = dict(wave)
+        said = yield from ask_people(
+            self._run, [(calls[at].name, ask) for at, ask in asks], lambda position, answer: None
+        )
+        for (at, ask), answer in zip(asks, said, strict=True):
+            if answer.kind != "answered" and at in calls:
+                call = calls.pop(at)
+                self._withdraw(call)
+                self._keep_out(at, why_not(answer, ask))
+        return list(calls.items())
+
+    def _withdraw(self, call: ToolCall) -> None:
+        run = self._run
+        run.budget.not_called()
+        for gate in run.around.parts.gates:
+            gate.withdrawn(call, at=run.now())
+        if run.enforcer.active and run.enforcer.roll_back(call.name):
+            self._step_moved(call.name, "rolled back")
 
     def _refuse(self, at: int, refusal: Refusal) -> None:
         """Note a call that is refused, and that the model has to be told so."""
@@ -153,53 +188,85 @@ class Batch:
         said = nudge_text(found.failure, found.details, self._run.spec.variant).removeprefix(PREFIX)
         return Refusal(found.failure, f"Error: {said}", found.details)
 
-    def _not_admitted(self, call: ToolCall) -> str | None:
-        """Return why the budget, a gate or a guard keeps a call from being executed; None counts it as a step."""
+    def _not_admitted(self, at: int, call: ToolCall) -> str | None:
+        """Return why the budget, a gate or a guard keeps a call from being executed; None counts it as a step.
+
+        What gates want to ask a person is kept for when all calls were looked at.
+        """
         run = self._run
         if not run.budget.allows_call:
             return "the budget of steps is used up"
-        reason, admitted = None, list[CallGate]()
+        reason, admitted, asks = None, list[CallGate](), list[Ask]()
         for gate in run.around.parts.gates:
-            reason = gate.admit(call, at=run.now())
-            if reason is not None:
+            told = gate.admit(call, at=run.now())
+            if isinstance(told, str):
+                reason = told
                 break
             admitted.append(gate)
+            if told is not None:
+                asks.append(told)
         if reason is None and run.around.parts.guards:
             reason = run.guard(GuardPoint.CALL, f"{call.name}({dict(call.arguments)!r})", call.name)[1]
         if reason is None:
             run.budget.called()
+            self._asks += [(at, ask) for ask in asks]
             return None
         for gate in admitted:
             gate.withdrawn(call, at=run.now())
         return reason
 
     def _call(self, wave: Sequence[tuple[int, ToolCall]]) -> Generator[Effect, Answer, Sequence[ToolOutcome]]:
+        """Run the tools of a wave at once, then ask a person what those tools want to know that ask."""
         if not wave:
             return ()
-        invocations: list[Invocation] = []
-        records: list[dict[str, str | None]] = []
-        for _, call in wave:
-            tool = self._offer.tools.get(call.name) or self._run.spec.registry.get(call.name)
-            if tool is None:
-                raise LookupError(f"tool {call.name!r} was checked and is not registered any more")
-            timeout = tool.timeout if tool.timeout is not None else self._run.spec.variant.tool_timeout
-            invocations.append(Invocation(call, tool.run, timeout))
-            arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
-            record: dict[str, str | None] = {"name": call.name, "arguments": arguments, "via": "call"}
-            records.append(record)
-            self._run.calls.append(record)
-            self._run.tell(events.ToolCalled(self._run.now(), self._run.job, call.name, arguments, "call"))
+        tools = [self._tool(call) for _, call in wave]
+        records = [self._begun(call) for _, call in wave]
+        outcomes: list[ToolOutcome | None] = [None] * len(wave)
 
-        def done(position: int, outcome: ToolOutcome) -> None:
-            self._ended(wave[position][1], outcome, records[position])
+        def done(at: int, outcome: ToolOutcome) -> None:
+            outcomes[at] = outcome
+            self._ended(wave[at][1], outcome, records[at])
 
-        answer = yield CallTools(invocations, done)
-        assert isinstance(answer, Sequence), "a driver answers CallTools with outcomes"
-        outcomes = [outcome for outcome in answer if isinstance(outcome, ToolOutcome)]
-        for (_, call), outcome in zip(wave, outcomes, strict=True):
+        running = [at for at, tool in enumerate(tools) if tool.asks is None]
+        if running:
+            limit = self._run.spec.variant.tool_timeout
+            invocations = [
+                Invocation(
+                    wave[at][1], tools[at].run, limit if tools[at].timeout is None else tools[at].timeout
+                )
+                for at in running
+            ]
+            yield CallTools(invocations, lambda position, outcome: done(running[position], outcome))
+        asking = [
+            (at, filled(tool.asks, wave[at][1])) for at, tool in enumerate(tools) if tool.asks is not None
+        ]
+        if asking:
+
+            def said(position: int, answer: PersonSaid) -> None:
+                at, ask = asking[position]
+                done(at, outcome_of_asking(answer, ask))
+
+            yield from ask_people(self._run, [(wave[at][1].name, ask) for at, ask in asking], said)
+        ended = [outcome for outcome in outcomes if outcome is not None]
+        for (_, call), outcome in zip(wave, ended, strict=True):
             if outcome.failed and self._run.spec.variant.tool_error == "ends_run":
                 raise Ended("crash", f"tool {call.name!r}: {outcome.text}")
-        return outcomes
+        return ended
+
+    def _tool(self, call: ToolCall) -> Tool:
+        # A list change between the offer and the call does not take the tool from it.
+        tool = self._offer.tools.get(call.name) or self._run.spec.registry.get(call.name)
+        if tool is None:
+            raise LookupError(f"tool {call.name!r} was checked and is not registered any more")
+        return tool
+
+    def _begun(self, call: ToolCall) -> dict[str, str | None]:
+        """Note that a call is made; return its record."""
+        arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
+        record: dict[str, str | None] = {"name": call.name, "arguments": arguments, "via": "call"}
+        self._run.calls.append(record)
+        self._run.tell(events.ToolCalled(self._run.now(), self._run.job, call.name, arguments, "call"))
+        return record
 
     def _ended(self, call: ToolCall, outcome: ToolOutcome, record: dict[str, str | None]) -> None:
         """Note how a call ended, at the moment it did."""

@@ -91,15 +91,19 @@ class BudgetTracker:
         b = self._budget
         return b.tokens is None and b.cost is None and b.seconds is None and b.steps is None
 
-    def before_request(self, prompt_tokens: int, *, at: float) -> Overspent | None:
-        """Return the budget that the next request does not fit into, and reserve its tokens when all do."""
+    def before_request(self, prompt_tokens: int, *, at: float, requests: int = 1) -> Overspent | None:
+        """Return the budget that the next request does not fit into, and reserve its tokens when all do.
+
+        `requests`: how many there are, with `prompt_tokens` together; a summary is asked for only with room for the
+        request that it is made for.
+        """
         if self._began is None:
             self._began = at
-        answer = self._budget.answer_tokens
+        answer = self._budget.answer_tokens * requests
         wanted = prompt_tokens + answer if self._reserves else 0
         prices = self._budget.prices
         money = prices.cost(prompt_tokens, answer) if prices is not None and self._reserves else Decimal(0)
-        step = 1 if self._reserves else 0
+        step = requests if self._reserves else 0
         found = (
             self._over(BudgetName.TOKENS, self.tokens, wanted, self._budget.tokens)
             or self._over(BudgetName.COST, self.cost, money, self._budget.cost)
@@ -149,3 +153,7 @@ class BudgetTracker:
     def called(self) -> None:
         """Note a tool call that is executed."""
         self.steps += 1
+
+    def not_called(self) -> None:
+        """Take back what `called` noted: a person did not allow the call."""
+        self.steps -= 1

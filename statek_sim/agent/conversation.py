@@ -12,7 +12,7 @@ from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.metering.conversation import MessageMeter, MeteredConversation
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, tools_tokens
-from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
+from statek_sim.metering.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.metering.wire import body_size, envelope_size
 from statek_sim.providers.protocol import ChatRequest, RawReply
@@ -95,6 +95,8 @@ class Conversation:
         self._kept = 0
         self._kept_tokens = 0
         self._new_past = False
+        self._interrupted = False
+        self._alone = False
         self.sent: Sequence[Message] = ()
         self.prefix = PrefixShare()
         block = spec.layers.block()
@@ -112,6 +114,10 @@ class Conversation:
     def prompt_tokens(self) -> int:
         """Tokens of the next request's prompt: messages, tools, the reply's priming."""
         return self._metered.tokens + self._envelope.tools_tokens + REPLY_PRIMING
+
+    def tokens_of(self, count: int) -> int:
+        """Return the tokens of the first messages."""
+        return self._metered.truncated(count).tokens
 
     def add(self, message: Message) -> None:
         """Append a message."""
@@ -175,8 +181,12 @@ class Conversation:
 
     @property
     def kept(self) -> int:
-        """How many messages of the last request stood in the one before, from its start."""
-        return self._kept
+        """How many messages of the last request stood in the job's request before, from its start."""
+        return 0 if self._alone else self._kept
+
+    def interrupted(self) -> None:
+        """Note that another request than the conversation's was sent: a summary's."""
+        self._interrupted = True
 
     def _as_sent(self) -> tuple[Sequence[Message], int]:
         """Return the messages as the provider sees them and the bytes of the body, counted as STATEK counts.
@@ -198,6 +208,7 @@ class Conversation:
     def _note(self, messages: Sequence[Message]) -> None:
         """Note what a request has in common with the one before."""
         metered = self._metered
+        self._alone, self._interrupted = self._interrupted, False
         if self._new_past or self._spec.wire != "openai":
             self._kept = in_common(self.sent, messages)
             self._kept_tokens = metered.truncated(min(self._kept, len(metered))).tokens
@@ -211,20 +222,26 @@ class Conversation:
 
     def metered(self, request: ChatRequest, raw: RawReply, reply: ModelReply) -> TurnUsage:
         """Return what an answered request used, in three ways: bytes, tokenizer, the provider's report."""
-        tokenizer = self._meter.model_tokenizer
-        calls: list[JSON] = [
-            {"function": {"name": call.name, "arguments": call.arguments}} for call in reply.calls
-        ]
-        told = reply.usage
-        present = told.present and told.prompt is not None
-        return TurnUsage(
-            request.bytes_sent,
-            len(raw.body),
-            self.prompt_tokens,
-            completion_tokens(reply.text, calls, tokenizer.tokenizer),
-            told.prompt if present else None,
-            told.completion if present else None,
-            told.cached if present else None,
-            told.cost,
-            tokenizer.label,
-        )
+        return turn_usage(request, raw, reply, self.prompt_tokens, self._meter.model_tokenizer)
+
+
+def turn_usage(
+    request: ChatRequest, raw: RawReply, reply: ModelReply, prompt_tokens: int, tokenizer: ModelTokenizer
+) -> TurnUsage:
+    """Return what a request and its answer used; `prompt_tokens` are measured by the caller."""
+    calls: list[JSON] = [
+        {"function": {"name": call.name, "arguments": call.arguments}} for call in reply.calls
+    ]
+    told = reply.usage
+    present = told.present and told.prompt is not None
+    return TurnUsage(
+        request.bytes_sent,
+        len(raw.body),
+        prompt_tokens,
+        completion_tokens(reply.text, calls, tokenizer.tokenizer),
+        told.prompt if present else None,
+        told.completion if present else None,
+        told.cached if present else None,
+        told.cost,
+        tokenizer.label,
+    )

@@ -7,13 +7,14 @@ knows this module and no other part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
 
 from statek_sim.errors import ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.providers.wire.format import FormatName
 from statek_sim.values import JSON, Message
 
 ToolFunction = Callable[..., Any]
@@ -109,12 +110,42 @@ class LetTimePass:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a gate, or a tool, wants to know of a person, who has `seconds` to say it (None: as long as it takes)."""
+
+    text: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question that is out. `token` names it among all of all runs; `tool` is the call it is about."""
+
+    token: str
+    job: str
+    tool: str
+    text: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonSaid:
+    """What came of a question: an answer, a refusal with its reason, or nothing until its deadline."""
+
+    kind: Literal["answered", "refused", "expired"]
+    text: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class AskPerson:
-    """Ask a person, who has `seconds` to answer (None: for ever). The answer is their text, None for no answer."""
+    """Ask a person, at once, all of these; the run is suspended meanwhile. The answer is one `PersonSaid` for each.
 
-    question: str
-    seconds: float | None = None
+    `said` is told each question's position and what came of it, at the moment it did.
+    """
+
+    questions: Sequence[Question]
+    said: Callable[[int, PersonSaid], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +158,7 @@ class Commit:
 Effect = AskModel | CallTools | LetTimePass | AskPerson | Commit
 """Everything the loop may ask of a driver."""
 
-Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | str | None
+Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSaid] | None
 """What a driver may send back."""
 
 
@@ -137,12 +168,16 @@ class CommitPoint(StrEnum):
     BEGAN = "began"
     REPLIED = "replied"
     TOOLS_RETURNED = "tools_returned"
+    SUSPENDED = "suspended"
     ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The state of a run at a commit point, as plain values: what a checkpoint has to hold."""
+    """The state of a run at a commit point, as plain values: what a checkpoint has to hold.
+
+    `questions` are those that a suspended run waits for.
+    """
 
     job: str
     point: CommitPoint
@@ -152,6 +187,7 @@ class Snapshot:
     nudges: int
     tokens: int
     seconds: float
+    questions: tuple[Question, ...] = ()
 
 
 # -- seams ------------------------------------------------------------------------------------------------------
@@ -210,8 +246,8 @@ class CallGate(Protocol):
     What it admits it is told about once more: how the call ended, or that it was not made.
     """
 
-    def admit(self, call: ToolCall, *, at: float) -> str | None:
-        """Return why `call` must not be executed now, None when it may."""
+    def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
+        """Return why `call` must not be executed now, what a person has to allow first, or None when it may."""
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Take note of the outcome of a call that was admitted."""
@@ -220,12 +256,46 @@ class CallGate(Protocol):
         """Take note that a call that was admitted is not made: a later gate or a guard refused it."""
 
 
+SUMMARY_PROMPT: Final = (
+    "Summarise the conversation of an agent with its tools, for the agent itself, which will read nothing else of it. "
+    "Keep facts, names, numbers, decisions, constraints, what was done and what failed. Leave out everything else."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryModel:
+    """Who writes summaries: a model, with a prompt of its own. `role` is the name its script has in a scenario."""
+
+    model: str
+    role: str = "summary"
+    prompt: str = SUMMARY_PROMPT
+    provider: str = ""
+    wire: FormatName = "openai"
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryWanted:
+    """What a step asks for: the messages of a request to a model, and how many tokens the answer may have."""
+
+    by: SummaryModel
+    messages: tuple[Message, ...]
+    max_tokens: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """A shorter history: `messages` in the place of all after the system prompt, and how they came about."""
+    """A shorter history: `messages` in the place of all, and how they came about.
+
+    `cleared` and `cut` count results, `summarised` turns, `dropped` messages; a compactor of your own may leave them.
+    """
 
     messages: Sequence[Message]
     strategy: str
+    cleared: int = 0
+    summarised: int = 0
+    dropped: int = 0
+    cut: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,8 +328,14 @@ class ToolChooser(Protocol):
 class Compactor(Protocol):
     """Asked before every request whether the history should be shorter (004 §5)."""
 
-    def __call__(self, messages: Sequence[Message], *, tokens: int) -> Compaction | None:
-        """Return a shorter history, None to leave it. `tokens` are those of the whole prompt."""
+    def __call__(
+        self, messages: Sequence[Message], *, tokens: int
+    ) -> Compaction | Generator[SummaryWanted, str | None, Compaction | None] | None:
+        """Return a shorter history, None to leave it. `tokens` are those of the whole prompt.
+
+        A generator yields what it wants summarised by a model, is sent the text (None: there is none), and returns
+        the history. `ContextOverflow` ends the run before the provider is asked.
+        """
 
 
 class GuardPoint(StrEnum):

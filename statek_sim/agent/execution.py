@@ -12,9 +12,6 @@ from statek_sim.agent.effects import Delayed, Invocation, ToolOutcome, ToolStatu
 from statek_sim.agent.tools.tool import code_of, result_text
 from statek_sim.errors import StatekSimError
 
-Person = Callable[[str], tuple[str, float]]
-"""Answers a question: with a text, after so many seconds."""
-
 
 @dataclass(frozen=True, slots=True)
 class Context:

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from statek_sim.agent.budget import Budget
+from statek_sim.agent.context.manager import ContextManager
+from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.context.variants import HARDENED as HARDENED_CONTEXT
+from statek_sim.agent.context.variants import RULES as CONTEXT_RULES
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import NO_PARTS, Parts, ToolFunction
+from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Question, ToolFunction
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
-from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.simulated import Said, Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
 from statek_sim.agent.steps import Step, StepPlan, check_plan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.clock import Clock, VirtualClock
-from statek_sim.errors import RunawayJob
+from statek_sim.errors import BadInput, RunawayJob, Unanswered
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.trace import Trace
+
+Person = Callable[[Question], PersonSaid | str | Delayed | None]
+"""Answers a question: with a text or a `PersonSaid`, in a `Delayed` after so many seconds; None: never."""
 
 LONGEST: Final = 86_400.0
 """Virtual seconds that `AgentHarness.run` works on a task, where it is not told otherwise."""
@@ -34,7 +42,8 @@ class AgentHarness:
 
     `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`;
     `BadInput` when one names a tool that is not there.
-    Unlimited unless `limits` says otherwise. All runs of a harness share its clock and its trace.
+    Unlimited unless `limits` says otherwise; `context` holds prompts to a budget; `person` answers what is asked of
+    people. All runs of a harness share its clock and its trace.
     """
 
     def __init__(
@@ -54,6 +63,8 @@ class AgentHarness:
         nudges: int = 3,
         variant: str | Variant = "hardened",
         parts: Parts = NO_PARTS,
+        context: ContextSettings | None = None,
+        person: Person | None = None,
         limits: LLM_Harness | None = None,
         clock: VirtualClock | None = None,
         trace: Trace | None = None,
@@ -80,17 +91,32 @@ class AgentHarness:
             nudges=nudges,
             variant=rules,
         )
+        envelopes = Envelopes(tokenizers)
+        if context is not None:
+            parts = replace(parts, compactor=self._context(context, envelopes, parts))
         self.provider = provider
+        self._person = person
         self.clock = VirtualClock() if clock is None else clock
         self.trace = Trace(profile=rules.name, seed=0) if trace is None else trace
         self._around = Around(
             clock=self.clock,
             trace=self.trace,
             harness=limits or LLM_Harness(None, None, None, None),
-            envelopes=Envelopes(tokenizers),
+            envelopes=envelopes,
             parts=parts,
         )
         self._runs = 0
+
+    def _context(self, settings: ContextSettings, envelopes: Envelopes, parts: Parts) -> ContextManager:
+        if parts.compactor is not None:
+            raise BadInput("context and parts.compactor both make the history shorter; expected one of them")
+        meter = envelopes.meter(self.spec.model)
+        return ContextManager(
+            settings,
+            lambda message: meter.measure(message)[1],
+            wire=self.spec.wire,
+            rules=CONTEXT_RULES.get(self.spec.variant.name, HARDENED_CONTEXT),
+        )
 
     def begin(self, task: str, *, clock: Clock | None = None) -> AgentRun:
         """Return a run that a driver can take to its end; `clock` is the driver's when it is not this one's."""
@@ -104,21 +130,47 @@ class AgentHarness:
     def run(self, task: str, *, then: Mapping[float, str] | None = None, within: float = LONGEST) -> AgentRun:
         """Work on a task until nothing is left to do, and return the run; `then` are later messages by their second.
 
-        `RunawayJob` when something is left to do after `within` virtual seconds.
+        `RunawayJob` when something is left to do after `within` virtual seconds; `Unanswered` when a person is asked
+        who never answers.
         """
         if self.provider is None:
             raise LookupError("this harness has no provider; give it one, or drive `begin` yourself")
-        driver = Simulation(self.provider, clock=self.clock)
+        driver = Simulation(
+            self.provider, clock=self.clock, person=lambda question, said: self._asked(driver, question, said)
+        )
         run = self.begin(task)
         driver.start(run)
         for at, message in (then or {}).items():
             driver.at(self.clock.now() + at, _pusher(driver, run, message))
         if not driver.run(self.clock.now() + within):
+            if driver.waiting:
+                raise Unanswered(unanswered(driver.waiting.values()))
             raise RunawayJob(
                 f"run {run.job!r} is {run.status} and has more to do after {within:g} virtual seconds; "
                 "expected its end: give what takes so long a timeout, or say more seconds as within"
             )
         return run
+
+    def _asked(self, driver: Simulation, question: Question, said: Said) -> None:
+        """Let the person answer a question in their time."""
+        told = None if self._person is None else self._person(question)
+        if told is None:
+            return
+        seconds, value = (told.seconds, told.value) if isinstance(told, Delayed) else (0.0, told)
+        answer = value if isinstance(value, PersonSaid) else PersonSaid("answered", str(value))
+        driver.at(self.clock.now() + seconds, partial(_say, said, answer))
+
+
+def _say(said: Said, answer: PersonSaid) -> None:
+    said(answer)
+
+
+def unanswered(questions: Iterable[Question]) -> str:
+    """Return the sentence about questions that nobody ever answers."""
+    waits = [f"run {question.job!r} waits for an answer to {question.text!r}" for question in questions]
+    return (
+        f"{'; '.join(waits)}; expected somebody who answers it, or a deadline after which it goes on without"
+    )
 
 
 def _step(step: str | Step) -> Step:

@@ -16,6 +16,7 @@ from statek_sim.agent.asking import ask_model
 from statek_sim.agent.batch import Batch, answer_calls
 from statek_sim.agent.budget import BudgetTracker
 from statek_sim.agent.calls import numbered, shown
+from statek_sim.agent.compacting import compact
 from statek_sim.agent.conversation import Conversation, Envelopes
 from statek_sim.agent.effects import (
     NO_PARTS,
@@ -27,6 +28,7 @@ from statek_sim.agent.effects import (
     Effect,
     GuardPoint,
     Parts,
+    Question,
     Snapshot,
     ToolCall,
     ToolOutcome,
@@ -63,7 +65,8 @@ class Around:
 class AgentRun:
     """One run of an agent: its state, and the generator that moves it.
 
-    `status` is READY, STARTED or DONE; `stop` why the last unit of work ended; `answer` its final text.
+    `status` is READY, STARTED, SUSPENDED (a person is asked) or DONE; `stop` why the last unit of work ended;
+    `answer` its final text.
     """
 
     def __init__(self, job: str, spec: AgentSpec, around: Around, message: str) -> None:
@@ -92,6 +95,7 @@ class AgentRun:
         self._offer: Offer | None = None
         self._hidden: frozenset[str] = frozenset()
         self.seen: set[tuple[str, str, str]] = set()
+        self.asked = 0
         around.trace.add(events.JobCreated(around.clock.now(), job, spec.role, spec.model, None))
 
     # -- units of work -----------------------------------------------------------------------------------------
@@ -110,14 +114,14 @@ class AgentRun:
     def _units(self) -> Steps:
         while True:
             before = self._taken, self.steps
-            self._move("STARTED")
+            self.move("STARTED")
             try:
                 yield from self._unit()
             except Ended as end:
                 self.stop, self.detail = end.reason, end.detail
             except LLM_HarnessError as exceeded:
                 self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
-            self._move("DONE")
+            self.move("DONE")
             self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
             yield from self.commit(CommitPoint.ENDED)
             if not self.inbox or before == (self._taken, self.steps):
@@ -160,7 +164,8 @@ class AgentRun:
         while self.status != "DONE":
             yield from self._iterate()
 
-    def _move(self, status: str) -> None:
+    def move(self, status: str) -> None:
+        """Change the status, which the trace tells."""
         self.tell(events.StatusChanged(self.now(), self.job, self.status, status))
         self.status = status
 
@@ -178,7 +183,7 @@ class AgentRun:
         self.tell(events.StepStarted(self.now(), self.job, self.steps))
         self._read_inbox()
         offer = self._offered()
-        self._compact(offer)
+        yield from compact(self)
         self._hold_budget(offer)
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
@@ -218,23 +223,6 @@ class AgentRun:
             turn=self.counters.asked + 1, message=self._message, called=called, open_steps=self.enforcer.open
         )
         return chooser(ahead)
-
-    def _compact(self, offer: Offer) -> None:
-        compactor = self.around.parts.compactor
-        if compactor is None:
-            return
-        before = self.conversation.prompt_tokens
-        told = compactor(self.conversation.messages, tokens=before)
-        if told is None:
-            return
-        count = len(self.conversation.messages)
-        self.conversation.replace(told.messages)
-        after = self.conversation
-        self.tell(
-            events.Compacted(
-                self.now(), self.job, told.strategy, count, len(after.messages), before, after.prompt_tokens
-            )
-        )
 
     def _hold_budget(self, offer: Offer) -> None:
         if not self.budget.unlimited:
@@ -388,7 +376,7 @@ class AgentRun:
                 text = verdict.text
         return text, None
 
-    def commit(self, point: CommitPoint) -> Steps:
+    def commit(self, point: CommitPoint, questions: tuple[Question, ...] = ()) -> Steps:
         """Yield a commit of the state as it is now, where commits are asked for."""
         if not self.around.parts.commits:
             return
@@ -401,6 +389,7 @@ class AgentRun:
             nudges=self.nudges.in_all,
             tokens=self.budget.tokens,
             seconds=self.now(),
+            questions=questions,
         )
         yield Commit(snapshot)
         self.tell(events.Committed(self.now(), self.job, point.value, self.iteration, len(snapshot.messages)))

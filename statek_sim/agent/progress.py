@@ -32,6 +32,10 @@ class Counters:
     def replied(self, usage: TurnUsage) -> None:
         """Note an answer."""
         self.answered += 1
+        self.metered(usage)
+
+    def metered(self, usage: TurnUsage) -> None:
+        """Note what an answer used that is no turn of the agent: a summary."""
         self.usage.add(usage)
         self.turns.append(usage)
 

@@ -48,7 +48,8 @@ def read_model_reply(body: bytes, wire: FormatName) -> ModelReply:
 
 
 def _openai(body: bytes) -> ModelReply:
-    answer = json.loads(body)
+    # As text, where it is: `loads` looks for other encodings first.
+    answer = json.loads(body.decode() if body[:1] == b"{" and b"\0" not in body else body)
     choice = answer["choices"][0]
     message = choice["message"]
     written = message.get("tool_calls")

@@ -62,9 +62,11 @@ def once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """Return an object's members; a key that is there twice is `NoJSON`."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise NoJSON(f"the key {twice[:40]!r} is there twice")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise NoJSON(f"the key {name[:40]!r} is there twice")
+            seen.add(name)
     return found
 
 
@@ -73,12 +75,17 @@ def no_constant(name: str) -> NoReturn:
     raise NoJSON(f"{name} is not JSON")
 
 
+_STRICT: Final = json.JSONDecoder(
+    object_pairs_hook=once, parse_int=whole, parse_float=real, parse_constant=no_constant
+)
+"""Made once: `loads` makes a decoder for every text."""
+
+
 def read_json(text: str) -> JSON:
     """Return the value that `text` is; `ValueError` (`NoJSON` among them) with the reason when it is none."""
     try:
-        found: JSON = json.loads(
-            text, object_pairs_hook=once, parse_int=whole, parse_float=real, parse_constant=no_constant
-        )
+        # A byte order mark has a sentence of its own in `loads`.
+        found: JSON = json.loads(text) if text.startswith("\ufeff") else _STRICT.decode(text)
     except RecursionError:
         raise NoJSON("it is nested too deeply") from None
     return found

@@ -7,7 +7,7 @@ import heapq
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from statek_sim.agent.effects import (
     Answer,
@@ -17,12 +17,13 @@ from statek_sim.agent.effects import (
     Commit,
     Invocation,
     LetTimePass,
+    PersonSaid,
+    Question,
     Snapshot,
     ToolOutcome,
 )
 from statek_sim.agent.execution import (
     Context,
-    Person,
     limited,
     outcome_of,
     raised,
@@ -30,21 +31,27 @@ from statek_sim.agent.execution import (
     timed_out,
 )
 from statek_sim.agent.loop import AgentRun, Steps
+from statek_sim.agent.people import EXPIRED
 from statek_sim.agent.tools.tool import code_of
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock
-from statek_sim.errors import ProviderFailure
+from statek_sim.errors import ProviderFailure, Unanswered
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.retry import ask
 
 _Act = Callable[[], None]
-_NOBODY: Final = "nobody is there to ask; give the driver a person"
+
+Said = Callable[[PersonSaid], bool]
+"""Is told what came of a question; returns whether it was still open."""
+
+Asked = Callable[[Question, Said], None]
+"""Is asked a question, and says what came of it by calling what it is given, now or later."""
 
 
 class Simulation:
     """Carries out the effects of runs. Entries of the agenda are taken by time, and in the order they were made.
 
-    `person` answers questions with a text and the seconds it took; `committed` is given every snapshot.
+    `person` is asked what runs want to know; `committed` is given every snapshot.
     """
 
     def __init__(
@@ -52,7 +59,7 @@ class Simulation:
         provider: Provider,
         *,
         clock: VirtualClock,
-        person: Person | None = None,
+        person: Asked | None = None,
         committed: Callable[[Snapshot], None] | None = None,
     ) -> None:
         self._provider = provider
@@ -61,6 +68,10 @@ class Simulation:
         self._committed = committed
         self._agenda: list[tuple[float, int, _Act]] = []
         self._seq = 0
+        self._void: set[int] = set()
+        self._ready: list[_Act] = []
+        self.waiting: dict[str, Question] = {}
+        """Questions that are open, by their tokens."""
         self.after_tool: Callable[[AgentRun, str], None] | None = None
 
     def at(self, seconds: float, act: _Act) -> None:
@@ -73,13 +84,18 @@ class Simulation:
         self.at(self._clock.now(), lambda: self._go_on(run, run.go(), None))
 
     def run(self, until: float) -> bool:
-        """Do everything that is due by `until`; return whether nothing is left."""
+        """Do everything that is due by `until`; return whether nothing is left and nobody is waited for."""
         agenda, clock = self._agenda, self._clock
-        while agenda and agenda[0][0] <= until:
-            due, _, act = heapq.heappop(agenda)
+        while agenda and (agenda[0][0] <= until or agenda[0][1] in self._void):
+            due, seq, act = heapq.heappop(agenda)
+            if seq in self._void:
+                self._void.remove(seq)
+                continue
             clock.advance_to(max(due, clock.now()))
             act()
-        return not agenda
+            while self._ready:
+                self._ready.pop(0)()
+        return not agenda and not self.waiting
 
     # -- effects -----------------------------------------------------------------------------------------------
 
@@ -102,7 +118,8 @@ class Simulation:
                 case LetTimePass():
                     latency, answer = effect.seconds, None
                 case AskPerson():
-                    latency, answer = self._ask_person(effect)
+                    self._ask_person(run, steps, effect)
+                    return
                 case Commit():
                     if self._committed is not None:
                         self._committed(effect.snapshot)
@@ -122,13 +139,38 @@ class Simulation:
             return failure.latency, failure
         return reply.latency, reply
 
-    def _ask_person(self, effect: AskPerson) -> tuple[float, Answer]:
+    # -- people ------------------------------------------------------------------------------------------------
+
+    def _ask_person(self, run: AgentRun, steps: Steps, effect: AskPerson) -> None:
+        """Ask everything at once; the run goes on, after whatever happens now, when the last question is settled."""
         if self._person is None:
-            raise LookupError(_NOBODY)
-        text, seconds = self._person(effect.question)
-        if effect.seconds is not None and seconds >= effect.seconds:
-            return effect.seconds, None
-        return seconds, text
+            raise Unanswered(
+                f"{effect.questions[0].text!r}: nobody is there to ask; give the driver a person"
+            )
+        said: dict[int, PersonSaid] = {}
+
+        def tell(position: int, deadline: int | None, answer: PersonSaid) -> bool:
+            if position in said:
+                return False
+            said[position] = answer
+            del self.waiting[effect.questions[position].token]
+            if deadline is not None and answer is not EXPIRED:
+                self._void.add(deadline)
+            effect.said(position, answer)
+            if len(said) == len(effect.questions):
+                told = [said[at] for at in range(len(said))]
+                self._ready.append(lambda: self._go_on(run, steps, told))
+            return True
+
+        for position, question in enumerate(effect.questions):
+            self.waiting[question.token] = question
+            deadline = None
+            if question.seconds is not None:
+                deadline = self._seq + 1
+                self.at(
+                    self._clock.now() + question.seconds, partial(_expire, partial(tell, position, deadline))
+                )
+            self._person(question, partial(tell, position, deadline))
 
     # -- tools -------------------------------------------------------------------------------------------------
 
@@ -175,6 +217,22 @@ class Simulation:
         return seconds, outcome
 
     def _run(self, one: Invocation) -> tuple[float, ToolOutcome]:
+        code = code_of(one.run)
+        if code.waits or code.wants_context:
+            return self._run_with_time(one)
+        try:
+            value = code.function(**one.call.arguments)
+            if not inspect.isawaitable(value):
+                return outcome_of(value)
+        except Exception as error:  # noqa: BLE001  # a user's tool
+            return 0.0, raised(error)
+        began = self._clock.now()
+        loop = VirtualLoop(start=began)
+        outcome = run_in(loop, limited(one, partial(_same, value)))
+        return loop.time() - began, outcome
+
+    def _run_with_time(self, one: Invocation) -> tuple[float, ToolOutcome]:
+        """Run code that waits, or asks for the time."""
         began = self._clock.now()
         loop: VirtualLoop | None = None
 
@@ -193,6 +251,10 @@ class Simulation:
         loop = VirtualLoop(start=began)
         outcome = run_in(loop, limited(one, start))
         return loop.time() - began, outcome
+
+
+def _expire(tell: Said) -> None:
+    tell(EXPIRED)
 
 
 def _same(value: Any) -> Any:

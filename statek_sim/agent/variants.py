@@ -42,6 +42,14 @@ class Variant:
     """Whether a temporary failure of the provider is tried again, as STATEK's client does (behaviour 8), or ends the
     run (004 §4: no retry loop)."""
 
+    retry_after: Literal["ignored", "heeded"]
+    """Whether a provider that says when to ask again (`Retry-After`) is asked then, up to 60 s later, or after the
+    client's own 3 and 15 s (STATEK's client; 004 §4 has no retry loop)."""
+
+    compacts: bool
+    """Whether the context manager is asked before each request. 004 §5 says so in a docstring; the loop of §4 never
+    calls it."""
+
     # -- the registry (002 §2) ---------------------------------------------------------------------------------
 
     empty_tag_filter: Literal["everything", "error"]
@@ -145,6 +153,8 @@ HARDENED: Final = Variant(
     tool_error="result",
     sends_tools=True,
     retries_provider=True,
+    retry_after="heeded",
+    compacts=True,
     empty_tag_filter="error",
     unknown_task_type="error",
     missing_task_tool="error",
@@ -179,6 +189,8 @@ DOCUMENT: Final = Variant(
     tool_error="ends_run",
     sends_tools=False,
     retries_provider=False,
+    retry_after="ignored",
+    compacts=False,
     empty_tag_filter="everything",
     unknown_task_type="nothing",
     missing_task_tool="dropped",

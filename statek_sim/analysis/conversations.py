@@ -23,6 +23,7 @@ from statek_sim.errors import BadInput, BadRequest, InvalidFormat
 from statek_sim.harness.usage_basis import UsageBasis
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
 from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
+from statek_sim.metering.usage import approx_tokens
 from statek_sim.metering.wire import json_size
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import format_at
@@ -58,7 +59,8 @@ class Conversation:
 
     def estimates(self) -> list[int]:
         """Return STATEK's estimate after each call: all bytes so far, divided by four once."""
-        return [total // 4 for total in accumulate(call.sent + call.received for call in self.calls)]
+        totals = accumulate(call.sent + call.received for call in self.calls)
+        return [approx_tokens(total, 0) for total in totals]
 
     def usage(self, basis: UsageBasis) -> list[int] | None:
         """Return the usage on a basis after each call; None when a call was not reported."""

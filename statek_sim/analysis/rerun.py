@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.run import run_scenario
-from statek_sim.backends.setup import harness_of, settings_of
-from statek_sim.errors import ScriptExhausted, UnmatchedRequest, UnusedReplies
+from statek_sim.backends.setup import scenario_harness, settings_of
+from statek_sim.errors import ScriptExhausted, UnmatchedRequest, UnusedEvents, UnusedReplies
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.usage_basis import BasisHarness, UsageBasis
@@ -20,7 +20,7 @@ LIMITS = frozenset(limit.value for limit in LimitName)
 """What `stop` says of a job that the harness stopped."""
 
 _SCRIPT_ENDS = frozenset({ScriptExhausted.__name__, UnmatchedRequest.__name__})
-_IN_ORDER = frozenset({*_SCRIPT_ENDS, UnusedReplies.__name__})
+_IN_ORDER = frozenset({*_SCRIPT_ENDS, UnusedEvents.__name__, UnusedReplies.__name__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Replay:
     def limits(self) -> HarnessLimits:
         """The limits of the preset and the scenario together."""
         settings = settings_of(self.scenario, preset=self.preset)
-        return harness_of(self.scenario, self.profile, settings, preset=self.preset).limits
+        return scenario_harness(self.scenario, self.profile, settings, preset=self.preset).limits
 
     def states(self, limit: LimitName) -> bool:
         """Return whether the scenario itself says what this limit is."""

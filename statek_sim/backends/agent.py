@@ -11,23 +11,29 @@ from functools import partial
 from typing import Any, Protocol
 
 from statek_sim.agent.budget import Budget, Prices
+from statek_sim.agent.context.manager import ContextManager
+from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.context.variants import context_rules
 from statek_sim.agent.conversation import Envelopes
+from statek_sim.agent.effects import SUMMARY_PROMPT, SummaryModel
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
-from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.simulated import Asked, Simulation
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.agent.steps import Step, StepPlan
 from statek_sim.agent.tools.mcp.failures import McpFailure
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
+from statek_sim.backends.agent_people import People
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
+from statek_sim.backends.driver import check_events
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.own_parts import OwnParts
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import measured, unchanged
-from statek_sim.backends.setup import harness_of, script_of, settings_of
+from statek_sim.backends.setup import scenario_harness, script_of, settings_of
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.harness.harness import LLM_Harness
@@ -39,8 +45,8 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN
-from statek_sim.scenario.agent import BudgetText, HarnessText, StepsText
-from statek_sim.scenario.event import Event
+from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, StepsText
+from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
 
@@ -60,12 +66,12 @@ class Driver(Protocol):
         """Do everything that is due; return whether nothing is left."""
 
 
-MakeDriver = Callable[[Provider, VirtualClock], Driver]
+MakeDriver = Callable[[Provider, VirtualClock, Asked], Driver]
 
 
-def simulated(provider: Provider, clock: VirtualClock) -> Driver:
+def simulated(provider: Provider, clock: VirtualClock, person: Asked) -> Driver:
     """Return the simulated driver."""
-    return Simulation(provider, clock=clock)
+    return Simulation(provider, clock=clock, person=person)
 
 
 def run_agent_scenario(
@@ -120,13 +126,14 @@ class _Run:
         self.trace = Trace(profile=variant.name, seed=seed)
         settings = settings_of(scenario, preset=preset)
         self.default_provider = settings.default_llm_api_provider
-        self.harness = harness(harness_of(scenario, variant.name, settings, preset=preset))
+        self.harness = harness(scenario_harness(scenario, variant.name, settings, preset=preset))
         self.envelopes = Envelopes(
             tokenizers, PLAIN if exchanges is None else client_options(exchanges.environment)
         )
-        self.checks: list[Callable[[], None]] = []
+        self.people = People()
+        self.checks: list[Callable[[], None]] = [self.people.check_answered]
         self.calls = CallLog(self._provider(tokenizers, exchanges))
-        self.driver = driver(self.calls, self.clock)
+        self.driver = driver(self.calls, self.clock, self.people.asked)
         self.driver.after_tool = self._tool_ended
         self.ended: Counter[tuple[str, str]] = Counter()
         self.tools = ScriptedTools(scenario)
@@ -134,7 +141,9 @@ class _Run:
         self.runs: dict[str, AgentRun] = {}
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
-            role: OwnParts(scenario, role, text.harness, self.specs[role].variant)
+            role: OwnParts(
+                scenario, role, text.harness, self.specs[role].variant, self._context(role, text.harness)
+            )
             for role, text in scenario.agents.items()
         }
 
@@ -192,6 +201,31 @@ class _Run:
         changes: dict[str, Any] = dict(said.overrides)
         return replace(self.variant, **changes) if changes else self.variant
 
+    def _context(self, role: str, said: HarnessText) -> ContextManager | None:
+        text, spec = said.context, self.specs[role]
+        if text is None:
+            return None
+        meter = self.envelopes.meter(spec.model)
+        return ContextManager(
+            self._context_settings(text),
+            lambda message: meter.measure(message)[1],
+            wire=spec.wire,
+            rules=context_rules(spec.variant.name),
+        )
+
+    def _context_settings(self, text: ContextText) -> ContextSettings:
+        by = None if text.summary == "rule" else self.specs[text.summary]
+        return ContextSettings(
+            budget=text.budget,
+            reserve=text.reserve,
+            target=text.target,
+            keep=text.keep,
+            pinned=text.pinned,
+            steps=text.steps,
+            summary=None if by is None else summary_model(by),
+            max_summary=text.max_summary,
+        )
+
     # -- jobs and events ---------------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
@@ -231,13 +265,19 @@ class _Run:
         if event.action == "start":
             self._start(event.start, self.scenario.jobs[event.start])
             return
-        run = self.runs.get(event.push)
+        run = self.runs.get(event.target)
         if run is None:
-            raise BadScenario(
-                f"{self._place()}: there is no job {event.push!r} yet when it is pushed a message"
-            )
-        if run.push(event.message):
+            what = "pushed a message" if event.action == "push" else "answered"
+            raise BadScenario(f"{self._place()}: there is no job {event.target!r} yet when it is {what}")
+        if event.action != "push":
+            self.people.act(event, at=self.clock.now())
+        elif run.push(event.message):
             self.driver.start(run)
+
+    def _check_events(self) -> None:
+        """Raise `UnusedEvents` when an event follows a call that did not come."""
+        waited = ((event, event.after) for event in self.scenario.events if event.after is not None)
+        check_events(event for event, after in waited if self.ended[after.tool, after.job or ""] < after.call)
 
     def _place(self) -> str:
         return f"{self.scenario.path}:{self.scenario.line}: scenario {self.scenario.id!r}"
@@ -253,7 +293,7 @@ class _Run:
             try:
                 self._schedule()
                 settled = self.driver.run(self.scenario.until)
-                for check in self.checks:
+                for check in (self._check_events, *self.checks):
                     check()
             except BadInput:
                 raise
@@ -271,6 +311,18 @@ class _Run:
             for call in self.calls.answered_of(run.job, run.counters.turns, run.spec.provider.upper())
         )
         return replace(record, calls=tuple(calls))
+
+
+def summary_model(spec: AgentSpec) -> SummaryModel:
+    """Return an agent as the writer of summaries: its model, its prompt, its script."""
+    return SummaryModel(
+        model=spec.model,
+        role=spec.role,
+        prompt=spec.layers.block() or SUMMARY_PROMPT,
+        provider=spec.provider,
+        wire=spec.wire,
+        temperature=spec.temperature,
+    )
 
 
 def _choice(text: AgentText) -> Choice:

@@ -24,6 +24,7 @@ from statek_sim.agent.protection.breaker import BreakerSettings
 from statek_sim.agent.protection.repetition import LoopSettings
 from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
 from statek_sim.agent.rescue import DOCUMENT
+from statek_sim.errors import ContextOverflow
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, tool_call
 from statek_sim.values import JSON, Message
@@ -113,6 +114,16 @@ def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compactio
         return None
     last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
     return Compaction(messages=[*messages[:2], *messages[last:]], strategy="last exchange")
+
+
+def page(number: int, words: int = 100) -> str:
+    """Return a page of a long document: so many words, the same for each number."""
+    return f"Page {number}: " + " ".join(f"word{(number * 7 + at) % 97}" for at in range(words))
+
+
+def no_history(messages: Sequence[Message], *, tokens: int) -> Compaction:
+    """Give up: there is no room for anything."""
+    raise ContextOverflow(f"{tokens} tokens are too many for this compactor")
 
 
 def half_wrong(request: ChatRequest) -> Reply:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NoReturn
 
-from statek_sim.agent.effects import Delayed, ToolFunction
+from statek_sim.agent.effects import Ask, Delayed, ToolFunction
 from statek_sim.agent.tools.mcp.scripted import ScriptedConnection
 from statek_sim.agent.tools.mcp.served import served
 from statek_sim.agent.tools.mcp.servers import Bounds, McpServerSpec, Stdio
@@ -45,14 +46,16 @@ class ScriptedTools:
                 registered_name(name, text) if served_by is None else own_name(name, text),
                 text.description,
                 text.parameters,
-                self._code(name, text),
+                _person if text.asks else self._code(name, text),
                 tags=text.tags,
                 timeout=text.timeout,
             )
+            if text.asks:
+                made = replace(made, asks=Ask(text=text.asks, seconds=text.within))
             if served_by is not None:
                 served_by.append(made)
             else:
-                yield made if text.server is None else _of_server(made, text.server)
+                yield made if text.server is None else replace(made, server=text.server)
 
     def _server(self, name: str, text: ServerText) -> McpServer:
         faults = [fault_from(fault) for fault in text.faults]
@@ -161,16 +164,8 @@ class _Lane:
                 yield f"{self._name} result {number}"
 
 
-def _of_server(tool: Tool, server: str) -> Tool:
-    return Tool(
-        name=tool.name,
-        description=tool.description,
-        parameters=tool.parameters,
-        run=tool.run,
-        tags=tool.tags,
-        timeout=tool.timeout,
-        server=server,
-    )
+def _person() -> NoReturn:
+    raise AssertionError("a tool that asks a person has no code to run")
 
 
 def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON]) -> JSON:

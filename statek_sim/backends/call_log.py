@@ -14,8 +14,8 @@ from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.services import upstream
+from statek_sim.runtime.execution.services import upstream
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.values import ToolSpec
 
 

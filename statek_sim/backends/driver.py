@@ -5,13 +5,13 @@ One driver for every runtime, so that a difference between two runs of a scenari
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, assert_never
 
 from statek_sim.call_hooks import CallHooks
-from statek_sim.errors import BadInput
-from statek_sim.scenario.event import Event
+from statek_sim.errors import BadInput, UnusedEvents
+from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.references import JobReference, WorldReference, as_reference
 from statek_sim.scenario.schema import JobText, Scenario
 from statek_sim.values import JSON
@@ -80,7 +80,7 @@ class Stage(Protocol):
         """Start a new worker process."""
 
 
-class Refused(Exception):  # carries another error
+class Refused(Exception):
     """The runtime refused what the scenario's application did."""
 
     def __init__(self, reason: Exception) -> None:
@@ -98,6 +98,17 @@ def _refusable() -> Iterator[None]:
         yield
     except (AttributeError, RuntimeError, ValueError) as reason:
         raise Refused(reason) from reason
+
+
+def check_events(left: Iterable[Event]) -> None:
+    """Raise `UnusedEvents` for the first of the events `left` at the end of a run that follows a tool's call."""
+    for event in left:
+        if event.after is not None:
+            whose = f" by {event.after.job}" if event.after.job else ""
+            raise UnusedEvents(
+                f"the event {event.action!r} follows call {event.after.call} of {event.after.tool!r}{whose}, "
+                "which never came: correct tool, call or job, or take the event out"
+            )
 
 
 class Driver:
@@ -159,6 +170,11 @@ class Driver:
             assert asked is not None, "it follows a call"
             self._stage.kill(f"killed in call {asked.call} of {asked.tool}", in_call=True)
 
+    def check_finished(self) -> None:
+        """Raise `UnusedEvents` when an event follows a call that did not come."""
+        happened = {*self.done, *self._due}
+        check_events(event for key, event in self._events.items() if key not in happened)
+
     # -- what happens ------------------------------------------------------------------------------------------
 
     def _start(self, name: str, text: JobText) -> None:
@@ -215,6 +231,8 @@ class Driver:
                 stage.kill("killed", in_call=False)
             case "restart":
                 stage.restart()
+            case "answer" | "refuse":
+                raise AssertionError(f"{event.action!r} is for engine agent, which the file's check said")
             case _:
                 assert_never(event.action)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from statek_sim import trace as events
 from statek_sim.backends.plain import plain
-from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord
-from statek_sim.backends.trace_facts import handler_calls, tool_calls
+from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord, handler_calls, tool_calls
 from statek_sim.metering.usage import UsageTotals
-from statek_sim.runtime.chat_log import LLM_LogItem, ToolError
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.runtime import RunOutcome, Runtime
-from statek_sim.runtime.shown import shown
-from statek_sim.runtime.subtasks import SubTaskHandler
+from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.subtask import SubTaskHandler
+from statek_sim.runtime.state.chat_log import LLM_LogItem, ToolError
+from statek_sim.runtime.state.shown import shown
 from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON
 from statek_sim.world.world import World

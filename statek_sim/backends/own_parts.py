@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
 from statek_sim.agent.effects import (
     Advice,
+    Ask,
     CallGate,
     Choice,
     Compaction,
@@ -24,6 +25,7 @@ from statek_sim.agent.effects import (
     Parts,
     Reading,
     ReplyReader,
+    SummaryWanted,
     ToolCall,
     ToolChooser,
     ToolOutcome,
@@ -33,11 +35,12 @@ from statek_sim.agent.effects import (
     Verdict,
     WrittenCall,
 )
+from statek_sim.agent.people import Approvals
 from statek_sim.agent.reliability import rescued
 from statek_sim.agent.rescue import rescue_rules
 from statek_sim.agent.variants import Variant
 from statek_sim.backends.setup import load_attribute
-from statek_sim.errors import FAILS_THE_RUN, BadScenario, PartBroke
+from statek_sim.errors import FAILS_THE_RUN, BadScenario, CompactionFailed, PartBroke
 from statek_sim.scenario.agent import HarnessText
 from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON, Message
@@ -49,8 +52,16 @@ _KINDS: Final = get_args(get_type_hints(Advice)["kind"])
 class OwnParts:
     """The parts that one agent of a scenario names, imported; raises `BadScenario` for what cannot be called."""
 
-    def __init__(self, scenario: Scenario, role: str, said: HarnessText, variant: Variant) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        role: str,
+        said: HarnessText,
+        variant: Variant,
+        context: Compactor | None = None,
+    ) -> None:
         self._said = said
+        self._context = context
         self._variant = variant
         self._at = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: agents.{role}.harness"
         self._scenario = scenario
@@ -77,11 +88,18 @@ class OwnParts:
             chooser=None if self._chooser is None else _chooser(self._chooser),
             reader=self._own_reader(),
             watchers=tuple(_watcher(part) for part in self._watchers),
-            gates=tuple(_Gate(part) for part in self._gates),
-            compactor=None if self._compactor is None else _compactor(self._compactor),
+            gates=(*(_Gate(part) for part in self._gates), *self._approvals()),
+            compactor=self._context if self._compactor is None else _compactor(self._compactor),
             guards=tuple(_guard(part) for part in self._guards),
             commits=self._said.commits,
         )
+
+    def _approvals(self) -> tuple[CallGate, ...]:
+        """Return the gate that asks a person, where one is to be asked; it is the last."""
+        asks = {
+            name: Ask(text=text.question, seconds=text.within) for name, text in self._said.approvals.items()
+        }
+        return (Approvals(asks),) if asks else ()
 
     def _own_reader(self) -> ReplyReader | None:
         if self._reader is not None:
@@ -102,7 +120,8 @@ class _Part:
         """Call code of the part; what it raises becomes `PartBroke`, but for what concerns the whole test."""
         try:
             return code(*args, **named)
-        except FAILS_THE_RUN:
+        except (*FAILS_THE_RUN, CompactionFailed):
+            # A compactor that says that it cannot: the loop ends the run for that.
             raise
         except (Exception, SystemExit) as error:
             raise PartBroke(
@@ -201,10 +220,10 @@ class _Gate(CallGate):
         fits = all(callable(getattr(self._gate, name, None)) for name in ("admit", "ended", "withdrawn"))
         part.expect(fits, self._gate, "a gate with the methods `admit`, `ended` and `withdrawn`")
 
-    def admit(self, call: ToolCall, *, at: float) -> str | None:
+    def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
         got = self._part.call(self._gate.admit, call, at=at)
-        self._part.expect(isinstance(got, str | None), got, "None or a reason as text")
-        reason: str | None = got
+        self._part.expect(isinstance(got, str | Ask | None), got, "None, a reason as text, or an Ask")
+        reason: str | Ask | None = got
         return reason
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
@@ -231,16 +250,44 @@ def _chooser(part: _Part) -> ToolChooser:
 
 
 def _compactor(part: _Part) -> Compactor:
-    def compact(messages: Sequence[Message], *, tokens: int) -> Compaction | None:
+    def compact(
+        messages: Sequence[Message], *, tokens: int
+    ) -> Generator[SummaryWanted, str | None, Compaction | None]:
         got = part.call(part.code, messages, tokens=tokens)
+        if isinstance(got, Generator):
+            got = yield from _driven(part, got)
         fits = got is None or (
-            isinstance(got, Compaction) and _all([got.strategy], str) and _all(got.messages, dict)
+            isinstance(got, Compaction)
+            and _all([got.strategy], str)
+            and _all(got.messages, dict)
+            and _all([got.cleared, got.summarised, got.dropped, got.cut], int)
         )
         part.expect(fits, got, "None or a Compaction of messages and the name of its strategy")
         compaction: Compaction | None = got
         return compaction
 
     return compact
+
+
+def _driven(
+    part: _Part, steps: Generator[Any, str | None, object]
+) -> Generator[SummaryWanted, str | None, object]:
+    """Drive a part that is a generator, and return what it returns."""
+    answer: str | None = None
+    while True:
+        over, got = part.call(_sent, steps, answer)
+        if over:
+            return got
+        part.expect(isinstance(got, SummaryWanted), got, "a SummaryWanted from what it yields")
+        answer = yield got
+
+
+def _sent(steps: Generator[Any, str | None, object], answer: str | None) -> tuple[bool, object]:
+    """Return whether a generator has returned, and what it returned or yielded."""
+    try:
+        return False, steps.send(answer)
+    except StopIteration as end:
+        return True, end.value
 
 
 def _all(values: object, kind: type) -> bool:

@@ -1,11 +1,15 @@
-"""What a scenario run left behind: facts that expectations, reports and diffs read. Frozen values, no behaviour."""
+"""What a scenario run left behind: facts that expectations, reports and diffs read. Frozen values.
+
+Some of them a trace alone can tell, whichever runtime it comes from; these are read off it here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall
 from statek_sim.trace import Event
 from statek_sim.values import JSON, Message
@@ -76,7 +80,7 @@ class JobRecord:
     cached_share: float | None = None
 
 
-_LEFT_OVER: Final = ("UnusedReplies", "UnplayedRecordings")
+_LEFT_OVER: Final = ("UnusedEvents", "UnusedReplies", "UnplayedRecordings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +127,39 @@ class RunRecord:
     events: Sequence[Event] = field(repr=False)
     error: RunError | None = None
     calls: tuple[AnsweredCall, ...] = field(default=(), repr=False, compare=False)
+
+
+def handler_calls(trace: Iterable[events.Event]) -> tuple[HandlerCall, ...]:
+    """Return the calls of error handlers, in order."""
+    return tuple(
+        HandlerCall(
+            job=event.job, name=event.name, context=event.context, error=event.error, failed=event.failed
+        )
+        for event in trace
+        if isinstance(event, events.HandlerRan)
+    )
+
+
+def tool_calls(trace: Iterable[events.Event]) -> tuple[dict[str, JSON], ...]:
+    """Return one job's tool calls with how each ended; a call that never returned has neither."""
+    calls: list[dict[str, JSON]] = []
+    open_calls: list[dict[str, JSON]] = []
+    for event in trace:
+        if isinstance(event, events.ToolCalled):
+            call: dict[str, JSON] = {"name": event.name, "arguments": event.arguments, "via": event.via}
+            calls.append(call)
+            open_calls.append(call)
+        elif isinstance(event, events.ToolReturned) and open_calls:
+            open_calls.pop()["error" if event.error is not None else "result"] = event.error or event.result
+    return tuple(calls)
+
+
+def stop_reason(trace: Iterable[events.Event]) -> str | None:
+    """Return why one job's last unit ended; None while it goes on."""
+    reason: str | None = None
+    for event in trace:
+        if isinstance(event, events.JobStopped):
+            reason = event.reason
+        elif isinstance(event, events.Reactivated):
+            reason = None
+    return reason

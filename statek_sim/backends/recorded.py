@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Final
 
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.jsontext import NotJson, parsed
 from statek_sim.cassettes.session import CassetteSession
-from statek_sim.errors import ProviderBug, UnplayedRecordings
+from statek_sim.errors import BadCassette, ProviderBug, UnplayedRecordings
 from statek_sim.providers.access import CACHING, KEY, URL
 from statek_sim.providers.http_transport import HttpRequest, HttpResponse, HttpTransport
 from statek_sim.providers.wire.format import FormatName
@@ -74,6 +75,38 @@ class CassetteExchanges:
                 f"the run ended with {len(left)} recordings that no job asked for: {places}{more}; "
                 "record it again with statek-sim record"
             )
+
+
+_ANSWERS: Final[Mapping[str, FormatName]] = {
+    "choices": "openai",
+    "content": "anthropic",
+    "candidates": "gemini",
+}
+"""The member of a provider's answer that the others' do not have."""
+
+
+def check_provider_of(path: Path, recordings: Iterable[Exchange], provider: str) -> None:
+    """Raise `BadCassette` for a recording that cannot be this provider's: by its address, or by what it answered."""
+    expected = format_of(provider).NAME
+    for recording in recordings:
+        uri = recording.request.uri.partition("?")[0]
+        of_address, of_answer = format_of_url(uri).NAME, _format_of_answer(recording.response.body)
+        for found, what in ((of_address, f"{uri} is asked"), (of_answer, "the answer is")):
+            if found not in (None, expected):
+                raise BadCassette(
+                    f"{path}:{recording.line}: {what} in the format {found!r}, and {provider.upper()} speaks "
+                    f"{expected!r}; expected a recording of that provider: say --provider with the one that was "
+                    "recorded, or record it again"
+                )
+
+
+def _format_of_answer(body: bytes) -> FormatName | None:
+    try:
+        said = parsed(body)
+    except NotJson:
+        return None
+    found = {_ANSWERS[key] for key in said if key in _ANSWERS} if isinstance(said, dict) else set()
+    return found.pop() if len(found) == 1 else None
 
 
 def recorded_environment(recordings: Iterable[Exchange]) -> dict[str, str]:

@@ -34,22 +34,25 @@ from statek_sim.providers.over_http import HttpLLM
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.request import PLAIN
-from statek_sim.runtime import error_handlers, futures, subtasks, task, tools
-from statek_sim.runtime.agents import Agent, DialogAgent, RecurringReminder
-from statek_sim.runtime.builtin_tools import get_all, get_any
-from statek_sim.runtime.containment import WorkerKilled
-from statek_sim.runtime.context import get_current_job
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.model_name import BadModelName
-from statek_sim.runtime.runtime import RunOutcome, Runtime
-from statek_sim.runtime.subtasks import SubTaskHandler, create_sub_task
-from statek_sim.runtime.warmup_code import parse_warmup
+from statek_sim.runtime import task
+from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
+from statek_sim.runtime.agents.warmup_source import parse_warmup
+from statek_sim.runtime.execution.builtin import get_all, get_any
+from statek_sim.runtime.execution.model_name import BadModelName
+from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
+from statek_sim.runtime.jobs import subtask as subtasks
+from statek_sim.runtime.jobs.current import get_current_job
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.subtask import SubTaskHandler, create_sub_task
+from statek_sim.runtime.state import error_handlers, futures
+from statek_sim.runtime.state.containment import WorkerKilled
+from statek_sim.runtime.tools import declaration as tools
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.references import WorldReference
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.semantics import Profile, profile_named
 from statek_sim.wall_clock import frozen_wall_clock
-from statek_sim.world.events import ExternalEvents
+from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
 
@@ -278,13 +281,14 @@ class _Run:
         """Start a new worker."""
         self.runtime.restart_worker()
 
-    def _begin(self) -> None:
+    def _begin(self) -> Driver:
         for role in self.scenario.loops:
             self.runtime.add_loop(self.agents[role], self.world.queue.ready)
         driver = Driver(self.scenario, self)
         if any(event.after for event in self.scenario.events):
             self.runtime.on_tool_returned.append(driver.tool_returned)
         driver.begin()
+        return driver
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -297,8 +301,9 @@ class _Run:
             stack.enter_context(frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()))
             try:
                 self._read_warmups()
-                self._begin()
+                driver = self._begin()
                 outcome = self.runtime.run(self.scenario.until)
+                driver.check_finished()
                 self.check_finished()
             except BadInput:
                 raise

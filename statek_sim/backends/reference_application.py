@@ -8,10 +8,10 @@ from typing import Any
 from statek_sim.backends.application import FUTURE, AppJob, AppOutcome, ToolUse
 from statek_sim.backends.facts import job_record, worker_death
 from statek_sim.backends.plain import plain
-from statek_sim.runtime.futures import FutureResult
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.runtime import Runtime
-from statek_sim.runtime.shown import shown
+from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.futures import FutureResult
+from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.task import TaskFutureResult
 
 
@@ -86,7 +86,7 @@ def _text(value: object) -> str:
 
 def _tool_use(call: Mapping[str, Any]) -> ToolUse:
     result = call.get("result")
-    delegated = result is not None and result.startswith(f"{TaskFutureResult.__name__}(")
+    delegated = result is not None and result.startswith(f"{TaskFutureResult.__qualname__}(")
     return ToolUse(
         name=call["name"],
         arguments=call["arguments"],

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from statek_sim.errors import BadScenario
-from statek_sim.harness.harness import LLM_Harness
+from statek_sim.harness.harness import LLM_Harness, harness_of
 from statek_sim.harness.limits import ExtensionRule
 from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.harness.settings import StatekSettings
@@ -75,7 +75,7 @@ def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> L
     )
 
 
-def harness_of(
+def scenario_harness(
     scenario: Scenario, profile: str, settings: StatekSettings, *, preset: str | None
 ) -> LLM_Harness:
     """Return the harness a scenario runs under.
@@ -87,15 +87,7 @@ def harness_of(
         return harness_for(scenario.limits, settings, profile_named(profile))
     if preset is not None or scenario.said("preset"):
         return harness_for(scenario.limits, settings, DOCS)
-    limits = scenario.limits
-    return LLM_Harness(
-        limits.max_turns,
-        limits.max_exceptions,
-        limits.max_consecutive_exceptions,
-        limits.max_token_usage,
-        limits.limit_extension_per_completion,
-        rule=ExtensionRule(DOCS.limit_extension),
-    )
+    return harness_of(scenario.limits, ExtensionRule(DOCS.limit_extension))
 
 
 def world_for(written_world: WrittenWorld, changed: Callable[[str, str], None]) -> World:

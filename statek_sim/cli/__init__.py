@@ -20,6 +20,8 @@ from statek_sim.cli import cassette
 from statek_sim.cli import serve
 from statek_sim.cli import mcp
 from statek_sim.cli import rescue
+from statek_sim.cli import guards
+from statek_sim.cli import context
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
@@ -31,9 +33,11 @@ from statek_sim.cli.main import main
 __all__ = [
     "cassette",
     "conformance",
+    "context",
     "drift",
     "files",
     "gate",
+    "guards",
     "init",
     "limits",
     "listing",

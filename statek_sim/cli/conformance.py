@@ -48,8 +48,13 @@ def conformance(
     from statek_sim.conformance.declared import load_declarations
     from statek_sim.conformance.matrix import run_matrix
     from statek_sim.conformance.randomised import need_hypothesis, run_random
-    from statek_sim.conformance.report import matrix_json, matrix_lines, random_lines, unknown_declarations
-    from statek_sim.conformance.table import table_lines
+    from statek_sim.conformance.report import (
+        matrix_json,
+        matrix_lines,
+        random_lines,
+        table_lines,
+        unknown_declarations,
+    )
     from statek_sim.reporting.artifact import write_artifact
 
     check_writable(json_file=json_file, folder=None)

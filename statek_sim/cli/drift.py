@@ -13,41 +13,48 @@ from statek_sim.cli.app import AlsoPaths, Paths, app
 from statek_sim.cli.inputs import check_writable, loaded, say
 from statek_sim.errors import BadInput
 
+BeforeArgument = Annotated[
+    str,
+    typer.Argument(metavar="FROM", show_default=False, help="A release like 1.2.7, or a profile like docs."),
+]
+AfterArgument = Annotated[
+    str, typer.Argument(metavar="TO", show_default=False, help="The same: the other side.")
+]
+PresetOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="The limits under which to say what stops a job: default, local, interactive, batch, or a .env "
+        "file such as your own.",
+    ),
+]
+PythonOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        show_default=False,
+        help="An interpreter that has one of the two releases installed: run the scenarios there too, and say "
+        "where the package does not do what its profile says (repeatable).",
+    ),
+]
+JsonFileOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to this file.")
+]
+MarkdownFileOption = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write it as Markdown to this file.")
+]
+
 
 @app.command()
 def drift(
-    before: Annotated[
-        str,
-        typer.Argument(
-            metavar="FROM", show_default=False, help="A release like 1.2.7, or a profile like docs."
-        ),
-    ],
-    after: Annotated[str, typer.Argument(metavar="TO", show_default=False, help="The same: the other side.")],
+    before: BeforeArgument,
+    after: AfterArgument,
     paths: Paths = None,
     scenarios: AlsoPaths = None,
-    preset: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="The limits under which to say what stops a job: default, local, interactive, batch, or a .env "
-            "file such as your own.",
-        ),
-    ] = "default",
-    python: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            show_default=False,
-            help="An interpreter that has one of the two releases installed: run the scenarios there too, and say "
-            "where the package does not do what its profile says (repeatable).",
-        ),
-    ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to this file.")
-    ] = None,
-    markdown_file: Annotated[
-        Path | None, typer.Option("--markdown", metavar="FILE", help="Write it as Markdown to this file.")
-    ] = None,
+    preset: PresetOption = "default",
+    python: PythonOption = None,
+    json_file: JsonFileOption = None,
+    markdown_file: MarkdownFileOption = None,
 ) -> None:
     """Report what changes between two releases or profiles.
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,8 @@ from statek_sim.cli.inputs import check_writable, say, scenarios_among
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
+    from statek_sim.gate.baseline import Baseline
+    from statek_sim.gate.gate import GatePlan
     from statek_sim.gate.verdict import GateResult
 
 Presets = Annotated[
@@ -27,78 +30,88 @@ Presets = Annotated[
 ]
 
 
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="What is demanded, as TOML; none: the shipped policy, of which each built-in preset has its own for "
+        "the shipped workloads.",
+    ),
+]
+ScenariosOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        help="Judge on these scenario files or folders too (repeatable); `built-in`: on the shipped workloads.",
+    ),
+]
+ProfileOption = Annotated[
+    str, typer.Option(metavar="P", help="Behaviour profile; scenarios without it are left out.")
+]
+JsonFileOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
+]
+JunitOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML to this file.")
+]
+MarkdownOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a summary as Markdown to this file, like $GITHUB_STEP_SUMMARY."),
+]
+AllowDefaultsOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-defaults",
+        help="Judge a preset file that sets no limit, too: all are STATEK's defaults then.",
+    ),
+]
+GithubOption = Annotated[
+    bool, typer.Option("--github", help="Print GitHub annotations at the lines of the preset files, too.")
+]
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="Nothing may be worse than in this baseline: a .json file, or a folder with one per preset. How much "
+        "worse is too much, the policy says.",
+    ),
+]
+UpdateBaselineOption = Annotated[
+    bool,
+    typer.Option("--update-baseline", help="Write the baseline instead, and show the diff of what changed."),
+]
+SweepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LIMIT=VALUES",
+        help="Judge nothing, try other values of one limit or two: max_turns=3..20 max_token_usage=5k..60k/5k. "
+        "Shows how many healthy scenarios each setting stops, and what runaways burn.",
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Processes of a sweep; none: one per core. The result is the same."
+    ),
+]
+
+
 @app.command()
 def gate(
     presets: Presets = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What is demanded, as TOML; none: the shipped policy, of which each built-in preset has its own for "
-            "the shipped workloads.",
-        ),
-    ] = None,
-    scenarios: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            help="Judge on these scenario files or folders too (repeatable); `built-in`: on the shipped workloads.",
-        ),
-    ] = None,
-    profile: Annotated[
-        str, typer.Option(metavar="P", help="Behaviour profile; scenarios without it are left out.")
-    ] = "docs",
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML to this file.")
-    ] = None,
-    markdown: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a summary as Markdown to this file, like $GITHUB_STEP_SUMMARY."
-        ),
-    ] = None,
-    allow_defaults: Annotated[
-        bool,
-        typer.Option(
-            "--allow-defaults",
-            help="Judge a preset file that sets no limit, too: all are STATEK's defaults then.",
-        ),
-    ] = False,
-    github: Annotated[
-        bool, typer.Option("--github", help="Print GitHub annotations at the lines of the preset files, too.")
-    ] = False,
-    baseline: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Nothing may be worse than in this baseline: a .json file, or a folder with one per preset. How much "
-            "worse is too much, the policy says.",
-        ),
-    ] = None,
-    update_baseline: Annotated[
-        bool,
-        typer.Option(
-            "--update-baseline", help="Write the baseline instead, and show the diff of what changed."
-        ),
-    ] = False,
+    policy: PolicyOption = None,
+    scenarios: ScenariosOption = None,
+    profile: ProfileOption = "docs",
+    json_file: JsonFileOption = None,
+    junit: JunitOption = None,
+    markdown: MarkdownOption = None,
+    allow_defaults: AllowDefaultsOption = False,
+    github: GithubOption = False,
+    baseline: BaselineOption = None,
+    update_baseline: UpdateBaselineOption = False,
     watchdog: WatchdogOption = WATCHDOG,
-    sweep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LIMIT=VALUES",
-            help="Judge nothing, try other values of one limit or two: max_turns=3..20 max_token_usage=5k..60k/5k. "
-            "Shows how many healthy scenarios each setting stops, and what runaways burn.",
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Processes of a sweep; none: one per core. The result is the same."
-        ),
-    ] = None,
+    sweep: SweepOption = None,
+    workers: WorkersOption = None,
 ) -> None:
     """Judge presets: healthy work finishes, runaways are stopped.
 
@@ -124,39 +137,86 @@ def gate(
         return
     if not words:
         raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
-    from statek_sim.cli.baseline import baselines_at, require_place, update_baselines
-    from statek_sim.executors.limits import parse_watchdog
-    from statek_sim.gate.baseline import compared
-    from statek_sim.gate.gate import gate_plan, judge_presets
-    from statek_sim.gate.workloads import has_shipped, workloads
-    from statek_sim.suite.run import profile_known
+    outputs = _Outputs(json_file=json_file, junit=junit, markdown=markdown)
+    kept = _KeptBaseline(baseline, update=update_baseline)
+    kept.check()
+    outputs.check()
+    from statek_sim.gate.gate import gate_plan
+    from statek_sim.gate.workloads import has_shipped
 
-    if update_baseline:
-        require_place(baseline)
-    for file in (json_file, junit, markdown):
-        check_writable(json_file=file, folder=None)
-    here = Path.cwd()
-    plan = gate_plan(
-        words,
-        policy=policy,
-        folder=here,
-        on_shipped=has_shipped(scenarios),
-        allow_defaults=allow_defaults,
-    )
-    names, behaviour = [preset.name for preset in plan.presets], profile_known(profile)
-    before = {} if update_baseline else baselines_at(baseline, names, profile=behaviour)
-    limits = parse_watchdog(watchdog)
-    result = judge_presets(plan, workloads(scenarios), profile=behaviour, watchdog=limits)
-    if update_baseline:
-        update_baselines(baseline, result)
-    elif baseline is not None:
-        result = compared(result, before, plan)
+    here, on_shipped = Path.cwd(), has_shipped(scenarios)
+    plan = gate_plan(words, policy=policy, folder=here, on_shipped=on_shipped, allow_defaults=allow_defaults)
+    result = _judged(plan, scenarios, profile, watchdog, kept)
     _print(result)
     if github:
         _annotate(result, here)
-    _write(result, json_file=json_file, junit=junit, markdown=markdown)
+    outputs.write(result)
     if not result.passed:
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptBaseline:
+    """What presets are held against, or where that is to be written anew."""
+
+    place: Path | None
+    update: bool
+
+    def check(self) -> None:
+        """Refuse to update nothing."""
+        if self.update:
+            require_place(self.place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outputs:
+    """Where the result goes, beside the terminal."""
+
+    json_file: Path | None
+    junit: Path | None
+    markdown: Path | None
+
+    def check(self) -> None:
+        """Refuse what could not be written after everything has run."""
+        for file in (self.json_file, self.junit, self.markdown):
+            check_writable(json_file=file, folder=None)
+
+    def write(self, result: GateResult) -> None:
+        """Write the files that were asked for."""
+        from statek_sim.reporting.artifact import write_artifact
+        from statek_sim.reporting.gate_github import gate_markdown
+        from statek_sim.reporting.gate_json import gate_json_text
+        from statek_sim.reporting.gate_junit import gate_junit
+
+        written: tuple[tuple[Path | None, Callable[[GateResult], str]], ...] = (
+            (self.json_file, gate_json_text),
+            (self.junit, gate_junit),
+            (self.markdown, gate_markdown),
+        )
+        for path, text in written:
+            if path is not None:
+                write_artifact(path, text(result))
+
+
+def _judged(
+    plan: GatePlan, scenarios: Sequence[str], profile: str, watchdog: str, kept: _KeptBaseline
+) -> GateResult:
+    """Return the verdicts, those against a baseline among them; or write the baseline that they make."""
+    from statek_sim.executors.limits import parse_watchdog
+    from statek_sim.gate.baseline import compared
+    from statek_sim.gate.gate import judge_presets
+    from statek_sim.gate.workloads import workloads
+    from statek_sim.suite.run import profile_known
+
+    names, behaviour = [preset.name for preset in plan.presets], profile_known(profile)
+    before = {} if kept.update else baselines_at(kept.place, names, profile=behaviour)
+    limits = parse_watchdog(watchdog)
+    result = judge_presets(plan, workloads(scenarios), profile=behaviour, watchdog=limits)
+    if kept.update:
+        update_baselines(kept.place, result)
+    elif kept.place is not None:
+        result = compared(result, before, plan)
+    return result
 
 
 def _refuse_with_sweep(options: Mapping[str, object]) -> None:
@@ -181,17 +241,37 @@ def _annotate(result: GateResult, folder: Path) -> None:
     say(gate_annotations(result, folder))
 
 
-def _write(result: GateResult, *, json_file: Path | None, junit: Path | None, markdown: Path | None) -> None:
-    from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.reporting.gate_json import gate_json_text
-    from statek_sim.reporting.gate_junit import gate_junit
-    from statek_sim.reporting.gate_markdown import gate_markdown
+# -- baselines: what was committed before, and writing it anew --------------------------------------------------
 
-    written: tuple[tuple[Path | None, Callable[[GateResult], str]], ...] = (
-        (json_file, gate_json_text),
-        (junit, gate_junit),
-        (markdown, gate_markdown),
-    )
-    for path, text in written:
-        if path is not None:
-            write_artifact(path, text(result))
+
+def baselines_at(path: Path | None, presets: Sequence[str], *, profile: str) -> Mapping[str, Baseline]:
+    """Return each preset's baseline, before anything runs; `BadInput` when one is missing or wrong."""
+    from statek_sim.gate.baseline_file import baseline_paths, read_baseline
+
+    if path is None:
+        return {}
+    return {
+        preset: read_baseline(file, profile=profile) for preset, file in baseline_paths(path, presets).items()
+    }
+
+
+def update_baselines(path: Path | None, result: GateResult) -> None:
+    """Write each preset's baseline as it is now, and print the diff of what changed."""
+    from statek_sim.gate.baseline import baseline_of
+    from statek_sim.gate.baseline_file import baseline_diff, baseline_paths, baseline_text
+    from statek_sim.reporting.artifact import write_artifact
+
+    files = baseline_paths(require_place(path), [preset.name for preset in result.presets])
+    for preset, file in files.items():
+        text = baseline_text(baseline_of(result, preset))
+        diff = baseline_diff(file, text)
+        say(diff or [f"{file}: unchanged"])
+        if diff:
+            write_artifact(file, text)
+
+
+def require_place(path: Path | None) -> Path:
+    """Return where baselines are to be written; `BadInput` when nobody said so."""
+    if path is None:
+        raise BadInput("--update-baseline: expected --baseline PATH, which says where baselines are")
+    return path

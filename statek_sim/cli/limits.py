@@ -83,37 +83,45 @@ def stops(
         write_artifact(json_file, stops_json(found))
 
 
+BudgetTokensOption = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Real tokens that no job may use more than.")
+]
+CassettesOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        show_default=False,
+        help="Recorded conversations instead of scenarios: a folder of cassettes, or one.",
+    ),
+]
+BasisOption = Annotated[
+    Basis | None,
+    typer.Option(
+        metavar="measured|reported",
+        show_default=False,
+        help="What counts as real usage; without it measured for scenarios, reported for cassettes.",
+    ),
+]
+KeepOption = Annotated[
+    float,
+    typer.Option(metavar="SHARE", help="Share of scenarios to keep within the budget."),
+]
+SeedOption = Annotated[int, typer.Option(metavar="N", help="Seed of the bootstrap.")]
+EveryOption = Annotated[bool, typer.Option("--all", help="List every scenario.")]
+
+
 @app.command()
 def calibrate(
-    budget_tokens: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Real tokens that no job may use more than.")
-    ],
+    budget_tokens: BudgetTokensOption,
     paths: Paths = None,
     scenarios: AlsoPaths = None,
-    cassettes: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            show_default=False,
-            help="Recorded conversations instead of scenarios: a folder of cassettes, or one.",
-        ),
-    ] = None,
+    cassettes: CassettesOption = None,
     preset: PresetOption = None,
     profile: ProfileName = "docs",
-    basis: Annotated[
-        Basis | None,
-        typer.Option(
-            metavar="measured|reported",
-            show_default=False,
-            help="What counts as real usage; without it measured for scenarios, reported for cassettes.",
-        ),
-    ] = None,
-    keep: Annotated[
-        float,
-        typer.Option(metavar="SHARE", help="Share of scenarios to keep within the budget."),
-    ] = 1.0,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the bootstrap.")] = 0,
-    every: Annotated[bool, typer.Option("--all", help="List every scenario.")] = False,
+    basis: BasisOption = None,
+    keep: KeepOption = 1.0,
+    seed: SeedOption = 0,
+    every: EveryOption = False,
     tokenizer: Tokenizers = None,
     json_file: JsonFile = None,
 ) -> None:

@@ -25,41 +25,51 @@ if TYPE_CHECKING:
 CASSETTES: Final = Path("cassettes")
 
 
+PathsArgument = Annotated[
+    list[Path], typer.Argument(metavar="SCENARIO", show_default=False, help="Scenario files or folders.")
+]
+ProviderOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="STATEK's name of the provider that is asked; NAME_API_URL and NAME_API_KEY say where it is.",
+    ),
+]
+ModelOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The model of all agents, instead of their own.")
+]
+CassettesOption = Annotated[Path, typer.Option(metavar="DIR", help="Where the cassettes are.")]
+ModeOption = Annotated[
+    str,
+    typer.Option(
+        metavar="once|new_episodes|all|rewrite", help="What to do with a cassette that is there already."
+    ),
+]
+SelectOption = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Only the scenario with this id, or whose name has TEXT."),
+]
+ProfileOption = Annotated[
+    str | None, typer.Option(metavar="P", help="The behaviour profile; without it the newest release's.")
+]
+PythonOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH", help="Run on the statek of this interpreter instead of the reference runtime."
+    ),
+]
+
+
 @app.command()
 def record(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="SCENARIO", show_default=False, help="Scenario files or folders.")
-    ],
-    provider: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="STATEK's name of the provider that is asked; NAME_API_URL and NAME_API_KEY say where it is.",
-        ),
-    ],
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model of all agents, instead of their own.")
-    ] = None,
-    cassettes: Annotated[Path, typer.Option(metavar="DIR", help="Where the cassettes are.")] = CASSETTES,
-    mode: Annotated[
-        str,
-        typer.Option(
-            metavar="once|new_episodes|all|rewrite", help="What to do with a cassette that is there already."
-        ),
-    ] = "rewrite",
-    select: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Only the scenario with this id, or whose name has TEXT."),
-    ] = None,
-    profile: Annotated[
-        str | None, typer.Option(metavar="P", help="The behaviour profile; without it the newest release's.")
-    ] = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH", help="Run on the statek of this interpreter instead of the reference runtime."
-        ),
-    ] = None,
+    paths: PathsArgument,
+    provider: ProviderOption,
+    model: ModelOption = None,
+    cassettes: CassettesOption = CASSETTES,
+    mode: ModeOption = "rewrite",
+    select: SelectOption = None,
+    profile: ProfileOption = None,
+    python: PythonOption = None,
     secret_name: SecretNameOption = None,
     secret_pattern: SecretPatternOption = None,
 ) -> None:

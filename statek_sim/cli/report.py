@@ -35,50 +35,56 @@ if TYPE_CHECKING:
     from statek_sim.suite.result import ScenarioResult
 
 
+OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the page goes.")]
+CorpusOption = Annotated[
+    bool,
+    typer.Option(
+        "--corpus/--no-corpus",
+        help="Show how far the estimate is off by language and kind of text, too; takes a few seconds.",
+    ),
+]
+GateOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PRESET", help="Show the gate's verdicts on this preset, too (repeatable); see `gate`."
+    ),
+]
+PolicyOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="With --gate: what is demanded, as TOML.")
+]
+WorkloadOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        help="With --gate and --sweep: scenario files or folders that they are about (repeatable); `built-in`, as "
+        "without it: the shipped workloads.",
+    ),
+]
+SweepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LIMIT=VALUES",
+        help="Show a sweep of one limit or two, like max_turns=3..20 max_token_usage=5k..60k, of the first --gate "
+        "preset or else of the default one.",
+    ),
+]
+
+
 @app.command()
 def report(
     paths: Paths = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the page goes.")
-    ] = Path("report.html"),
+    output: OutputOption = Path("report.html"),
     profile: ProfileOption = None,
     preset: PresetOption = None,
     seed: SeedOption = None,
     select: SelectOption = None,
     tag: TagOption = None,
     watchdog: WatchdogOption = WATCHDOG,
-    corpus: Annotated[
-        bool,
-        typer.Option(
-            "--corpus/--no-corpus",
-            help="Show how far the estimate is off by language and kind of text, too; takes a few seconds.",
-        ),
-    ] = True,
-    gate: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PRESET", help="Show the gate's verdicts on this preset, too (repeatable); see `gate`."
-        ),
-    ] = None,
-    policy: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --gate: what is demanded, as TOML.")
-    ] = None,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            help="With --gate and --sweep: scenario files or folders that they are about (repeatable); `built-in`, as "
-            "without it: the shipped workloads.",
-        ),
-    ] = None,
-    sweep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LIMIT=VALUES",
-            help="Show a sweep of one limit or two, like max_turns=3..20 max_token_usage=5k..60k, of the first --gate "
-            "preset or else of the default one.",
-        ),
-    ] = None,
+    corpus: CorpusOption = True,
+    gate: GateOption = None,
+    policy: PolicyOption = None,
+    workload: WorkloadOption = None,
+    sweep: SweepOption = None,
 ) -> None:
     """Run scenarios and write one page about them.
 

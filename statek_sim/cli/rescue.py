@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,41 +42,57 @@ def rescue(
         ),
     ] = False,
     variant: Annotated[str, typer.Option(metavar="V", help="document, hardened or forge.")] = "hardened",
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The format that the model is known to write, as hermes or mistral. None: every format is read.",
+        ),
+    ] = None,
 ) -> None:
     """Print the tool calls in a model's raw text.
 
     What looks like a call and is none is told with its reason. Exits 0 whatever the text says, and 2 when the
     files are wrong.
     """
-    from statek_sim.agent.rescue import rescue_rules
+    from statek_sim.agent.rescue import hint_called, rescue_rules
 
-    rules = rescue_rules(variant)
+    hint_called(dialect)
+    reading = _Reading(rescue_rules(variant), dialect)
     offered = None if tools is None else _tools(json_in(tools, _text(tools)), f"{tools}")
     text = _text(file)
     if jsonl:
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
-                typer.echo(_line(line, f"{file}:{number}", offered, rules))
+                typer.echo(_line(line, f"{file}:{number}", offered, reading))
         return
-    typer.echo(json.dumps(_record(text, offered, rules), ensure_ascii=False))
+    typer.echo(json.dumps(_record(text, offered, reading), ensure_ascii=False))
 
 
-def _line(line: str, where: str, offered: Tools | None, rules: RescueRules) -> str:
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How replies are read."""
+
+    rules: RescueRules
+    dialect: str | None
+
+
+def _line(line: str, where: str, offered: Tools | None, reading: _Reading) -> str:
     given = json_in(where, line)
     if not isinstance(given, dict) or not isinstance(given.get("text"), str):
         raise BadInput(f'{where}: expected an object with "id", "text" and "tools"; `text` is a string')
     tools = _tools(given["tools"], where) if given.get("tools") is not None else offered
     try:
-        record = _record(given["text"], tools, rules)
+        record = _record(given["text"], tools, reading)
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from None
     return json.dumps({"id": given.get("id"), **record})
 
 
-def _record(text: str, offered: Tools | None, rules: RescueRules) -> dict[str, object]:
+def _record(text: str, offered: Tools | None, reading: _Reading) -> dict[str, object]:
     from statek_sim.agent.rescue import rescue as rescued
 
-    return dict(rescued(text, offered, rules=rules).record())
+    return dict(rescued(text, offered, rules=reading.rules, dialect=reading.dialect).record())
 
 
 def _text(file: Path) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -40,6 +41,69 @@ if TYPE_CHECKING:
     from statek_sim.suite.result import ScenarioResult
 
 
+@dataclass(frozen=True, slots=True)
+class _Recordings:
+    """What is replayed instead of scripts: a folder of cassettes, and which of them."""
+
+    folder: Path | None
+    provider: str | None
+    model: str | None
+    secret_names: Sequence[str]
+    secret_patterns: Sequence[str]
+
+    def check(self) -> None:
+        """Refuse options about recordings where there are none."""
+        if self.folder is not None:
+            return
+        if self.provider is not None or self.model is not None:
+            raise BadInput("--provider and --model: they choose among recordings; say --cassettes DIR too")
+        if self.secret_names or self.secret_patterns:
+            raise BadInput(
+                "--secret-name and --secret-pattern: they are about recordings; say --cassettes DIR too"
+            )
+
+    def opened(self) -> Cassettes | None:
+        """Return the cassettes, None when scripts are played."""
+        from statek_sim.cassettes.own_secrets import OwnSecrets
+        from statek_sim.suite.recorded import Cassettes
+
+        own = OwnSecrets.of(self.secret_names, self.secret_patterns)
+        return None if self.folder is None else Cassettes(self.folder, self.provider, self.model, own)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outputs:
+    """Where the reports go that were asked for."""
+
+    json_file: Path | None
+    html: Path | None
+    folder: Path | None
+
+    def check(self) -> None:
+        """Refuse what could not be written after everything has run."""
+        check_writable(json_file=self.json_file, folder=self.folder)
+        check_writable(json_file=self.html, folder=None)
+
+    def write(self, results: Sequence[ScenarioResult], report: Report) -> None:
+        """Write them."""
+        from statek_sim.reporting.json import write_json
+        from statek_sim.reporting.markdown import write_markdown
+        from statek_sim.reporting.page.data import page_data
+        from statek_sim.reporting.page.template import write_page
+
+        folder = self.folder
+        if self.json_file is not None:
+            write_json(report, self.json_file)
+        if folder is not None:
+            write_json(report, folder / "report.json")
+            write_markdown(report, folder / "report.md")
+        pages = [path for path in (self.html, folder and folder / "report.html") if path is not None]
+        if pages:
+            page = page_data(results, report)
+            for path in pages:
+                write_page(page, path)
+
+
 class Runner(Protocol):
     """Runs one scenario under one profile, on its script or on HTTP exchanges."""
 
@@ -47,6 +111,41 @@ class Runner(Protocol):
         self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
     ) -> ScenarioResult:
         """Return what came of it."""
+
+
+JsonFileOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to this file.")
+]
+HtmlOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page to this file.")
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Write report.json, report.md and report.html into this folder."),
+]
+AcceptOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept",
+        help="Rewrite expectations that do not hold with what happened, begin those of scenarios that have none, "
+        "and show the diff.",
+    ),
+]
+CassettesOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Replay what `statek-sim record` recorded, instead of the scripts. Without --profile under the "
+        "profile it records under.",
+    ),
+]
+ProviderOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="With --cassettes: the provider that was recorded.")
+]
+ModelOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="With --cassettes: the model it was recorded with.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
 
 
 @app.command()
@@ -57,85 +156,44 @@ def run(
     seed: SeedOption = None,
     select: SelectOption = None,
     tag: TagOption = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to this file.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page to this file.")
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write report.json, report.md and report.html into this folder."),
-    ] = None,
-    accept: Annotated[
-        bool,
-        typer.Option(
-            "--accept",
-            help="Rewrite expectations that do not hold with what happened, begin those of scenarios that have none, "
-            "and show the diff.",
-        ),
-    ] = False,
+    json_file: JsonFileOption = None,
+    html: HtmlOption = None,
+    report: ReportOption = None,
+    accept: AcceptOption = False,
     backend: BackendOption = Backend.REFERENCE,
-    cassettes: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Replay what `statek-sim record` recorded, instead of the scripts. Without --profile under the "
-            "profile it records under.",
-        ),
-    ] = None,
-    provider: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --cassettes: the provider that was recorded.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --cassettes: the model it was recorded with.")
-    ] = None,
+    cassettes: CassettesOption = None,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
     secret_name: SecretNameOption = None,
     secret_pattern: SecretPatternOption = None,
     watchdog: WatchdogOption = WATCHDOG,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")
-    ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run scenarios and compare what happens with what they expect."""
-    if accept and backend is not Backend.REFERENCE:
-        raise BadInput("--accept: expectations are written by the reference runtime; leave --backend out")
-    if accept and (preset is not None or seed is not None or not paths):
-        raise BadInput("--accept: name the files to rewrite, and leave --preset and --seed to the scenarios")
-    if cassettes is None and (provider is not None or model is not None):
-        raise BadInput("--provider and --model: they choose among recordings; say --cassettes DIR too")
-    if cassettes is None and (secret_name or secret_pattern):
-        raise BadInput(
-            "--secret-name and --secret-pattern: they are about recordings; say --cassettes DIR too"
-        )
-    if accept and cassettes is not None:
-        raise BadInput("--accept: expectations belong to the scripts; leave --cassettes out")
-    check_writable(json_file=json_file, folder=report)
-    check_writable(json_file=html, folder=None)
-    from statek_sim.cassettes.own_secrets import OwnSecrets
+    recordings = _Recordings(cassettes, provider, model, secret_name or (), secret_pattern or ())
+    outputs = _Outputs(json_file=json_file, html=html, folder=report)
+    recordings.check()
+    if accept:
+        _check_accept(paths, backend, recordings, preset=preset, seed=seed)
+    outputs.check()
     from statek_sim.executors.limits import parse_watchdog
-    from statek_sim.suite.recorded import Cassettes
-    from statek_sim.suite.run import chosen, nothing_chosen, run_one
+    from statek_sim.suite.run import chosen, nothing_chosen
 
     limits = parse_watchdog(watchdog)
-    own = OwnSecrets.of(secret_name or (), secret_pattern or ())
-
+    replayed = recordings.opened()
     scenarios = loaded(paths)
     pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
     if not pairs:
         raise BadInput(nothing_chosen(scenarios, profiles=profile, select=select, tags=tag or ()))
     coverage = None if paths else proven(scenarios)[1]
+    every_profile = profile is not None or backend is Backend.INSTALLED
     with ExitStack() as stack:
         runner = None
         if backend is Backend.INSTALLED:
             runner, pairs = _installed(stack, pairs, preset=preset, seed=seed)
-        if cassettes is not None:
-            runner, pairs = _replaying(
-                Cassettes(cassettes, provider, model, own),
-                pairs,
-                runner or partial(run_one, preset=preset, seed=seed),
-                every_profile=profile is not None or backend is Backend.INSTALLED,
-            )
+        if replayed is not None:
+            runner = runner or _own_runner(preset=preset, seed=seed)
+            runner, pairs = _replaying(replayed, pairs, runner, every_profile=every_profile)
         results, told = _run(
             pairs,
             preset=preset,
@@ -146,12 +204,33 @@ def run(
             # The installed package runs in a process of its own, with a watchdog of its own.
             watchdog=None if backend is Backend.INSTALLED else limits,
         )
-    _write(results, told, json_file=json_file, html=html, folder=report)
-    failed = told.overall.failed > 0
-    if accept:
-        failed = _accept(results)
+    outputs.write(results, told)
+    failed = _accept(results) if accept else told.overall.failed > 0
     if failed:
         raise typer.Exit(1)
+
+
+def _check_accept(
+    paths: Sequence[Path] | None,
+    backend: Backend,
+    recordings: _Recordings,
+    *,
+    preset: str | None,
+    seed: int | None,
+) -> None:
+    """Refuse `--accept` where expectations would come from something else than the files' own scripts."""
+    if backend is not Backend.REFERENCE:
+        raise BadInput("--accept: expectations are written by the reference runtime; leave --backend out")
+    if preset is not None or seed is not None or not paths:
+        raise BadInput("--accept: name the files to rewrite, and leave --preset and --seed to the scenarios")
+    if recordings.folder is not None:
+        raise BadInput("--accept: expectations belong to the scripts; leave --cassettes out")
+
+
+def _own_runner(*, preset: str | None, seed: int | None) -> Runner:
+    from statek_sim.suite.run import run_one
+
+    return partial(run_one, preset=preset, seed=seed)
 
 
 def _run(
@@ -170,10 +249,9 @@ def _run(
     from statek_sim.reporting.model import build_report
     from statek_sim.reporting.terminal import TerminalReporter
     from statek_sim.reporting.wording import verdict
-    from statek_sim.suite.run import run_one
     from statek_sim.suite.watched import run_watched
 
-    run = runner or partial(run_one, preset=preset, seed=seed)
+    run = runner or _own_runner(preset=preset, seed=seed)
     results: list[ScenarioResult] = []
     with TerminalReporter(Console(quiet=quiet), verbose=False) as reporter:
         reporter.start(len(pairs))
@@ -232,32 +310,6 @@ def _installed(
         )
     located = None if preset is None else located_preset(preset)
     return partial(run_one_installed, peer, preset=located, seed=seed), chosen
-
-
-def _write(
-    results: Sequence[ScenarioResult],
-    report: Report,
-    *,
-    json_file: Path | None,
-    html: Path | None,
-    folder: Path | None,
-) -> None:
-    """Write the reports that were asked for."""
-    from statek_sim.reporting.json import write_json
-    from statek_sim.reporting.markdown import write_markdown
-    from statek_sim.reporting.page.data import page_data
-    from statek_sim.reporting.page.template import write_page
-
-    if json_file is not None:
-        write_json(report, json_file)
-    pages = [path for path in (html, folder and folder / "report.html") if path is not None]
-    if folder is not None:
-        write_json(report, folder / "report.json")
-        write_markdown(report, folder / "report.md")
-    if pages:
-        page = page_data(results, report)
-        for path in pages:
-            write_page(page, path)
 
 
 def _accept(results: Sequence[ScenarioResult]) -> bool:

@@ -24,43 +24,54 @@ _ATTENTION: Final = 0.1
 """Seconds until a signal is noticed, at most."""
 
 
+PathArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PATH", show_default=False, help="A script file, or a scenario file whose script to play."
+    ),
+]
+ScenarioOption = Annotated[
+    str | None, typer.Option(metavar="ID", help="The scenario to play, where the file has several.")
+]
+HostOption = Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")]
+PortOption = Annotated[int, typer.Option(metavar="N", help="Port up to 65535; 0 takes a free one.")]
+AnywhereOption = Annotated[
+    bool, typer.Option("--anywhere", help="Allow an address that other machines reach.")
+]
+SpeedOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X", help="Virtual seconds that pass per real second; not said: latencies take no time."
+    ),
+]
+TokenSecondsOption = Annotated[
+    float,
+    typer.Option(metavar="S", min=0, help="Virtual seconds from one token of a stream to the next."),
+]
+IgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Take this parameter of requests without heed instead of refusing it. Repeatable.",
+    ),
+]
+CheckOption = Annotated[
+    bool,
+    typer.Option("--check", help="Exit 1 when a request found no reply, or a reply or fault no request."),
+]
+
+
 @app.command()
 def serve(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH", show_default=False, help="A script file, or a scenario file whose script to play."
-        ),
-    ],
-    scenario: Annotated[
-        str | None, typer.Option(metavar="ID", help="The scenario to play, where the file has several.")
-    ] = None,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", help="Port up to 65535; 0 takes a free one.")] = 0,
-    anywhere: Annotated[
-        bool, typer.Option("--anywhere", help="Allow an address that other machines reach.")
-    ] = False,
-    speed: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X", help="Virtual seconds that pass per real second; not said: latencies take no time."
-        ),
-    ] = None,
-    token_seconds: Annotated[
-        float,
-        typer.Option(metavar="S", min=0, help="Virtual seconds from one token of a stream to the next."),
-    ] = 0.0,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Take this parameter of requests without heed instead of refusing it. Repeatable.",
-        ),
-    ] = None,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Exit 1 when a request found no reply, or a reply or fault no request."),
-    ] = False,
+    path: PathArgument,
+    scenario: ScenarioOption = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 0,
+    anywhere: AnywhereOption = False,
+    speed: SpeedOption = None,
+    token_seconds: TokenSecondsOption = 0.0,
+    ignore: IgnoreOption = None,
+    check: CheckOption = False,
 ) -> None:
     """Serve a fake LLM over HTTP, from a script.
 

@@ -19,70 +19,71 @@ if TYPE_CHECKING:
 
     from statek_sim.analysis.corpus.table import CorpusTable
     from statek_sim.analysis.usage import UsageAnalysis
+    from statek_sim.metering.tokenizers import TokenizerRegistry
     from statek_sim.scenario.schema import Profile, Scenario
+    from statek_sim.suite.result import ScenarioResult
+
+
+CorpusOption = Annotated[
+    bool,
+    typer.Option(
+        "--corpus", help="Instead of scenarios: the same dialogue in 15 languages and kinds of text."
+    ),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --corpus: the agent's model, which chooses the tokenizer; none: gpt-4o.",
+    ),
+]
+ProfileOption = Annotated[
+    str,
+    typer.Option(metavar="P", help="Behaviour profile; scenarios that do not hold for it are left out."),
+]
+TurnsOption = Annotated[bool, typer.Option("--turns", help="Show the chosen scenarios turn by turn.")]
+EveryOption = Annotated[bool, typer.Option("--all", help="List every scenario, not the worst ones.")]
+PricesOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR)."),
+]
+TokenizerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MODEL=SOURCE",
+        help="Measure models whose name starts with MODEL by a tokenizer.json, or by `tekken` (repeatable).",
+    ),
+]
+JsonFileOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the analysis as JSON to this file.")
+]
+MarkdownFileOption = Annotated[
+    Path | None,
+    typer.Option("--markdown", metavar="FILE", help="Write the analysis as Markdown to this file."),
+]
 
 
 @app.command()
 def usage(
     paths: Paths = None,
-    corpus: Annotated[
-        bool,
-        typer.Option(
-            "--corpus", help="Instead of scenarios: the same dialogue in 15 languages and kinds of text."
-        ),
-    ] = False,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --corpus: the agent's model, which chooses the tokenizer; none: gpt-4o.",
-        ),
-    ] = None,
-    profile: Annotated[
-        str,
-        typer.Option(metavar="P", help="Behaviour profile; scenarios that do not hold for it are left out."),
-    ] = "docs",
+    corpus: CorpusOption = False,
+    model: ModelOption = None,
+    profile: ProfileOption = "docs",
     preset: PresetOption = None,
     watchdog: WatchdogOption = WATCHDOG,
     select: SelectOption = None,
     tag: TagOption = None,
-    turns: Annotated[bool, typer.Option("--turns", help="Show the chosen scenarios turn by turn.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="List every scenario, not the worst ones.")] = False,
-    prices: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR)."),
-    ] = None,
-    tokenizer: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODEL=SOURCE",
-            help="Measure models whose name starts with MODEL by a tokenizer.json, or by `tekken` (repeatable).",
-        ),
-    ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the analysis as JSON to this file.")
-    ] = None,
-    markdown_file: Annotated[
-        Path | None,
-        typer.Option("--markdown", metavar="FILE", help="Write the analysis as Markdown to this file."),
-    ] = None,
+    turns: TurnsOption = False,
+    every: EveryOption = False,
+    prices: PricesOption = None,
+    tokenizer: TokenizerOption = None,
+    json_file: JsonFileOption = None,
+    markdown_file: MarkdownFileOption = None,
 ) -> None:
     """Show what scenarios use: estimated, measured, reported.
 
     Nothing is compared with what scenarios expect: `run` does that. Exits 1 when the watchdog killed one.
     """
-    from statek_sim.analysis.corpus.table import corpus_table
-    from statek_sim.analysis.read import NO_PRICES, analyse
-    from statek_sim.executors.limits import parse_watchdog
-    from statek_sim.metering.local_tokenizers import registry_of
-    from statek_sim.metering.pricing import load_prices
-    from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.reporting.corpus_tables import corpus_markdown
-    from statek_sim.reporting.usage_json import usage_json_text
-    from statek_sim.reporting.usage_markdown import usage_markdown
-    from statek_sim.suite.run import run_one
-    from statek_sim.suite.watched import KILLED, run_watched
-
     if corpus and (paths or select or tag or preset):
         raise BadInput(
             "--corpus: it has scenarios and limits of its own; leave PATH, --select, --tag and --preset out"
@@ -93,27 +94,69 @@ def usage(
         raise BadInput("--model: scenarios name their own models; it goes with --corpus")
     check_writable(json_file=json_file, folder=None)
     check_writable(json_file=markdown_file, folder=None)
+    from statek_sim.analysis.corpus.table import corpus_table
+    from statek_sim.analysis.read import NO_PRICES, analyse
+    from statek_sim.metering.local_tokenizers import registry_of
+    from statek_sim.metering.pricing import load_prices
+
     price_list = NO_PRICES if prices is None else load_prices(prices)
     registry = registry_of(tokenizer or ())
     pairs = _corpus(model or "gpt-4o", profile) if corpus else _chosen(paths, profile, select, tag or ())
-    run = partial(run_one, preset=preset, tokenizers=registry)
-    results = list(run_watched(pairs, run, parse_watchdog(watchdog)))
+    results = _results(pairs, preset, registry, watchdog)
     failed = next((result.record.error for result in results if result.record.error is not None), None)
     if corpus and failed is not None:
         raise BadInput(f"--model {model!r}: {failed.message.splitlines()[0]}")
-    errors = {result.id: result.record.error for result in results}
-    killed = [f"{name}: {error.message}" for name, error in errors.items() if error and error.type == KILLED]
     analysis = analyse(results, prices=price_list, tokenizers=registry, preset=preset)
     table = corpus_table(analysis) if corpus else None
     _show(analysis, table, turns=turns, every=every)
+    _write(analysis, table, json_file=json_file, markdown_file=markdown_file)
+    killed = _killed(results)
+    if killed:
+        say(killed, err=True)
+        raise typer.Exit(1)
+
+
+def _results(
+    pairs: Sequence[tuple[Scenario, Profile]],
+    preset: str | None,
+    registry: TokenizerRegistry | None,
+    watchdog: str,
+) -> list[ScenarioResult]:
+    """Run the scenarios; nothing is compared."""
+    from statek_sim.executors.limits import parse_watchdog
+    from statek_sim.suite.run import run_one
+    from statek_sim.suite.watched import run_watched
+
+    run = partial(run_one, preset=preset, tokenizers=registry)
+    return list(run_watched(pairs, run, parse_watchdog(watchdog)))
+
+
+def _killed(results: Sequence[ScenarioResult]) -> list[str]:
+    """Return a line for every scenario that the watchdog killed."""
+    from statek_sim.suite.watched import KILLED
+
+    errors = {result.id: result.record.error for result in results}
+    return [f"{name}: {error.message}" for name, error in errors.items() if error and error.type == KILLED]
+
+
+def _write(
+    analysis: UsageAnalysis,
+    table: CorpusTable | None,
+    *,
+    json_file: Path | None,
+    markdown_file: Path | None,
+) -> None:
+    """Write the files that were asked for."""
+    from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.reporting.corpus_tables import corpus_markdown
+    from statek_sim.reporting.usage_json import usage_json_text
+    from statek_sim.reporting.usage_markdown import usage_markdown
+
     if json_file is not None:
         write_artifact(json_file, usage_json_text(analysis, table))
     if markdown_file is not None:
         text = usage_markdown(analysis)
         write_artifact(markdown_file, text if table is None else f"{corpus_markdown(table)}\n{text}")
-    if killed:
-        say(killed, err=True)
-        raise typer.Exit(1)
 
 
 def _chosen(

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadInput
-from statek_sim.scenario.data_file import read_list
-from statek_sim.scenario.tree import Node, plain
+from statek_sim.scenario.files import read_list
+from statek_sim.scenario.tree import Node, node_value
 
 DECLARED: Final = Path(__file__).parent / "declared.yaml"
 """The declarations about the built-in scenarios."""
@@ -55,7 +55,7 @@ def load_declarations(path: Path = DECLARED) -> Declarations:
 
 def _declaration(path: Path, node: Node) -> Declaration:
     where = f"{path}:{node.line}"
-    said = plain(node)
+    said = node_value(node)
     if not isinstance(said, dict) or tuple(sorted(said)) != tuple(sorted(_KEYS)):
         raise BadInput(f"{where}: a declared difference has exactly the keys {', '.join(_KEYS)}")
     scenario, reason = said["scenario"], said["reason"]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from statek_sim.backends.record import HandlerCall, JobRecord, RunRecord
 from statek_sim.conformance.traces import size_corrections
+from statek_sim.metering.usage import approx_tokens
 from statek_sim.values import JSON
 
 Facts = Mapping[str, JSON]
@@ -62,7 +63,7 @@ def _job(job: JobRecord, correction: int) -> dict[str, Any]:
         "bytes_sent": sent,
         "bytes_received": received,
         # As STATEK counts, unless the sizes had to be corrected.
-        "approx_tokens": (sent + received) // 4 if correction else job.usage.approx_tokens,
+        "approx_tokens": approx_tokens(sent, received) if correction else job.usage.approx_tokens,
         "reported_tokens": job.usage.reported_tokens or 0,
     }
 

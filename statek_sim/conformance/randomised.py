@@ -1,20 +1,26 @@
-"""Random examples on the reference runtime and on real versions of STATEK; those that differ are made small."""
+"""Random examples on the reference runtime and on real versions of STATEK; those that differ are made small.
+
+Each version compares in a process of its own: the reference runtime has to have its process to itself, and two
+interpreters keep two processors busy.
+"""
 # ruff: noqa: PLC0415  # Hypothesis is an extra: what needs it imports it
 
 from __future__ import annotations
 
 import importlib
 import json
+import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
 
-from statek_sim.backends.installed.peer import Peer
+from statek_sim.backends.installed.peer import Peer, profile_of_peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import run_scenario
@@ -23,12 +29,62 @@ from statek_sim.conformance.examples.draw import BATCH
 from statek_sim.conformance.examples.replies import Written
 from statek_sim.conformance.examples.subjects import SLOW_TOOL
 from statek_sim.conformance.matrix import compared
-from statek_sim.conformance.side import Side
 from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.scenario.check import check, jobs_of
 from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
 from statek_sim.semantics import Profile as Behaviour
 from statek_sim.semantics import profile_named
+
+T = TypeVar("T")
+
+_OPEN: Final[list[Peer]] = []
+"""In the process of a side: its interpreter with STATEK."""
+
+
+class Side:
+    """The interpreter `python`, with a process that talks to it. Use it as a context manager.
+
+    `BadInput` for an interpreter without STATEK, or with a version that no behaviour profile describes.
+    """
+
+    def __init__(self, python: str) -> None:
+        # Forking a process that has threads is not safe, and a pool has one.
+        self._pool = ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn"))
+        try:
+            self.version, self.profile = self._pool.submit(_open, python).result()
+        except BaseException:
+            self._pool.shutdown()
+            raise
+
+    def submit(self, work: Callable[[Peer], T]) -> Future[T]:
+        """Call `work` over there, one call after the other; it and its result are pickled."""
+        return self._pool.submit(_with_peer, work)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._pool.submit(_close).result()
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _open(python: str) -> tuple[str, Profile]:
+    peer = Peer(python)
+    _OPEN.append(peer)
+    return peer.version, profile_of_peer(peer)
+
+
+def _with_peer(work: Callable[[Peer], T]) -> T:
+    return work(_OPEN[0])
+
+
+def _close() -> None:
+    while _OPEN:
+        _OPEN.pop().close()
+
 
 _SEARCH: Final = "statek_sim.conformance.examples.search"
 

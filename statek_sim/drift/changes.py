@@ -1,16 +1,47 @@
-"""Every scenario under both sides: what changes, what only changes in size, which jobs a preset treats otherwise."""
+"""Every scenario under both sides: what changes, what only changes in size, which jobs a preset treats otherwise.
+
+Which rules make the difference is found by changing them one at a time, so it is exact and can be repeated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from statek_sim.backends.record import RunRecord
 from statek_sim.conformance.compare import Difference
-from statek_sim.drift.causes import causes
 from statek_sim.drift.runs import Runs, Stops, behaviour, bytes_sent, stops
 from statek_sim.drift.side import Side, differing_rules
 from statek_sim.scenario.schema import Scenario
+from statek_sim.semantics import Profile as Rules
+
+Seen = TypeVar("Seen")
+
+
+def causes(
+    before: Rules,
+    after: Rules,
+    rules: Sequence[str],
+    run: Callable[[Rules], RunRecord],
+    same: Callable[[RunRecord], bool],
+) -> tuple[str, ...]:
+    """Return the rules that, changed in `before`, are enough for what `same` recognises as the outcome of `after`.
+
+    None of them can be left out. Begins with all that differ and takes away, in their order, every rule without
+    which the outcome stays the same. Where two rules are each enough alone, the later one is told.
+    """
+    needed = list(rules)
+    for rule in rules:
+        fewer = [name for name in needed if name != rule]
+        if same(run(changed(before, after, fewer))):
+            needed = fewer
+    return tuple(needed)
+
+
+def changed(before: Rules, after: Rules, rules: Sequence[str]) -> Rules:
+    """Return `before` with these rules of `after`, and its name, which some error texts carry."""
+    return replace(before, name=after.name, **{rule: getattr(after, rule) for rule in rules})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

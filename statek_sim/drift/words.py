@@ -95,6 +95,8 @@ def _run_error(record: RunRecord) -> str:
             asked = _TURN.search(message)
             number = f"reply {asked.group(1)}" if asked else "another reply"
             return f"goes on: asks the model for {number}, which the scenario does not have"
+        case "UnusedEvents":
+            return f"ends early: {message}"
         case "UnusedReplies":
             return "ends early: " + message.removeprefix("the run ended with ")
         case "Livelock":

@@ -20,13 +20,35 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakSet
 
 from statek_sim.executors.limits import WatchdogLimits
-from statek_sim.executors.watching import Use, use_of
 from statek_sim.executors.worker import Place, Raised, serve
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Seconds of processor time and bytes of resident memory of a process so far."""
+
+    cpu: float
+    memory: int
+
+
+def use_of(process_id: int) -> Use | None:
+    """Return what a process uses; None where that cannot be read, or when it is gone."""
+    try:
+        # The name in the second field may hold anything, so that fields count from its closing bracket.
+        fields = Path(f"/proc/{process_id}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return Use((int(fields[11]) + int(fields[12])) / _TICKS, int(fields[21]) * _PAGE)
+
 
 R = TypeVar("R")
 _OURS: Final[WeakSet[Connection]] = WeakSet()

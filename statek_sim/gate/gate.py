@@ -9,13 +9,10 @@ from pathlib import Path
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
 from statek_sim.gate.dotenv_shadow import require_unshadowed
-from statek_sim.gate.gated_preset import GatedPreset, gated_preset
+from statek_sim.gate.gated_preset import GatedPreset, gated_preset, idle_on, idle_values, shown_path
 from statek_sim.gate.judge import judge
-from statek_sim.gate.never_binds import idle_on, idle_values
-from statek_sim.gate.policy import Must, Policy, Rule
+from statek_sim.gate.policy import Must, Policy, Rule, selected
 from statek_sim.gate.policy_file import GENERAL, read_policy, shipped_policy
-from statek_sim.gate.selection import selected
-from statek_sim.gate.shown_path import shown_path
 from statek_sim.gate.trial import Trial
 from statek_sim.gate.verdict import GateResult, JudgedPreset, Remark, Verdict
 from statek_sim.harness.limits import LimitName

@@ -9,6 +9,7 @@ from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, BadScenario
 from statek_sim.gate.burnt import burnt
 from statek_sim.gate.gated_preset import GatedPreset
+from statek_sim.gate.needs import needs_said
 from statek_sim.gate.policy import Must, Rule
 from statek_sim.gate.trial import LIMITS, Trial, stops, unfinished
 from statek_sim.gate.verdict import Burnt, LimitFigure, Stop, Verdict
@@ -83,14 +84,7 @@ def _killed(trial: Trial, preset: GatedPreset, stop: Stop, figures: Sequence[Lim
     endless = unfinished(trial.free_run(preset))
     if endless is not None:
         return _Finding(False, f"{said}; without limits it does not finish either: {endless}", stop.limit)
-    needed = next(figure.needed for figure in figures if figure.limit is stop.limit)
-    others = [
-        f"{figure.limit} >= {figure.needed}"
-        for figure in figures
-        if figure.too_small and figure.limit is not stop.limit
-    ]
-    also = f", and {' and '.join(others)}" if others else ""
-    return _Finding(False, f"{said}; needs >= {needed}{also}", stop.limit)
+    return _Finding(False, f"{said}; {needs_said(figures, stop.limit)}", stop.limit)
 
 
 def _too_tight(figure: LimitFigure, rule: Rule) -> bool:

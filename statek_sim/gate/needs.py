@@ -1,4 +1,4 @@
-"""What a scenario needs of every limit, read off one run without limits.
+"""What a scenario needs of every limit, read off one run without limits, and the words for it: `needs >= 8`.
 
 Such a run shows everything that limits are held against, at every check. Limits change nothing before they stop a job,
 so the smallest limit with which none of these checks fails is exactly what is needed, completions that extend it
@@ -7,9 +7,10 @@ included. No search over runs is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from statek_sim.gate.verdict import LimitFigure
 from statek_sim.gate.watched_harness import Checks, Counted
 from statek_sim.harness.limits import HarnessLimits, LimitName, effective_limit
 
@@ -42,6 +43,18 @@ def needed(checks: Checks, limit: LimitName, extension: float) -> int:
         )
         low, high = (low, middle) if enough else (middle + 1, high)
     return low
+
+
+def needs_said(figures: Sequence[LimitFigure], limit: LimitName) -> str:
+    """Return in words what a scenario needs of the limit that stopped it, and of others that would stop it too."""
+    needed = next(figure.needed for figure in figures if figure.limit is limit)
+    others = [
+        f"{figure.limit} >= {figure.needed}"
+        for figure in figures
+        if figure.too_small and figure.limit is not limit
+    ]
+    also = f", and {' and '.join(others)}" if others else ""
+    return f"needs >= {needed}{also}"
 
 
 def _counts(checks: Checks, limit: LimitName) -> Iterator[tuple[int | None, int]]:

@@ -13,9 +13,8 @@ from pydantic import ValidationError
 
 from statek_sim.errors import BadPolicy
 from statek_sim.gate.policy import Must, Policy, Rule, Selection
-from statek_sim.gate.policy_problems import Finding, findings_of
+from statek_sim.gate.policy_problems import Finding, Keypath, findings_of, lines_of
 from statek_sim.gate.policy_text import HeadroomText, PolicyText, RuleText
-from statek_sim.gate.toml_place import Keypath, lines_of
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
 

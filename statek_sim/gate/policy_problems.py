@@ -1,8 +1,12 @@
-"""What pydantic finds wrong with a policy, in words for people: the key path, what was wrong, what was expected."""
+"""What pydantic finds wrong with a policy, in words for people: where in the TOML, what was wrong, what was expected.
+
+`tomllib` reads values and forgets their lines; here they are found again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pydantic import BaseModel, ValidationError
@@ -10,7 +14,56 @@ from pydantic_core import ErrorDetails
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.gate.policy_text import BaselineText, HeadroomText, PolicyText, RuleText, SelectText
-from statek_sim.gate.toml_place import Keypath
+from statek_sim.scenario.problem import dotted
+
+Keypath = tuple[str | int, ...]
+
+
+def lines_of(text: str, keypaths: Iterable[Keypath]) -> list[int]:
+    """Return the line, from 1, of the statement that first gives each path a value; `text` is valid TOML.
+
+    A statement of several lines stands at its first. A path that is nowhere stands where its longest known part does.
+
+    TOML is read from the top and nothing is said twice, so that the lines before a statement are a text of their own:
+    the statement is where a path first exists in one.
+    """
+    wanted = list(keypaths)
+    found: dict[Keypath, int] = {}
+    for begin, read in _beginnings(text):
+        for path in wanted:
+            for length in range(len(path) + 1):
+                if path[:length] not in found and _has(read, path[:length]):
+                    found[path[:length]] = begin
+    return [
+        max((found[path[:n]] for n in range(len(path) + 1) if path[:n] in found), default=1)
+        for path in wanted
+    ]
+
+
+def _beginnings(text: str) -> Iterator[tuple[int, object]]:
+    """Yield, statement by statement, the line on which it begins and what the text says up to its end."""
+    lines = text.splitlines(keepends=True)
+    begin = 1
+    for end in range(1, len(lines) + 1):
+        try:
+            yield begin, tomllib.loads("".join(lines[:end]))
+        except tomllib.TOMLDecodeError:
+            # In the middle of a statement, which began after the last line with which the text was whole.
+            continue
+        begin = end + 1
+
+
+def _has(value: object, keypath: Keypath) -> bool:
+    for part in keypath:
+        match value:
+            case dict() if part in value:
+                value = value[part]
+            case list() if isinstance(part, int) and part < len(value):
+                value = value[part]
+            case _:
+                return False
+    return True
+
 
 _EXPECTED: Final = {
     "string_type": "text in quotes",
@@ -49,7 +102,7 @@ def _says_something(details: ErrorDetails) -> bool:
 
 def _finding(details: ErrorDetails) -> Finding:
     keypath = tuple(part for part in details["loc"] if part not in _ARMS)
-    shown = _dotted(keypath)
+    shown = dotted(keypath)
     kind, ctx = details["type"], details.get("ctx", {})
     if kind == "extra_forbidden":
         hint = suggestion(str(keypath[-1]), _keys_beside(keypath))
@@ -81,13 +134,6 @@ def _keys_beside(keypath: Keypath) -> list[str]:
     for name in keypath[:-1]:
         part = inner.get(str(name), part)
     return list(part.model_fields)
-
-
-def _dotted(keypath: Keypath) -> str:
-    text = ""
-    for part in keypath:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 def _shown(value: object) -> str:

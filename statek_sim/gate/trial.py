@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statek_sim import progress
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.run import run_scenario
-from statek_sim.backends.setup import harness_of, settings_of
+from statek_sim.backends.setup import scenario_harness, settings_of
 from statek_sim.gate.burnt import reached
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.needs import needed as needed_of
@@ -105,7 +105,7 @@ class Trial:
         """Return the settings besides limits, and the limits; reading them takes as long as some runs."""
         if preset.runs_as not in self._settings:
             settings = settings_of(self.scenario, preset=preset.runs_as)
-            limits = harness_of(self.scenario, self.profile, settings, preset=preset.runs_as).limits
+            limits = scenario_harness(self.scenario, self.profile, settings, preset=preset.runs_as).limits
             self._settings[preset.runs_as] = _without_limits(settings), limits
         return self._settings[preset.runs_as]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from statek_sim import errors
 from statek_sim.errors import BadSetting
@@ -149,3 +149,39 @@ def harness_error(exceeded: Exceeded) -> LLM_HarnessError:
     error = LLM_HarnessError(exceeded.message)
     error.limit = exceeded.limit
     return error
+
+
+class Limited(Protocol):
+    """Settings that name the five values of a harness; None is unlimited."""
+
+    @property
+    def max_turns(self) -> int | None:
+        """LLM turns."""
+
+    @property
+    def max_exceptions(self) -> int | None:
+        """Exceptions of LLM turns."""
+
+    @property
+    def max_consecutive_exceptions(self) -> int | None:
+        """Failing LLM turns in a row."""
+
+    @property
+    def max_token_usage(self) -> int | None:
+        """Tokens, as STATEK estimates them."""
+
+    @property
+    def limit_extension_per_completion(self) -> float:
+        """How completions extend a limit."""
+
+
+def harness_of(limits: Limited, rule: ExtensionRule | None = None) -> LLM_Harness:
+    """Return the harness that settings describe, or a scenario's limits."""
+    return LLM_Harness(
+        limits.max_turns,
+        limits.max_exceptions,
+        limits.max_consecutive_exceptions,
+        limits.max_token_usage,
+        limits.limit_extension_per_completion,
+        rule=rule,
+    )

@@ -15,6 +15,13 @@ MAX_EXTENSION: Final = 1_000_000.0
 """Largest extension per completion accepted; with it every effective limit is a finite number."""
 
 
+MOST_STEPS: Final = 20_000
+"""Steps of one job in a run; more mean that it never comes to rest. No limit of STATEK's."""
+
+MOST_ESCAPES: Final = 25
+"""Steps in a row that end in an exception which STATEK's worker lets through; more mean that it never ends."""
+
+
 class ExtensionRule(StrEnum):
     """How completions extend a limit."""
 
@@ -34,12 +41,13 @@ class LimitName(StrEnum):
     MAX_TOKEN_USAGE = "max_token_usage"
 
 
-_EXCEEDED: Final = {
+EXCEEDED: Final = {
     LimitName.MAX_TURNS: "Maximum number of turns exceeded",
     LimitName.MAX_EXCEPTIONS: "Maximum number of exceptions exceeded",
     LimitName.MAX_CONSECUTIVE_EXCEPTIONS: "Maximum consecutive exceptions exceeded",
     LimitName.MAX_TOKEN_USAGE: "Maximum token usage exceeded",
 }
+"""STATEK's sentences: how what ends a job begins."""
 
 
 class HarnessSubject(Protocol):
@@ -111,7 +119,7 @@ class Exceeded:
     @property
     def message(self) -> str:
         """STATEK's sentence. The limit shows as an int until the first completion, then as a float."""
-        return f"{_EXCEEDED[self.limit]}: {self.count}/{self.effective}"
+        return f"{EXCEEDED[self.limit]}: {self.count}/{self.effective}"
 
 
 def effective_limit(

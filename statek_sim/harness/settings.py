@@ -12,9 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
-from statek_sim.harness.difficulty import parse_difficulty
 from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT, HarnessLimits
-from statek_sim.harness.variables import PREFIX, VARIABLES, unknown_variable
+from statek_sim.harness.variables import PREFIX, VARIABLES, parse_difficulty, unknown_variable
 
 Count = Annotated[int, Field(strict=True, ge=0, le=MAX_LIMIT)]
 ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]

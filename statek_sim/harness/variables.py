@@ -1,13 +1,39 @@
-"""The environment variables of STATEK: which field each one sets and how its text is read (behaviour 11)."""
+"""The environment variables of STATEK: which field each one sets and how its text is read, difficulties among them.
+
+Behaviour 11.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from statek_sim.did_you_mean import closest
-from statek_sim.harness.difficulty import parse_difficulty
+
+
+class TaskDifficulty(StrEnum):
+    """Three levels, in rising order."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+DIFFICULTY_LABELS: Final[Mapping[str, TaskDifficulty]] = {
+    label: difficulty for difficulty in TaskDifficulty for label in (difficulty.name[0], difficulty.name)
+}
+"""`L`, `LOW`, `M`, ... : every accepted spelling, in upper case."""
+
+
+def parse_difficulty(label: str) -> TaskDifficulty:
+    """Return the difficulty that `label` names: L, M, H, low, medium, high, in any case; else ValueError."""
+    try:
+        return DIFFICULTY_LABELS[label.strip().upper()]
+    except KeyError:
+        raise ValueError(f"difficulty {label!r}: expected L, M, H, low, medium or high") from None
+
 
 PREFIX: Final = "STATEK_"
 

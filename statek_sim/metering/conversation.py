@@ -13,7 +13,7 @@ from itertools import islice
 from json.encoder import encode_basestring_ascii
 from typing import Final, overload
 
-from statek_sim.metering.messages import TOKENS_PER_MESSAGE, message_tokens
+from statek_sim.metering.messages import TOKENS_PER_MESSAGE, TOKENS_PER_TOOL_CALL, message_tokens
 from statek_sim.metering.tokenizers import SHORT_TEXT, ModelTokenizer
 from statek_sim.metering.wire import json_size, message_size
 from statek_sim.values import JSON, Message
@@ -21,6 +21,23 @@ from statek_sim.values import JSON, Message
 _EMPTY_ID: Final = len('""')
 _PLAIN_FRAME: Final = message_size({"role": "", "content": ""}) - 2 * _EMPTY_ID
 """Bytes of a plain message around its two texts."""
+
+_RESULT_FRAME: Final = message_size({"role": "", "content": "", "tool_call_id": ""}) - 3 * _EMPTY_ID
+"""The same of a tool's result without its id."""
+
+_CALL_FRAME: Final = (
+    message_size(
+        {
+            "role": "",
+            "content": "",
+            "tool_calls": [{"id": "", "type": "function", "function": {"name": "", "arguments": ""}}],
+        }
+    )
+    - 5 * _EMPTY_ID
+)
+"""The same of a message with one tool call without its id."""
+
+_NULL: Final = len("null")
 
 _CACHED: Final = 16_384
 """Messages of each shape that a meter remembers."""
@@ -76,14 +93,23 @@ class MessageMeter:
 
     def _measure_result(self, role: str, content: str | None) -> tuple[int, int]:
         """Measure a tool's result without its id."""
-        size, tokens = self._measure({"role": role, "content": content, "tool_call_id": ""})
-        return size - _EMPTY_ID, tokens
+        size, tokens = self._said(role, content)
+        return size + _RESULT_FRAME, tokens
 
     def _measure_call(self, role: str, content: str | None, name: str, arguments: str) -> tuple[int, int]:
         """Measure a message with one tool call without its id."""
-        call: JSON = {"id": "", "type": "function", "function": {"name": name, "arguments": arguments}}
-        size, tokens = self._measure({"role": role, "content": content, "tool_calls": [call]})
-        return size - _EMPTY_ID, tokens
+        count = self.model_tokenizer.tokenizer.count
+        size, tokens = self._said(role, content)
+        size += _CALL_FRAME + len(encode_basestring_ascii(name)) + len(encode_basestring_ascii(arguments))
+        return size, tokens + TOKENS_PER_TOOL_CALL + count(name) + count(arguments)
+
+    def _said(self, role: str, content: str | None) -> tuple[int, int]:
+        """Measure what every message has: who says what, without the frame around it."""
+        count = self.model_tokenizer.tokenizer.count
+        size = len(encode_basestring_ascii(role))
+        if content is None:
+            return size + _NULL, TOKENS_PER_MESSAGE + count(role)
+        return size + len(encode_basestring_ascii(content)), TOKENS_PER_MESSAGE + count(role) + count(content)
 
     def _measure(self, message: Message) -> tuple[int, int]:
         """Measure a message of any shape."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from statek_sim.metering.usage import BYTES_PER_TOKEN
+from statek_sim.metering.usage import BYTES_PER_TOKEN, approx_tokens
 
 STEPS: Final = ("history", "escaping", "envelope", "tools", "response", "density")
 """The steps by name, in their order; `history` leads to the estimate, the others away from it."""
@@ -90,7 +90,7 @@ def waterfall(parts: CallParts) -> Waterfall:
     sent, received = parts.bytes_sent, parts.bytes_received
     texts = parts.text_bytes + parts.reply_bytes
     once = (sent + received - parts.history_bytes) // BYTES_PER_TOKEN
-    estimate = (sent + received) // BYTES_PER_TOKEN
+    estimate = approx_tokens(sent, received)
     unescaped = (sent + received - parts.escape_bytes) // BYTES_PER_TOKEN
     framed = (parts.tools_bytes + parts.text_bytes + received) // BYTES_PER_TOKEN + parts.frame_tokens
     seen = parts.frame_tokens + parts.tools_tokens

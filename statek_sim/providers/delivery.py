@@ -80,9 +80,12 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
             return RawReply(body, reply.latency)
         case RawStream(body=stream, seconds=seconds):
             return RawReply(FORMATS[request.wire].join_stream(stream), reply.latency + seconds)
-        case HttpFault(status=status):
+        case HttpFault(status=status, retry_after=retry_after):
             raise ProviderHTTPError(
-                http_error_text(status, _url(request)), status=status, latency=reply.latency
+                http_error_text(status, _url(request)),
+                status=status,
+                latency=reply.latency,
+                retry_after=retry_after,
             )
         case NoAnswer():
             raise ProviderTimeout("", latency=reply.latency)

@@ -42,9 +42,15 @@ def http_request(request: ChatRequest, access: Access) -> HttpRequest:
 def check_status(request: HttpRequest, response: HttpResponse) -> None:
     """Raise `ProviderHTTPError` for a status outside 200 to 299, as STATEK's client does."""
     if not 200 <= response.status <= 299:
-        location = {name.lower(): value for name, value in response.headers.items()}.get("location")
+        headers = {name.lower(): value for name, value in response.headers.items()}
         raise ProviderHTTPError(
-            http_error_text(response.status, request.url, location=location),
+            http_error_text(response.status, request.url, location=headers.get("location")),
             status=response.status,
             latency=response.latency,
+            retry_after=_seconds(headers.get("retry-after", "")),
         )
+
+
+def _seconds(retry_after: str) -> float | None:
+    """Return a `Retry-After` that is a number of seconds; a date says nothing here, where no clock is read."""
+    return float(retry_after) if retry_after.replace(".", "", 1).isdecimal() else None

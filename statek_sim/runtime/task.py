@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from statek_sim.runtime.agents import Agent, DialogAgent
-from statek_sim.runtime.context import get_current_job
-from statek_sim.runtime.current import current_runtime
-from statek_sim.runtime.dialog import chat_responses
-from statek_sim.runtime.futures import FutureError, FutureResult, temporal
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.status import JobStatus
-from statek_sim.runtime.tools import tool
-from statek_sim.runtime.warmup_code import WarmupSource
+from statek_sim.runtime.agents.agent import Agent, DialogAgent
+from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.dialogs.dialog import chat_responses
+from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.jobs.current import get_current_job
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
+from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.tools.declaration import tool
 
 
 def create_new_job(
@@ -75,6 +75,9 @@ class TaskFutureResult(FutureResult):
     def __init__(self, job: Job) -> None:
         super().__init__(deps=job)
         self.job = job
+
+
+TaskFutureResult.__name__ = f"{TaskFutureResult.stored_in}.{TaskFutureResult.__qualname__}"
 
 
 def is_done(future: TaskFutureResult) -> bool:

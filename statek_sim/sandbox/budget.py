@@ -3,8 +3,9 @@
 Costs are counted, never timed, so the same code is stopped at the same point on every machine:
 
 - **iterations**: turns of a loop or comprehension, items of a lazy iterator, calls of model-written functions.
-  A call counts `CALL_ITERATIONS`; work that one call does inside C (sorting, searching, copying) counts one
-  for every 128 items.
+  A turn with a long body counts one for every `steps.STEPS_PER_ITERATION` steps, a call `CALL_ITERATIONS` and its
+  body, a tool `TOOL_ITERATIONS`; work that one call does inside C (sorting, searching, copying) counts one for every
+  128 items.
 - **allocation**: bytes of new data in one step, whether kept or not; containers are charged per item. Copies of
   text count a quarter while they are short (`copied`), so that building text piece by piece stays affordable.
 - **call depth**: model-written functions active inside each other, not Python's own stack.
@@ -13,6 +14,8 @@ Costs are counted, never timed, so the same code is stopped at the same point on
 from __future__ import annotations
 
 import sys
+from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Final, NoReturn, final
 
 ITEMS_PER_ITERATION_SHIFT: Final = 7
@@ -20,6 +23,18 @@ ITEMS_PER_ITERATION_SHIFT: Final = 7
 
 CALL_ITERATIONS: Final = 4
 """Calling a model-written function costs as much as four iterations."""
+
+TOOL_ITERATIONS: Final = 50
+"""Calling a tool costs as much as fifty iterations: it is traced, and what it does is not counted."""
+
+TOOL_BYTES: Final = 1_024
+"""What the trace keeps of a tool's call and its result."""
+
+LINE_BYTES: Final = 256
+"""What a line on the console costs beside its text."""
+
+LONG_INTEGER: Final = 2_000
+"""Bits from which on an integer pays for being made."""
 
 COPY_SHIFT: Final = 2
 """Copying 2**2 bytes costs as much as one byte of new data, up to `LONG_COPY` bytes at a time."""
@@ -49,7 +64,7 @@ class ExecutionBudget:
     """
 
     __slots__ = ("_bytes_left", "_depth", "_iterations_left", "_reason", "_stack_limit", "allocation", "call_depth",
-                 "loop_iterations", "step")  # fmt: skip
+                 "loop_iterations", "opened", "step")  # fmt: skip
 
     def __init__(
         self, loop_iterations: int = 1_000_000, allocation: int = 64_000_000, call_depth: int = 250
@@ -58,6 +73,7 @@ class ExecutionBudget:
         self.allocation = allocation
         self.call_depth = call_depth
         self.step = 0
+        self.opened: list[Coroutine[object, object, object]] = []
         self._stack_limit = 0
         self.reset()
 
@@ -69,6 +85,13 @@ class ExecutionBudget:
         self._depth = 0
         self._reason: str | None = None
         self._give_back_stack()
+        self.close_coroutines()
+
+    def close_coroutines(self) -> None:
+        """Close the coroutines that the step made: nothing can wait for them later, and Python would warn of it."""
+        while self.opened:
+            with suppress(BaseException):
+                self.opened.pop().close()
 
     @property
     def iterations(self) -> int:
@@ -80,9 +103,9 @@ class ExecutionBudget:
         """Bytes charged in this step."""
         return self.allocation - self._bytes_left
 
-    def tick(self) -> bool:
-        """Pay for one iteration; always True, so that it can stand as a condition of a comprehension."""
-        self._iterations_left -= 1
+    def tick(self, iterations: int = 1) -> bool:
+        """Pay for a pass of a loop; always True, so that it can stand as a condition of a comprehension."""
+        self._iterations_left -= iterations
         if self._iterations_left < 0:
             self._out_of_iterations()
         return True
@@ -111,10 +134,27 @@ class ExecutionBudget:
         """Pay for copying `size` bytes of data that exists already. Long copies cost as much as new data."""
         self.allocate(size >> COPY_SHIFT if size < LONG_COPY else size)
 
-    def enter(self) -> None:
-        """Pay for a call of a model-written function and go one call deeper; `leave` goes back."""
+    def made_integer(self, bits: int) -> None:
+        """Pay for an integer of so many bits that was just computed. Most are forgotten at once: an eighth is paid."""
+        if bits > LONG_INTEGER:
+            self.allocate(bits >> 6)
+
+    def call_tool(self) -> None:
+        """Pay for the call of a tool."""
+        self.allocate(TOOL_BYTES)
+        self.work(TOOL_ITERATIONS)
+
+    def write(self, characters: int) -> None:
+        """Pay for a line on the console."""
+        self.allocate(LINE_BYTES + characters)
+
+    def enter(self, extra: int = 0) -> None:
+        """Pay for a call of a model-written function and go one call deeper; `leave` goes back.
+
+        `extra` is what its body costs in iterations.
+        """
         self._depth = depth = self._depth + 1
-        self._iterations_left -= CALL_ITERATIONS
+        self._iterations_left -= CALL_ITERATIONS + extra
         if self._iterations_left < 0:
             self._out_of_iterations()
         if depth >= _ROOM_FROM_DEPTH:

@@ -1,20 +1,21 @@
 """Charging calls into C before they are made.
 
-Functions that model code writes pay for themselves; methods and types of Python's own pay here.
+Functions that model code writes pay for themselves; methods and types of Python's own pay here, by the list of
+`costs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.intake import Args, Value
-from statek_sim.sandbox.method_payments import METHODS
-from statek_sim.sandbox.type_payments import TYPES
+from statek_sim.sandbox.costs import CALLED_TYPES, METHODS, rules_of
+from statek_sim.sandbox.intake import Args, CallPayment, Value, pays_for_comparing
 
-_BUILTIN_OWNERS: Final = (set, frozenset, dict, list, str, bytes)
+_BOUND: Final = (BuiltinFunctionType, MethodType)
+_KEYED: Final = "sort"
 
 
 class CallGuard:
@@ -26,24 +27,30 @@ class CallGuard:
         self._budget = budget
         self._resolve = resolve
 
-    def prepare(self, function: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
-        """Pay for calling `function` with these arguments; return the positional arguments to call it with."""
+    def prepare(self, function: Value, args: Args, kwargs: dict[str, Value]) -> Args:
+        """Pay for calling `function` with these arguments; return the positional arguments to call it with.
+
+        A function among `kwargs` by which `list.sort` sorts is replaced by one that pays.
+        """
         kind = type(function)
-        if kind is FunctionType:
-            return args
         if kind is BuiltinFunctionType or kind is MethodType:
-            payment = METHODS.get(function.__name__)
-            if payment is None or not _is_method_of_data(function, kind):
+            owner = function.__self__
+            payment = rules_of(owner if isinstance(owner, type) else type(owner)).get(function.__name__)
+            if payment is None:
                 return args
-            return payment(self._budget, function.__self__, self._resolved(args), kwargs)
-        if kind is MethodDescriptorType:
-            payment = METHODS.get(function.__name__)
+            if function.__name__ == _KEYED and kwargs.get("key") is not None:
+                kwargs["key"] = self.comparable(kwargs["key"])
+            return payment(self._budget, owner, self._resolved(args), kwargs)
+        if kind is MethodDescriptorType or kind is FunctionType:
+            payment = _unbound(function, kind)
             if payment is None or not args:
                 return args
+            if function.__name__ == _KEYED and kwargs.get("key") is not None:
+                kwargs["key"] = self.comparable(kwargs["key"])
             owner, *rest = self._resolved(args)
             return (owner, *payment(self._budget, owner, tuple(rest), kwargs))
         if isinstance(function, type):
-            payment = TYPES.get(function)
+            payment = CALLED_TYPES.get(function)
             return args if payment is None else payment(self._budget, function, self._resolved(args), kwargs)
         return args
 
@@ -54,12 +61,15 @@ class CallGuard:
     def guarded(self, function: Value) -> Value:
         """Return `function`, or a stand-in that pays, for handing it to code that calls it from C."""
         kind = type(function)
-        if kind is FunctionType or not callable(function):
+        if not callable(function):
             return function
-        is_method = kind in (BuiltinFunctionType, MethodDescriptorType, MethodType)
-        is_paid = (
-            function.__name__ in METHODS if is_method else isinstance(function, type) and function in TYPES
-        )
+        if kind is FunctionType or kind is MethodDescriptorType:
+            is_paid = _unbound(function, kind) is not None
+        elif kind in _BOUND:
+            owner = function.__self__
+            is_paid = function.__name__ in rules_of(owner if isinstance(owner, type) else type(owner))
+        else:
+            is_paid = isinstance(function, type) and function in CALLED_TYPES
         if not is_paid:
             return function
 
@@ -68,11 +78,25 @@ class CallGuard:
 
         return paying
 
+    def comparable(self, key: Value) -> Value:
+        """Return a key function whose results pay for being compared."""
+        if not callable(key):
+            return key
+        return pays_for_comparing(self._budget, self.guarded(key))
 
-def _is_method_of_data(function: Value, kind: type) -> bool:
-    owner = function.__self__
-    if kind is MethodType:
-        return isinstance(owner, _BUILTIN_OWNERS) or (
-            isinstance(owner, type) and issubclass(owner, _BUILTIN_OWNERS)
-        )
-    return owner is not None and not isinstance(owner, ModuleType)
+
+def _unbound(function: Value, kind: type) -> CallPayment | None:
+    """Return the rule of a method taken from its type, such as `str.upper` or `Counter.most_common`."""
+    if kind is FunctionType:
+        return UNBOUND.get(function)
+    owner: type = function.__objclass__
+    return rules_of(owner).get(function.__name__)
+
+
+UNBOUND: Final[Mapping[Value, CallPayment]] = {
+    getattr(kind, name): rule
+    for kind in METHODS
+    for name, rule in rules_of(kind).items()
+    if type(getattr(kind, name, None)) is FunctionType
+}
+"""Methods that are written in Python, as their types show them -> rule."""

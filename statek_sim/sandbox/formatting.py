@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import re
-from collections.abc import Iterable
+import string
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.budget import LONG_INTEGER, ExecutionBudget
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.sandbox.weigh import SCALARS, is_container, pay_for_walk
 
@@ -15,39 +18,92 @@ from statek_sim.sandbox.weigh import SCALARS, is_container, pay_for_walk
 Value = Any
 
 _LONG_NUMBER: Final = re.compile(r"\d{4,}")
-_NESTED_FIELD: Final = re.compile(r"\{[^{}]*\{")
+_FORMATTER: Final = string.Formatter()
+_SHORT: Final = 100
+_USUAL: Final = 16
+_WIDEST: Final = 256
 _REPR: Final = "while getting the repr of an object"
 
 
 def pay_for_text(budget: ExecutionBudget, value: Value) -> None:
     """Pay for turning `value` into text."""
     if type(value) in SCALARS:
+        if type(value) is int:
+            budget.allocate(value.bit_length() >> 2 if value.bit_length() > LONG_INTEGER else 0)
         return
     if is_container(value):
         budget.allocate(pay_for_walk(budget, value, _REPR))
     elif isinstance(value, str | bytes):
         budget.copied(len(value))
+    elif isinstance(value, Decimal):
+        budget.copied(value.__sizeof__() << 1)
 
 
-def pay_for_template(budget: ExecutionBudget, template: str, values: Iterable[Value]) -> None:
-    """Pay for `template.format(...)`: widths written out or taken from the values, and the values' own text."""
-    _pay_for_widths(budget, template)
-    nested = _NESTED_FIELD.search(template) is not None
-    fields = template.count("{")
-    for value in values:
-        if isinstance(value, int):
-            budget.allocate(abs(value) if nested else 0)
-        elif type(value) not in SCALARS:
-            budget.allocate(fields * pay_for_walk(budget, value, _REPR))
+def pay_for_template(
+    budget: ExecutionBudget, template: str, args: Sequence[Value], kwargs: Mapping[str, Value]
+) -> None:
+    """Pay for `template.format(*args, **kwargs)`: every field's value as text, as wide as its specification asks.
+
+    What is wrong with a template is left for `format` itself to say.
+    """
+    budget.copied(len(template))
+    budget.scan(64 * template.count("{"))
+    numbers = itertools.count()
+    try:
+        for _, name, spec, _ in _FORMATTER.parse(template):
+            if name is not None:
+                _pay_for_field(budget, name, spec or "", args, kwargs, numbers)
+    except (ValueError, LookupError, AttributeError, TypeError):
+        return
 
 
-def paid_format(budget: ExecutionBudget, value: Value, spec: str = "") -> str:
+def _pay_for_field(
+    budget: ExecutionBudget,
+    name: str,
+    spec: str,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
+    numbers: Iterator[int],
+) -> None:
+    value = _found(name, args, kwargs, numbers)
+    for _, inner, _, _ in _FORMATTER.parse(spec) if "{" in spec else ():
+        if inner is not None:
+            nested = _found(inner, args, kwargs, numbers)
+            _pay_for_widths(budget, str(nested) if isinstance(nested, int | str) else "")
+    pay_for_spec(budget, value, spec)
+    pay_for_text(budget, value)
+
+
+def _found(name: str, args: Sequence[Value], kwargs: Mapping[str, Value], numbers: Iterator[int]) -> Value:
+    if not name or name[0] in ".[":
+        name = f"{next(numbers)}{name}"
+    return _FORMATTER.get_field(name, args, kwargs)[0]
+
+
+def pay_for_spec(budget: ExecutionBudget, value: Value, spec: str) -> None:
+    """Pay for what a format specification asks for beyond the value's own text."""
+    if isinstance(value, datetime.date | datetime.time):
+        pay_for_strftime(budget, spec)
+        return
+    _pay_for_widths(budget, spec)
+    if isinstance(value, Decimal) and spec and value.is_finite():
+        # Without an exponent, as `f` and `%` write it.
+        budget.allocate(abs(value.adjusted()))
+
+
+def pay_for_strftime(budget: ExecutionBudget, template: Value) -> None:
+    """Pay for a date as text: `%c` makes twelve characters of one, a width as many as it says, up to a limit."""
+    if isinstance(template, str):
+        budget.work(len(template) >> 2)
+        if len(template) > _SHORT:
+            has_widths = re.search(r"%[-_0^#EO]*\d", template) is not None
+            budget.allocate(len(template) * (_WIDEST if has_widths else _USUAL))
+
+
+def paid_format(budget: ExecutionBudget, value: Value, spec: Value = "") -> str:
     """Return `format(value, spec)`."""
-    if isinstance(spec, str):
-        _pay_for_widths(budget, spec)
-        if isinstance(value, Decimal) and spec and value.is_finite():
-            # Without an exponent, as `f` and `%` write it.
-            budget.allocate(abs(value.adjusted()))
+    if isinstance(spec, str) and spec:
+        pay_for_spec(budget, value, spec)
     pay_for_text(budget, value)
     text = format(value, spec)
     return text if isinstance(value, str) else without_addresses(text)

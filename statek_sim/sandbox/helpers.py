@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import builtins
 import functools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import FunctionType, GeneratorType
+from decimal import Decimal
+from fractions import Fraction
+from types import BuiltinFunctionType, FunctionType, GeneratorType
 from typing import Any, Final
 
 from statek_sim.clock import Clock
 from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox import numbers, transform
-from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.call_guard import CallGuard
-from statek_sim.sandbox.formatting import paid_format, paid_repr, paid_str
+from statek_sim.sandbox.budget import LONG_INTEGER, ExecutionBudget
+from statek_sim.sandbox.call_guard import UNBOUND, CallGuard
+from statek_sim.sandbox.formatting import paid_format, paid_repr, paid_str, pay_for_text
+from statek_sim.sandbox.intake import pay_for_sorting
 from statek_sim.sandbox.lazy import GuardedGenerator, LazyTypes, iterated, spread
 from statek_sim.sandbox.llm_repr import llm_repr
 from statek_sim.sandbox.modules import SandboxModule
-from statek_sim.sandbox.operators import POINTER_BYTES, length, paying_operators, size_in_bytes
-from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet, stable_hash, stable_set
+from statek_sim.sandbox.operators import POINTER_BYTES, length, paying_operators, size_in_bytes, size_of_exact
+from statek_sim.sandbox.ordered_set import (
+    OrderedFrozenSet,
+    OrderedSet,
+    stable_hash,
+    stable_set,
+    without_addresses,
+)
 from statek_sim.sandbox.paid_function import PaidFunction
 from statek_sim.sandbox.policy import SandboxPolicy, check_import
 from statek_sim.sandbox.weigh import is_container, pay_for_hash, pay_for_walk
@@ -36,6 +46,7 @@ ALLOWED_BUILTINS: Final = (
 )  # fmt: skip
 """What restricted code finds without importing. STATEK leaves out the rest, `hasattr` and `ZeroDivisionError` too."""
 
+_FORMATTING: Final = ("format", "format_map")
 _REPR_CONVERSION: Final = ord("r")
 _STR_CONVERSION: Final = ord("s")
 
@@ -55,7 +66,7 @@ def build_helpers(
     """
     helpers: dict[str, object] = {
         transform.VALUE: resolve,
-        transform.CALL: _calling(CallGuard(budget, resolve), call),
+        transform.CALL: _calling(budget, CallGuard(budget, resolve), call),
         transform.TICK: budget.tick,
         transform.CHECK: budget.check,
         transform.ENTER: budget.enter,
@@ -85,15 +96,24 @@ def sandbox_builtins(
     return found
 
 
-def _calling(guard: CallGuard, call: Callable[..., Value]) -> Callable[..., Value]:
+def _calling(budget: ExecutionBudget, guard: CallGuard, call: Callable[..., Value]) -> Callable[..., Value]:
     prepare = guard.prepare
 
     def call_helper(func: Value, *args: Value, **kwargs: Value) -> Value:
-        if type(func) is not FunctionType:
+        if type(func) is not FunctionType or func in UNBOUND:
             args = prepare(func, args, kwargs)
         result = call(func, args, kwargs)
         kind = type(result)
-        return stable_set(result) if kind is set or kind is frozenset else result
+        if kind is int:
+            if result.bit_length() > LONG_INTEGER:
+                budget.made_integer(result.bit_length())
+        elif kind is set or kind is frozenset:
+            return stable_set(result)
+        elif kind is Decimal or kind is Fraction:
+            budget.allocate(size_of_exact(result))
+        elif kind is str and type(func) is BuiltinFunctionType and func.__name__ in _FORMATTING:
+            return without_addresses(result)
+        return result
 
     # Agents meet the name when they spread a non-mapping, or pass an argument named `func`.
     call_helper.__module__, call_helper.__qualname__ = "statek.executors.utils", "_smart_call"
@@ -101,8 +121,8 @@ def _calling(guard: CallGuard, call: Callable[..., Value]) -> Callable[..., Valu
 
 
 def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
-    def run(body: Callable[[], Value]) -> Value:
-        budget.enter()
+    def run(body: Callable[[], Value], extra: int = 0) -> Value:
+        budget.enter(extra)
         try:
             result = body()
         finally:
@@ -116,9 +136,19 @@ def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
         return guarded
 
+    def coroutine(function: Callable[..., Value]) -> Callable[..., Value]:
+        @functools.wraps(function)
+        def tracked(*args: Value, **kwargs: Value) -> Value:
+            made = function(*args, **kwargs)
+            budget.opened.append(made)
+            return made
+
+        return tracked
+
     return {
         transform.RUN: run,
         transform.GENERATOR: generator,
+        transform.COROUTINE: coroutine,
         transform.GENERATED: functools.partial(GuardedGenerator, budget),
     }
 
@@ -137,6 +167,11 @@ def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
     def made(display: Value, size: int) -> Value:
         budget.allocate(POINTER_BYTES * size)
         return display
+
+    def moved(container: Value) -> Value:
+        if isinstance(container, list | deque):
+            budget.scan(len(container) >> 3)
+        return container
 
     def operand(value: Value) -> Value:
         if is_container(value):
@@ -160,6 +195,7 @@ def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
         transform.ROWS: rows,
         transform.COPIED: copied,
         transform.MADE: made,
+        transform.MOVED: moved,
         transform.OPERAND: operand,
         transform.SET: ordered_set,
         transform.SPREAD: functools.partial(spread, budget),
@@ -196,6 +232,9 @@ def _paid_builtins(budget: ExecutionBudget) -> dict[str, object]:
         "format": lambda *args: paid_format(budget, *args) if len(args) in (1, 2) else format(*args),
         "hash": _paid_hash(budget),
         "iter": lazy.pop("iter"),  # type: ignore[dict-item]  # the one that is a function
+        "abs": numbers.paid_abs(budget),
+        "hex": _paying_for_digits(budget, hex),
+        "oct": _paying_for_digits(budget, oct),
         "all": _paying_to_walk(budget, all),
         "any": _paying_to_walk(budget, any),
         "max": _paying_to_walk(budget, max),
@@ -213,7 +252,20 @@ def _paid_hash(budget: ExecutionBudget) -> Callable[..., int]:
         if len(args) != 1:
             return hash(*args)
         pay_for_hash(budget, args[0])
+        if isinstance(args[0], str | bytes):
+            budget.scan(len(args[0]) >> 2)
+        elif isinstance(args[0], Decimal | Fraction):
+            budget.work(size_of_exact(args[0]) >> 7)
         return stable_hash(args[0])
+
+    return paid
+
+
+def _paying_for_digits(budget: ExecutionBudget, function: Callable[..., str]) -> Callable[..., str]:
+    def paid(*args: Value) -> str:
+        for value in args:
+            pay_for_text(budget, value)
+        return function(*args)
 
     return paid
 
@@ -221,8 +273,15 @@ def _paid_hash(budget: ExecutionBudget) -> Callable[..., int]:
 def _paying_to_walk(
     budget: ExecutionBudget, function: Callable[..., Value], *, copies: bool = False
 ) -> Callable[..., Value]:
+    guard = CallGuard(budget)
+
     def paid(*args: Value, **kwargs: Value) -> Value:
-        if kwargs.get("key") is None and function not in (all, any):
+        if kwargs.get("key") is not None:
+            kwargs["key"] = guard.comparable(kwargs["key"])
+        elif copies:
+            for value in args:
+                pay_for_sorting(budget, value)
+        elif function not in (all, any):
             pay_for_walk(budget, args, "in comparison")
         if len(args) == 1:
             size = length(args[0])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator, iterated
@@ -14,6 +15,9 @@ from statek_sim.sandbox.weigh import is_container, pay_for_walk
 # Receivers and arguments are whatever model-written code holds.
 Value = Any
 Args = tuple[Value, ...]
+
+_COMPARING_SHIFT: Final = 4
+"""Comparing 16 items takes as long as one iteration, a dozen times."""
 
 CallPayment = Callable[[ExecutionBudget, Value, Args, Mapping[str, Value]], Args]
 """Called before the call it pays for, with budget, receiver, positional and named arguments.
@@ -42,6 +46,29 @@ def pay_for_comparing(budget: ExecutionBudget, args: Args) -> None:
     for value in args:
         if is_container(value):
             pay_for_walk(budget, value, "in comparison")
+
+
+def pay_for_sorting(budget: ExecutionBudget, value: Value) -> None:
+    """Charge comparing the items of `value` as often as sorting does."""
+    if is_container(value):
+        rounds = length(value).bit_length()
+        weight = pay_for_walk(budget, value, "in comparison")
+        nested = any(map(is_container, value)) if isinstance(value, list | tuple | deque) else False
+        budget.scan(weight * rounds >> (0 if nested else 4))
+
+
+def pays_for_comparing(budget: ExecutionBudget, key: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    """Return `key` with results that pay for being compared a few times each."""
+
+    def paid(item: Value) -> Value:
+        found = key(item)
+        if is_container(found):
+            budget.work(pay_for_walk(budget, found, "in comparison") >> _COMPARING_SHIFT)
+        elif isinstance(found, str | bytes):
+            budget.scan(len(found))
+        return found
+
+    return paid
 
 
 def paid_entries(budget: ExecutionBudget, args: Args) -> Args:

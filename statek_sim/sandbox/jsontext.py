@@ -7,37 +7,47 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.weigh import pay_for_walk
+from statek_sim.sandbox.weigh import pay_for_deep_walk
 
 _MAX_NESTING: Final = 200
 _MUCH_TEXT: Final = 65_536
+_CALL_ITERATIONS: Final = 2
 
 
-def paid_loads(budget: ExecutionBudget) -> Callable[..., Any]:
+Guard = Callable[[Any], Any]
+"""Takes a callable from model code, returns one that pays."""
+
+
+def paid_loads(budget: ExecutionBudget, guard: Guard) -> Callable[..., Any]:
     """Return `json.loads`. Nesting beyond 200 levels is the `RecursionError` that a deep stack would get."""
 
     def loads(s: Any, **options: Any) -> Any:
+        budget.work(_CALL_ITERATIONS)
         if isinstance(s, str | bytes):
             budget.scan(len(s))
             budget.allocate(len(s) * (4 if len(s) < _MUCH_TEXT else 24))
             _check_nesting(s if isinstance(s, str) else s.decode("latin-1"))
-        return json.loads(s, **options)
+        return json.loads(s, **{name: guard(option) for name, option in options.items()})
 
     return loads
 
 
-def paid_dumps(budget: ExecutionBudget) -> Callable[..., str]:
+def paid_dumps(budget: ExecutionBudget, guard: Guard) -> Callable[..., str]:
     """Return `json.dumps`."""
 
     def dumps(obj: Any, **options: Any) -> str:
-        weight = pay_for_walk(budget, obj, "while encoding a JSON object")
+        budget.work(_CALL_ITERATIONS)
+        weight, depth = pay_for_deep_walk(budget, obj, "while encoding a JSON object")
         indent = options.get("indent")
         width = indent if isinstance(indent, int) else len(indent) if isinstance(indent, str) else 0
         separators = options.get("separators") or ()
-        budget.allocate(
-            weight * (1 + max(0, width) + sum(len(text) for text in separators if isinstance(text, str)))
-        )
-        return json.dumps(obj, **options)
+        # A line begins with as much as its level asks for.
+        each = 1 + max(0, width) * depth + sum(len(text) for text in separators if isinstance(text, str))
+        budget.allocate(weight * each)
+        text = json.dumps(obj, **{name: guard(option) for name, option in options.items()})
+        # Escapes and what `default` made.
+        budget.allocate(max(0, len(text) - weight * each))
+        return text
 
     return dumps
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.operators import POINTER_BYTES, length
+from statek_sim.sandbox.operators import POINTER_BYTES, length, paying_operators
 from statek_sim.sandbox.ordered_set import stable_set, without_addresses
 
 # Items are whatever model-written code puts there.
@@ -24,71 +24,75 @@ Guard = Callable[[Item], Item]
 
 _SIZED: Final = (range, list, tuple, str, bytes, dict, set, frozenset)
 _WIDE: Final = 16
-_SORTING: Final = 128
+SORTING: Final = 128
+"""Putting a set in order costs an iteration for each item: what `scan` charges 128 items for."""
 
 
 class LazyIterator:
-    """An iterator that pays one iteration per item. `source` is the Python iterator that it stands for."""
+    """An iterator that pays one iteration per item. `source` is the Python iterator that it stands for.
 
-    __slots__ = ("_next", "_source", "_tick")
+    Its attributes have a prefix that model code may not name: they would lead to the budget.
+    """
+
+    __slots__ = ("_statek_next", "_statek_source", "_statek_tick")
 
     def __init__(self, budget: ExecutionBudget, source: Iterator[Item]) -> None:
-        self._source = source
-        self._next = source.__next__
-        self._tick = budget.tick
+        self._statek_source = source
+        self._statek_next = source.__next__
+        self._statek_tick = budget.tick
 
     def __iter__(self) -> Iterator[Item]:
         return self
 
     def __next__(self) -> Item:
-        self._tick()
-        return self._next()
+        self._statek_tick()
+        return self._statek_next()
 
     def __repr__(self) -> str:
-        return without_addresses(repr(self._source))
+        return without_addresses(repr(self._statek_source))
 
 
 class GuardedGenerator:
     """A generator of model-written code that counts each resumption as a call."""
 
-    __slots__ = ("_budget", "_generator")
+    __slots__ = ("_statek_budget", "_statek_generator")
 
     def __init__(self, budget: ExecutionBudget, generator: Any) -> None:
-        self._budget = budget
-        self._generator = generator
+        self._statek_budget = budget
+        self._statek_generator = generator
 
     def __iter__(self) -> Iterator[Item]:
         return self
 
     def __next__(self) -> Item:
-        return self._resume(self._generator.__next__)
+        return self._statek_resume(self._statek_generator.__next__)
 
     def __del__(self) -> None:
         # Nobody is left to tell when the model's code raises here.
         with suppress(BaseException):
-            self._generator.close()
+            self._statek_generator.close()
 
     def send(self, value: Item) -> Item:
         """Resume with `value` as the result of `yield`."""
-        return self._resume(self._generator.send, value)
+        return self._statek_resume(self._statek_generator.send, value)
 
     def throw(self, *error: Item) -> Item:
         """Resume by raising `error` at the `yield`."""
-        return self._resume(self._generator.throw, *error)
+        return self._statek_resume(self._statek_generator.throw, *error)
 
     def close(self) -> None:
         """End the generator."""
-        self._generator.close()
+        self._statek_generator.close()
 
     def __repr__(self) -> str:
-        return without_addresses(repr(self._generator))
+        return without_addresses(repr(self._statek_generator))
 
-    def _resume(self, how: Callable[..., Item], *args: Item) -> Item:
-        self._budget.enter()
+    def _statek_resume(self, how: Callable[..., Item], *args: Item) -> Item:
+        self._statek_budget.enter()
         try:
             return how(*args)
         finally:
-            self._budget.leave()
+            self._statek_budget.leave()
 
 
 GuardedGenerator.__name__ = GuardedGenerator.__qualname__ = "generator"
@@ -98,7 +102,7 @@ GuardedGenerator.__module__ = "builtins"
 def iterated(budget: ExecutionBudget, iterable: Item) -> Item:
     """Return `iterable` in a fixed order; pay for finding that order if it is a set."""
     if isinstance(iterable, set | frozenset):
-        budget.scan(_SORTING * len(iterable))
+        budget.scan(SORTING * len(iterable))
         return stable_set(iterable)
     return iterable
 
@@ -178,11 +182,24 @@ class LazyTypes:
     def _make(self, kind: _Kind, args: tuple[Item, ...], kwargs: dict[str, Item]) -> Iterator[Item]:
         width = kind.width(args, kwargs)
         self._budget.allocate(POINTER_BYTES * width)
+        if kind.real is itertools.accumulate:
+            args, kwargs = self._with_paid_sum(args, kwargs)
         if kind.real is not itertools.repeat:
             args = tuple(self._prepared(kind, value) for value in args)
             kwargs = {name: self._prepared(kind, value) for name, value in kwargs.items()}
         rows = kind.real(*args, **kwargs)
         return rows if width < _WIDE else self._charged(rows, POINTER_BYTES * width)
+
+    def _with_paid_sum(
+        self, args: tuple[Item, ...], kwargs: dict[str, Item]
+    ) -> tuple[tuple[Item, ...], dict[str, Item]]:
+        """Return arguments of `accumulate` with an addition that pays, where none is named."""
+        if (args[1] if len(args) > 1 else kwargs.get("func")) is not None:
+            return args, kwargs
+        add = paying_operators(self._budget)["add"]
+        if len(args) > 1:
+            return (args[0], add, *args[2:]), kwargs
+        return args, {**kwargs, "func": add}
 
     def _prepared(self, kind: _Kind, value: Item) -> Item:
         if callable(value):

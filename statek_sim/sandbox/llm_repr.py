@@ -33,6 +33,10 @@ _PAY_EVERY: Final = 1024
 _SIMPLE: Final = (bool, int, float, Decimal, str, datetime)
 
 
+STORES_OWN: Final = "__stores_own__"
+"""The attribute of a `__str__` that a store gave to a class: what agents see of its objects is not that."""
+
+
 class StoredCollection:
     """A collection of a durable store: no `list`, `tuple`, `dict` or `set`, but shown as one of them."""
 
@@ -232,7 +236,8 @@ class _Printer:
             shown.append(f"{name}={text}")
         if left_out:
             shown.append("...")
-        return f"{type(value).__name__}({','.join(shown)})"
+        # The name of a stored class may have its module in front.
+        return f"{type(value).__name__.rpartition('.')[2]}({','.join(shown)})"
 
     def _options(self, members: _Members, *, repeated: bool, is_nested: bool) -> dict[str, Value]:
         """Return the options to hand to an object's own `__llm_repr__`: those given, and `is_nested`."""
@@ -264,7 +269,8 @@ class _Printer:
 
 
 def _has_own_str(kind: Any) -> bool:
-    return kind.__str__ is not object.__str__
+    told = kind.__str__
+    return told is not object.__str__ and not hasattr(told, STORES_OWN)
 
 
 def _simple(value: Value, *, quoted: bool) -> str:

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.formatting import pay_for_template
+from statek_sim.sandbox.formatting import pay_for_strftime, pay_for_template
 from statek_sim.sandbox.intake import (
     Args,
-    CallPayment,
     Value,
     in_fixed_order,
     paid_entries,
-    pay_for_comparing,
     pay_for_items,
+    pay_for_sorting,
 )
-from statek_sim.sandbox.operators import POINTER_BYTES, length, size_in_bytes
+from statek_sim.sandbox.lazy import SORTING
+from statek_sim.sandbox.operators import (
+    POINTER_BYTES,
+    length,
+    pay_for_comparing_each,
+    pay_for_decimals,
+    pay_for_exponent,
+    pay_for_gcd,
+    size_in_bytes,
+)
 from statek_sim.sandbox.ordered_set import stable_set
 from statek_sim.sandbox.weigh import pay_for_hash
 
 _PIECE_BYTES: Final = 16
 _MUCH_TEXT: Final = 65_536
+_READING_TIME: Final = 2
 
 
-def _copying(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+def copying(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """The result is as long as the value."""
     size = size_in_bytes(owner)
     if isinstance(owner, str | bytes):
         budget.copied(size)
@@ -35,51 +48,65 @@ def _copying(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, 
     return args
 
 
-def _searching(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
-    pay_for_comparing(budget, args)
+def searching(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Everything is looked at, and compared if it is a sequence of values."""
     if isinstance(owner, list | tuple | deque):
-        budget.scan(2 * len(owner))
+        for value in args[:1]:
+            pay_for_comparing_each(budget, len(owner), value)
     elif isinstance(owner, str | bytes):
         budget.scan(len(owner) >> 4)
     elif isinstance(owner, range) and args and not isinstance(args[0], int):
-        budget.scan(length(owner))
+        budget.scan(8 * length(owner))
     return args
 
 
-def _hashing(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+def hashing(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    """What is looked up is hashed, with all that is inside it."""
     for value in args[:1]:
         pay_for_hash(budget, value)
     return args
 
 
-def _moving(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
-    """`insert` and `pop` move the items behind, which is quick; `pop` of a dict hashes."""
+def moving(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """`insert` and `pop` move the items behind, which is quick; `pop` at the end moves none; that of a dict hashes."""
     pay_for_hash(budget, args[0] if args else None)
-    if isinstance(owner, list | deque):
+    if isinstance(owner, list | deque) and args and args[0] != -1:
         budget.scan(len(owner) >> 3)
     return args
 
 
-def _sorting(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
-    if kwargs.get("key") is None:
-        pay_for_comparing(budget, (owner,))
-    budget.scan(4 * length(owner))
+def popping(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """The first item in order is remembered; that nothing else has changed is looked up."""
+    queue = getattr(owner, "_to_pop", None)
+    is_ordered = queue is not None and len(queue.left) == len(owner)
+    budget.scan(length(owner) >> 1 if is_ordered else SORTING * length(owner))
     return args
 
 
-def _splitting(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+def sorting(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """Items are compared a few times each."""
+    budget.scan(4 * length(owner))
+    if kwargs.get("key") is None:
+        pay_for_sorting(budget, owner)
+    return args
+
+
+def splitting(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Pieces of a short text are not charged beyond it."""
     size = size_in_bytes(owner)
     budget.allocate(size if size < _MUCH_TEXT else _PIECE_BYTES * size)
     return args
 
 
-def _padding(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+def padding(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """The width is the length of the result."""
     if args and isinstance(args[0], int) and args[0] > length(owner):
         budget.allocate(args[0])
     return args
 
 
-def _expanding_tabs(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+def expanding_tabs(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """Each tab may become as wide as it is asked."""
     width = args[0] if args else kwargs.get("tabsize", 8)
     if isinstance(width, int):
         budget.allocate(length(owner) + _tabs(owner) * max(0, width))
@@ -94,7 +121,8 @@ def _occurrences(text: Value, part: Value) -> int:
     return int(text.count(part))
 
 
-def _replacing(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+def replacing(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """Only what the replacements add is new."""
     if len(args) >= 2 and isinstance(owner, str | bytes) and type(args[0]) is type(args[1]) is type(owner):
         found = _occurrences(owner, args[0])
         limit = args[2] if len(args) > 2 else kwargs.get("count", -1)
@@ -105,7 +133,8 @@ def _replacing(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mappin
     return args
 
 
-def _joining(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+def joining(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """The items and what is between them."""
     if len(args) != 1 or not isinstance(args[0], Iterable):
         return args
     pay_for_items(budget, args, 0)
@@ -118,7 +147,8 @@ def _joining(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, 
     return (items,)
 
 
-def _translating(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+def translating(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Each character may become the longest text of the table."""
     table = args[0] if args else None
     if isinstance(owner, str) and isinstance(table, dict):
         longest = max((len(value) for value in table.values() if isinstance(value, str)), default=1)
@@ -126,31 +156,50 @@ def _translating(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[s
     return args
 
 
-def _formatting(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+def formatting(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """`template.format(...)`."""
     if isinstance(owner, str):
-        pay_for_template(budget, owner, (*args, *kwargs.values()))
+        pay_for_template(budget, owner, args, kwargs)
     return args
 
 
-def _taking_in(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+def formatting_by_name(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """`template.format_map(mapping)`."""
+    if isinstance(owner, str) and len(args) == 1:
+        pay_for_template(budget, owner, (), args[0])
+    return args
+
+
+def taking_in(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Everything is hashed, of sets the owner is copied, too."""
     if not isinstance(owner, type) and isinstance(owner, set | frozenset):
         budget.allocate(size_in_bytes(owner))
     return paid_entries(budget, args)
 
 
-def _extending(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+def extending(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    """A reference for every item."""
     pay_for_items(budget, args, POINTER_BYTES)
     return in_fixed_order(args)
 
 
-def _to_bytes(budget: ExecutionBudget, _: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+def chaining(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    """`chain.from_iterable` on a chain of Python's own, which does not pay item by item."""
+    for rows in args[:1]:
+        if isinstance(rows, list | tuple | deque):
+            budget.work(sum(map(length, rows)))
+    return args
+
+
+def to_bytes(budget: ExecutionBudget, _: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """As many bytes as are asked for."""
     size = args[0] if args else kwargs.get("length", 1)
     if isinstance(size, int) and size > 0:
         budget.allocate(size)
     return args
 
 
-def _repeating(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+def repeating(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
     """`Counter.elements` gives each key as often as it was counted."""
     if isinstance(owner, Counter):
         counts: Iterable[Value] = owner.values()
@@ -158,36 +207,79 @@ def _repeating(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str
     return args
 
 
-def _named(payment: CallPayment, names: str) -> dict[str, CallPayment]:
-    return dict.fromkeys(names.split(), payment)
+def unpacking_decimal(budget: ExecutionBudget, owner: Value, _args: Args, _: Mapping[str, Value]) -> Args:
+    """A decimal as a ratio is an integer as long as its exponent, as a tuple it is its digits one by one."""
+    if isinstance(owner, Decimal):
+        size = owner.__sizeof__()
+        budget.allocate(POINTER_BYTES * 2 * size)
+        budget.scan(2 * size)
+        pay_for_exponent(budget, owner)
+    return _args
 
 
-METHODS: Final[Mapping[str, CallPayment]] = {
-    **_named(
-        _copying,
-        "upper lower title swapcase capitalize casefold strip lstrip rstrip encode decode hex copy removeprefix"
-        " removesuffix fromhex from_bytes rotate partition rpartition",
-    ),
-    **_named(
-        _searching, "count index rindex find rfind remove isdigit isalpha isalnum isspace isupper islower"
-    ),
-    **_named(_hashing, "add get setdefault discard"),
-    **_named(_moving, "insert pop"),
-    **_named(_sorting, "sort"),
-    **_named(_splitting, "split rsplit splitlines"),
-    **_named(_padding, "ljust rjust center zfill"),
-    **_named(_expanding_tabs, "expandtabs"),
-    **_named(_replacing, "replace"),
-    **_named(_joining, "join"),
-    **_named(_translating, "translate"),
-    **_named(_formatting, "format format_map"),
-    **_named(
-        _taking_in,
-        "update union intersection difference symmetric_difference intersection_update difference_update"
-        " symmetric_difference_update issubset issuperset isdisjoint fromkeys subtract most_common",
-    ),
-    **_named(_extending, "extend extendleft"),
-    **_named(_to_bytes, "to_bytes"),
-    **_named(_repeating, "elements"),
-}
-"""Method name -> payment, for methods of Python's own types."""
+def deciding(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Decimals of many digits are compared and rounded; a long integer becomes a decimal first."""
+    pay_for_decimals(budget, owner, *args)
+    return args
+
+
+def counting(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    """`Counter` counts in Python where it takes counts away."""
+    for value in args:
+        budget.work(length(value) >> 3)
+    return paid_entries(budget, args)
+
+
+def deriving(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Logarithms and roots of a decimal look at all of its digits, of which there may be many."""
+    if isinstance(owner, Decimal):
+        budget.work(owner.__sizeof__() >> 6)
+    return args
+
+
+def approximating(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Continued fractions, as long as the denominator."""
+    if isinstance(owner, Fraction):
+        bits = owner.denominator.bit_length()
+        pay_for_gcd(budget, bits, 16 * bits)
+    return args
+
+
+def converting(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    """A decimal with a huge exponent becomes an integer, an integer a decimal."""
+    for value in args[:1]:
+        if isinstance(value, Decimal):
+            pay_for_exponent(budget, value)
+        pay_for_decimals(budget, value, value, value)
+    return args
+
+
+def writing_time(budget: ExecutionBudget, _: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """The template may ask for much text."""
+    pay_for_strftime(budget, args[0] if args else kwargs.get("format"))
+    return args
+
+
+def reading_time(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    """The format is compiled to a regular expression."""
+    for text in args:
+        if isinstance(text, str):
+            budget.work(_READING_TIME + len(text) * (1 + (len(text) >> 8)))
+    return args
+
+
+def expanding(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Each reference in the template may stand for all of the text."""
+    for template in args[:1]:
+        if isinstance(template, str | bytes):
+            budget.work(len(template) >> 2)
+            references = template.count("\\") if isinstance(template, str) else template.count(b"\\")
+            budget.allocate(len(template) + references * length(owner.group()))
+    return args
+
+
+def copying_groups(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Each group may be all of the text."""
+    if isinstance(owner, re.Match):
+        budget.copied(length(owner.group()) * max(1, len(args)) * (1 if args else owner.re.groups + 1))
+    return args

@@ -31,10 +31,12 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.call_guard import CallGuard
 from statek_sim.sandbox.exports import EXPORTED_NAMES
 from statek_sim.sandbox.jsontext import paid_dumps, paid_loads
-from statek_sim.sandbox.lazy import LazyTypes
-from statek_sim.sandbox.operators import length, paying_operators
+from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator, LazyTypes
+from statek_sim.sandbox.operators import length, pay_for_comparing_each, paying_operators
 from statek_sim.sandbox.ordered_set import stable_set
 from statek_sim.sandbox.paid_function import PaidFunction
+
+_STATISTICS_ITERATIONS: Final = 5
 
 # Exports are functions, types and constants.
 Export = Any
@@ -112,14 +114,16 @@ def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, 
             "datetime": virtual_time.virtual_datetime(clock),
             "date": virtual_time.virtual_date(clock),
         },
-        "time": _as_builtin("time", {"strftime": virtual_time.virtual_strftime(clock)}),
-        "re": _as_written_in_python(regex.paid_functions(budget)),
+        "time": _as_builtin("time", {"strftime": virtual_time.virtual_strftime(clock, budget)}),
+        "re": _as_written_in_python(regex.paid_functions(budget, guard.guarded)),
         "math": _as_builtin("math", numbers.paid_math(budget)),
         "statistics": _as_written_in_python(_statistics(budget)),
         "itertools": LazyTypes(budget, guard.guarded).itertools(),
         "functools": _as_builtin("functools", {"reduce": _reduce(budget, guard)}),
         "operator": _as_builtin("operator", _operators(budget)),
-        "json": _as_written_in_python({"loads": paid_loads(budget), "dumps": paid_dumps(budget)}),
+        "json": _as_written_in_python(
+            {"loads": paid_loads(budget, guard.guarded), "dumps": paid_dumps(budget, guard.guarded)}
+        ),
     }
     for exports in replaced.values():
         _MADE.update(exports.values())
@@ -160,8 +164,13 @@ def _statistics(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
 
 def _paying_for_items(budget: ExecutionBudget, function: Callable[..., Any]) -> Callable[..., Any]:
     def paid(*args: Any, **kwargs: Any) -> Any:
+        budget.work(_STATISTICS_ITERATIONS)
+        args = tuple(
+            list(value) if isinstance(value, LazyIterator | GuardedGenerator) else value for value in args
+        )
         for value in (*args, *kwargs.values()):
             budget.scan(64 * (value if isinstance(value, int) else length(value)))
+            numbers.pay_for_exact(budget, value)
         return function(*map(stable_set, args), **kwargs)
 
     return paid
@@ -180,22 +189,30 @@ def _operators(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
 
     def searching(search: Callable[[Any, Any], int]) -> Callable[[Any, Any], int]:
         def paid_search(container: Any, item: Any, /) -> int:
-            budget.scan(length(container))
+            pay_for_comparing_each(budget, length(container), item)
             return search(stable_set(container), item)
 
         return paid_search
 
+    unary = {"neg": "neg", "pos": "pos", "inv": "invert", "invert": "invert"}
+    absolute = numbers.paid_abs(budget)
+    found = {name: _for_one(paid[named], getattr(operator, name)) for name, named in unary.items()}
+    found["abs"] = _for_one(absolute, operator.abs)
     exported.update(
         concat=concat,
         contains=contains,
         countOf=searching(operator.countOf),
         indexOf=searching(operator.indexOf),
     )
-    return {
+    return found | {
         name: _for_two(function, getattr(operator, name))
         for name, function in exported.items()
-        if name in EXPORTED_NAMES["operator"]
+        if name in EXPORTED_NAMES["operator"] and name not in found
     }
+
+
+def _for_one(paid: Callable[[Any], Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: real(*args, **kwargs) if kwargs or len(args) != 1 else paid(*args)
 
 
 def _for_two(paid: Callable[[Any, Any], Any], real: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
-from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.budget import LONG_INTEGER, ExecutionBudget
+from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator
 from statek_sim.sandbox.operators import (
     INTEGER_BYTES,
     length,
     pay_for_division,
+    pay_for_exponent,
+    pay_for_gcd,
     pay_for_pow,
     paying_operators,
     too_long,
@@ -21,6 +26,9 @@ from statek_sim.sandbox.ordered_set import stable_set
 
 # Arguments are whatever model-written code passes.
 Value = Any
+
+_PLAIN_NUMBERS: Final = frozenset({int, float, bool})
+_DIGITS_PER_ITERATION: Final = 3_000
 
 
 def paid_math(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
@@ -46,12 +54,37 @@ def paid_math(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
 
     def prod(iterable: Value, /, **start: Value) -> Value:
         items = _taken_in(budget, iterable)
-        too_long(budget, sum(item.bit_length() for item in items if isinstance(item, int)))
+        kinds = {type(item) for item in (*items, *start.values())}
+        if not kinds <= _PLAIN_NUMBERS:
+            return _multiplied(budget, items, **start)
+        bits = sum(item.bit_length() for item in items if isinstance(item, int))
+        too_long(budget, bits)
+        budget.work(len(items) * (bits // 30) // _DIGITS_PER_ITERATION)
         return math.prod(items, **start)
 
     def lcm(*args: Value) -> int:
         too_long(budget, sum(value.bit_length() for value in args if isinstance(value, int)))
+        _pay_for_factors(budget, args)
         return math.lcm(*args)
+
+    def gcd(*args: Value) -> int:
+        _pay_for_factors(budget, args)
+        return math.gcd(*args)
+
+    def isqrt(*args: Value) -> int:
+        bits = args[0].bit_length() if args and isinstance(args[0], int) else 0
+        pay_for_gcd(budget, bits, bits)
+        return math.isqrt(*args)
+
+    def to_integer(convert: Callable[..., Value]) -> Callable[..., Value]:
+        def converted(*args: Value) -> Value:
+            if args and isinstance(args[0], Decimal):
+                pay_for_exponent(budget, args[0])
+            elif args and isinstance(args[0], Fraction):
+                pay_for_division(budget, args[0].numerator, args[0].denominator)
+            return convert(*args)
+
+        return converted
 
     def fsum(iterable: Value, /) -> float:
         budget.scan(length(iterable))
@@ -63,7 +96,29 @@ def paid_math(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
 
     return {
         "factorial": factorial, "comb": comb, "perm": perm, "prod": prod, "lcm": lcm, "fsum": fsum, "dist": dist,
+        "gcd": gcd, "isqrt": isqrt, **{name: to_integer(getattr(math, name)) for name in ("floor", "ceil", "trunc")},
     }  # fmt: skip
+
+
+def pay_for_exact(budget: ExecutionBudget, items: Value) -> None:
+    """Pay for adding up what floats do not hold: fractions, decimals and long integers, with a common denominator."""
+    if not isinstance(items, list | tuple | deque | set | frozenset | dict):
+        return
+    kinds = set(map(type, items))
+    if Decimal in kinds:
+        for item in items:
+            if isinstance(item, Decimal):
+                pay_for_exponent(budget, item)
+    if Fraction in kinds or any(isinstance(item, int) and item.bit_length() > LONG_INTEGER for item in items):
+        bits = sum(_exact_bits(item) for item in items)
+        too_long(budget, bits)
+        budget.work(len(items) * (bits // 30) ** 2 // 6_000)
+
+
+def _exact_bits(item: Value) -> int:
+    if isinstance(item, Fraction):
+        return item.numerator.bit_length() + item.denominator.bit_length()
+    return item.bit_length() if isinstance(item, int) else 0
 
 
 def paid_sum(budget: ExecutionBudget) -> Callable[..., Value]:
@@ -73,14 +128,28 @@ def paid_sum(budget: ExecutionBudget) -> Callable[..., Value]:
     def total(*args: Value, **start: Value) -> Value:
         first = start.get("start", args[1] if len(args) > 1 else 0)
         if not args or len(args) + len(start) > 2 or isinstance(first, int | float | complex | str | bytes):
-            budget.scan(sum(map(length, args[:1])))
-            return sum(*map(stable_set, args), **start)
+            items = list(stable_set(args[0])) if args and length(args[0]) == 0 and _is_lazy(args[0]) else None
+            given = args if items is None else (items, *args[1:])
+            budget.scan(sum(map(length, given[:1])))
+            if not given or not _has_fractions(given[0]):
+                return sum(*map(stable_set, given), **start)
+            args = given
         for item in stable_set(args[0]):
             budget.tick()
             first = add(first, item)
         return first
 
     return total
+
+
+def _is_lazy(value: Value) -> bool:
+    return isinstance(value, LazyIterator | GuardedGenerator)
+
+
+def _has_fractions(items: Value) -> bool:
+    return isinstance(items, list | tuple | set | frozenset | deque | dict) and Fraction in set(
+        map(type, items)
+    )
 
 
 def paid_pow(budget: ExecutionBudget) -> Callable[..., Value]:
@@ -96,6 +165,18 @@ def paid_pow(budget: ExecutionBudget) -> Callable[..., Value]:
         return pow(*args, **named)
 
     return power
+
+
+def paid_abs(budget: ExecutionBudget) -> Callable[..., Value]:
+    """Return `abs`. The absolute value of a long integer is another one."""
+
+    def absolute(*args: Value) -> Value:
+        result = abs(*args)
+        if isinstance(result, int):
+            budget.made_integer(result.bit_length())
+        return result
+
+    return absolute
 
 
 def paid_divmod(budget: ExecutionBudget) -> Callable[..., Value]:
@@ -117,9 +198,19 @@ def paid_round(budget: ExecutionBudget) -> Callable[..., Value]:
         digits = named.get("ndigits", args[1] if len(args) > 1 else None)
         if args and isinstance(args[0], int | Fraction | Decimal) and isinstance(digits, int):
             too_long(budget, abs(digits) * 3.33)
+            pay_for_division(budget, *_long_division(args[0], digits))
+        elif args and isinstance(args[0], Decimal):
+            pay_for_exponent(budget, args[0])
         return round(*args, **named)
 
     return rounded
+
+
+def _long_division(value: Value, digits: int) -> tuple[int, int]:
+    """Return what rounding divides by what, about: only its length matters."""
+    if isinstance(value, int):
+        return value, 1 << int(min(0, digits) * -3.33)
+    return (value.numerator, value.denominator) if isinstance(value, Fraction) else (0, 1)
 
 
 def _pay_for_choice(budget: ExecutionBudget, size: int, chosen: int) -> None:
@@ -127,6 +218,22 @@ def _pay_for_choice(budget: ExecutionBudget, size: int, chosen: int) -> None:
     if chosen > 0:
         too_long(budget, chosen * ((size // chosen).bit_length() + 1.45))
         budget.work(chosen >> 4)
+
+
+def _pay_for_factors(budget: ExecutionBudget, args: Value) -> None:
+    bits = [value.bit_length() for value in args if isinstance(value, int)]
+    budget.scan(16 * len(bits))
+    for left, right in pairwise(bits):
+        pay_for_gcd(budget, left, right)
+
+
+def _multiplied(budget: ExecutionBudget, items: list[Value], *, start: Value = 1) -> Value:
+    """One by one, as operators would: a product of fractions or sequences can be anything."""
+    multiply = paying_operators(budget)["mul"]
+    for item in items:
+        budget.tick()
+        start = multiply(start, item)
+    return start
 
 
 def _taken_in(budget: ExecutionBudget, iterable: Value) -> list[Value]:

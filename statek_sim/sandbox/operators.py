@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import operator
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.ordered_set import stable_set
+from statek_sim.sandbox.ordered_set import stable_set, without_addresses
 from statek_sim.sandbox.weigh import SCALARS, is_container, pay_for_hash, pay_for_walk
 
 # Operands are whatever model-written code holds.
@@ -34,8 +35,20 @@ INTEGER_BYTES: Final = 40
 """What an item of a range costs when it becomes an object of its own."""
 
 _SEQUENCES: Final = (str, bytes, list, tuple, deque)
-_TEXT_WIDTH: Final = re.compile(r"%[-+ #0]*(\d+)?(?:\.(\d+))?")
+_FIELD_END: Final = re.compile(r"[-+ #0]*(\*|\d+)?(?:\.(\*|\d+))?[hlL]?(.?)", re.DOTALL)
+_SHORT_TEXT: Final = 16
+_ENTRIES: Final[tuple[type[Any], ...]] = (dict, set, frozenset, type({}.keys()), type({}.items()))
+_VALUES: Final[type[Any]] = type({}.values())
 _SMALL_BITS: Final = 2_000
+_SHOWN_AS_THEY_ARE: Final = SCALARS | {str}
+_LONGEST: Final = 1 << _SMALL_BITS
+_SHORTEST: Final = -_LONGEST
+_LONG_EXACT: Final = 250
+_LINEAR_SHIFT: Final = 14
+"""Dividing 2**14 bits by a short integer takes as long as one iteration."""
+
+_LONG_PRODUCT: Final = 16
+_DECIMAL_SHIFT: Final = 8
 
 
 def size_in_bytes(value: Value) -> int:
@@ -44,9 +57,18 @@ def size_in_bytes(value: Value) -> int:
         return len(value)
     if isinstance(value, list | tuple | deque):
         return POINTER_BYTES * len(value)
-    if isinstance(value, dict | set | frozenset):
+    if isinstance(value, _ENTRIES):
         return ENTRY_BYTES * len(value)
     return 0
+
+
+def size_of_exact(value: Decimal | Fraction) -> int:
+    """Return what a decimal or fraction of many digits costs, 0 for a short one."""
+    if isinstance(value, Decimal):
+        size = value.__sizeof__()
+        return size if size > _LONG_EXACT else 0
+    bits = value.numerator.bit_length() + value.denominator.bit_length()
+    return bits >> 3 if bits > _SMALL_BITS else 0
 
 
 def length(value: Value) -> int:
@@ -72,10 +94,10 @@ def too_long(budget: ExecutionBudget, bits: float) -> None:
 def pay_for_add(budget: ExecutionBudget, left: Value, right: Value) -> None:
     """Adding joins sequences: the shorter one is new data, the longer one is copied."""
     if type(left) in SCALARS:
-        if isinstance(right, Fraction):
+        if type(right) not in SCALARS:
             pay_for_fractions(budget, left, right)
         return
-    if isinstance(left, Fraction):
+    if isinstance(left, Fraction | Decimal):
         pay_for_fractions(budget, left, right)
         return
     short, long = sorted((size_in_bytes(left), size_in_bytes(right)))
@@ -107,12 +129,23 @@ def pay_for_mul(budget: ExecutionBudget, left: Value, right: Value) -> None:
         budget.allocate(max(0, left) * size_in_bytes(right))
     else:
         pay_for_fractions(budget, left, right)
+        _pay_for_long_product(budget, left, right)
+
+
+def _pay_for_long_product(budget: ExecutionBudget, *operands: Value) -> None:
+    """Decimals are multiplied in full and then rounded."""
+    for operand in operands:
+        if isinstance(operand, Decimal) and operand.__sizeof__() > _LONG_EXACT:
+            budget.work(_LONG_PRODUCT * (operand.__sizeof__() >> _DECIMAL_SHIFT))
 
 
 def pay_for_pow(budget: ExecutionBudget, base: Value, exponent: Value) -> None:
     """The bits of an integer power are those of the base times the exponent."""
     if isinstance(exponent, Fraction) and exponent.denominator == 1:
         exponent = exponent.numerator
+    if isinstance(base, Decimal) or isinstance(exponent, Decimal):
+        pay_for_decimals(budget, base, exponent)
+        _pay_for_long_product(budget, base, base, exponent)
     if not isinstance(base, int | Fraction) or not isinstance(exponent, int):
         return
     if isinstance(base, int) and exponent < 0:
@@ -131,6 +164,18 @@ def pay_for_fractions(budget: ExecutionBudget, left: Value, right: Value) -> Non
         bits = _bits(left) + _bits(right)
         too_long(budget, bits)
         budget.work((bits // 30) ** 2 // 100)
+    elif isinstance(left, Decimal) or isinstance(right, Decimal):
+        pay_for_decimals(budget, left, right)
+
+
+def pay_for_decimals(budget: ExecutionBudget, *operands: Value) -> None:
+    """A result has few digits, but operands may have many."""
+    for operand in operands:
+        if isinstance(operand, Decimal):
+            budget.work(operand.__sizeof__() >> _DECIMAL_SHIFT)
+        elif isinstance(operand, int):
+            # It becomes a decimal first.
+            pay_for_gcd(budget, operand.bit_length(), operand.bit_length())
 
 
 def pay_for_lshift(budget: ExecutionBudget, value: Value, by: Value) -> None:
@@ -139,18 +184,25 @@ def pay_for_lshift(budget: ExecutionBudget, value: Value, by: Value) -> None:
         too_long(budget, value.bit_length() + by)
 
 
+def pay_for_rshift(_budget: ExecutionBudget, _value: Value, _by: Value) -> None:
+    """Shifting right makes integers shorter; what is made pays as every integer does."""
+
+
 def pay_for_mod(budget: ExecutionBudget, left: Value, right: Value) -> None:
     """`%` is a division for numbers and formatting for text."""
     if isinstance(left, int):
         pay_for_division(budget, left, right)
     elif isinstance(left, str | bytes):
         pay_for_percent(budget, left if isinstance(left, str) else left.decode("latin-1"), right)
+    else:
+        pay_for_fractions(budget, left, right)
 
 
 def pay_for_division(budget: ExecutionBudget, left: Value, right: Value) -> None:
     """Dividing long integers takes time with the product of their lengths."""
     if isinstance(left, int) and isinstance(right, int):
         _pay_for_digits(budget, left.bit_length(), right.bit_length())
+        budget.work(left.bit_length() >> _LINEAR_SHIFT)
     else:
         pay_for_fractions(budget, left, right)
 
@@ -158,19 +210,60 @@ def pay_for_division(budget: ExecutionBudget, left: Value, right: Value) -> None
 def pay_for_percent(budget: ExecutionBudget, template: str, values: Value) -> None:
     """`template % values` makes text as wide as its widths ask and its values are long."""
     arguments = values if isinstance(values, tuple) else (values,)
-    fields = template.count("%")
-    longest = sum(int(width) for match in _TEXT_WIDTH.finditer(template) for width in match.groups("0"))
-    if "*" in template:
-        longest += sum(abs(value) for value in arguments if isinstance(value, int))
-    budget.allocate(longest)
+    budget.copied(len(template))
+    budget.scan(8 * template.count("%"))
+    fields, widths, starred = _percent_fields(template)
+    budget.allocate(widths)
+    if starred:
+        budget.allocate(sum(abs(value) for value in arguments if isinstance(value, int)))
     for value in arguments:
-        if type(value) not in SCALARS:
-            budget.allocate(fields * pay_for_walk(budget, value, "while getting the repr of an object"))
+        if isinstance(value, Decimal):
+            pay_for_exponent(budget, value)
+        elif type(value) not in SCALARS:
+            # Each value has a field of its own, unless fields name what they show.
+            times = 1 if isinstance(values, tuple) else fields
+            budget.allocate(times * pay_for_walk(budget, value, "while getting the repr of an object"))
+
+
+def _percent_fields(template: str) -> tuple[int, int, bool]:
+    """Return how many fields there are, how wide they are together, and whether some take their width from values."""
+    fields, widths, starred, at = 0, 0, False, template.find("%")
+    while at >= 0:
+        at += 1
+        if template[at : at + 1] == "(":
+            at = _after_name(template, at)
+        found = _FIELD_END.match(template, at)
+        if found is None:
+            break
+        fields += 1
+        starred = starred or "*" in found.group(1, 2)
+        widths += sum(int(width[:20]) for width in found.group(1, 2) if width and width != "*")
+        at = template.find("%", max(found.end(), at + 1))
+    return fields, widths, starred
+
+
+def _after_name(template: str, at: int) -> int:
+    """Return where the name in parentheses that begins at `at` is over; parentheses inside it count."""
+    depth = 0
+    for place in range(at, len(template)):
+        depth += {"(": 1, ")": -1}.get(template[place], 0)
+        if depth == 0:
+            return place + 1
+    return len(template)
+
+
+def pay_for_exponent(budget: ExecutionBudget, value: Decimal) -> None:
+    """A decimal with a huge exponent is short until it becomes an integer or text without an exponent."""
+    if value.is_finite():
+        bits = abs(value.adjusted()) * 3
+        too_long(budget, bits)
+        _pay_for_digits(budget, bits, bits)
+        budget.made_integer(bits)
 
 
 def pay_for_merge(budget: ExecutionBudget, left: Value, right: Value) -> None:
     """`|`, `&`, `^` and `-` of sets and dicts copy at most both sides; numbers are subtracted."""
-    if isinstance(left, Fraction) or isinstance(right, Fraction):
+    if isinstance(left, Fraction | Decimal) or isinstance(right, Fraction | Decimal):
         pay_for_fractions(budget, left, right)
     elif type(left) not in SCALARS:
         budget.allocate(size_in_bytes(left) + size_in_bytes(right))
@@ -178,7 +271,10 @@ def pay_for_merge(budget: ExecutionBudget, left: Value, right: Value) -> None:
 
 def pay_for_comparison(budget: ExecutionBudget, left: Value, right: Value) -> None:
     """Comparing walks both sides while they are equal; values of different length are told apart at once."""
-    if type(left) in SCALARS or type(right) in SCALARS:
+    left_kind, right_kind = type(left), type(right)
+    if left_kind is Fraction or right_kind is Fraction:
+        _pay_for_exact_comparison(budget, left, right)
+    if left_kind in SCALARS or right_kind in SCALARS:
         return
     if isinstance(left, str | bytes):
         budget.scan(len(left) >> 4)
@@ -186,18 +282,38 @@ def pay_for_comparison(budget: ExecutionBudget, left: Value, right: Value) -> No
         pay_for_walk(budget, left if len(left) <= len(right) else right, "in comparison")
 
 
+def _pay_for_exact_comparison(budget: ExecutionBudget, left: Value, right: Value) -> None:
+    for value in (left, right):
+        if isinstance(value, Decimal):
+            pay_for_exponent(budget, value)
+    _pay_for_digits(budget, _bits(left), _bits(right))
+
+
 def pay_for_search(budget: ExecutionBudget, container: Value, item: Value) -> None:
     """`in` walks sequences, and ranges when asked for something that is no integer."""
     if isinstance(container, str | bytes):
         budget.scan(len(container) >> 4)
-    elif isinstance(container, list | tuple | deque) or (
+    elif isinstance(container, list | tuple | deque | _VALUES) or (
         isinstance(container, range) and type(item) is not int
     ):
-        budget.scan(2 * len(container))
-        if is_container(item):
-            pay_for_walk(budget, item, "in comparison")
+        pay_for_comparing_each(budget, length(container), item)
     else:
         pay_for_hash(budget, item)
+
+
+def pay_for_comparing_each(budget: ExecutionBudget, size: int, item: Value) -> None:
+    """Pay for comparing `item` with each of `size` others, as if they were all alike."""
+    budget.scan(2 * size)
+    if is_container(item):
+        budget.scan(size * pay_for_walk(budget, item, "in comparison"))
+    elif isinstance(item, str | bytes) and len(item) >= _SHORT_TEXT:
+        budget.scan(size * (len(item) >> 4))
+
+
+def pay_for_gcd(budget: ExecutionBudget, left_bits: int, right_bits: int) -> None:
+    """Looking for common factors takes time with the product of the lengths."""
+    if left_bits > _SMALL_BITS and right_bits > _SMALL_BITS:
+        budget.work((left_bits // 30) * (right_bits // 30) // 2_000)
 
 
 def _pay_for_digits(budget: ExecutionBudget, left_bits: int, right_bits: int) -> None:
@@ -215,9 +331,52 @@ def _bits(value: Value) -> int:
 
 
 def _paying(budget: ExecutionBudget, pay: Payment, operation: BinaryOperator) -> BinaryOperator:
+    made_integer = budget.made_integer
+
     def paid(left: Value, right: Value) -> Value:
         pay(budget, left, right)
+        result = operation(left, right)
+        if type(result) is int:
+            made_integer(result.bit_length())
+        elif type(result) is str and type(right) not in _SHOWN_AS_THEY_ARE and operation is operator.mod:
+            return without_addresses(result)
+        return result
+
+    return paid
+
+
+def _paying_sum(budget: ExecutionBudget, pay: Payment, operation: BinaryOperator) -> BinaryOperator:
+    """As `_paying`, quicker for the short integers that most loops count with."""
+    paying = _paying(budget, pay, operation)
+
+    def paid(left: Value, right: Value) -> Value:
+        if type(left) is int and type(right) is int:
+            result = operation(left, right)
+            if not _SHORTEST < result < _LONGEST:
+                budget.made_integer(result.bit_length())
+            return result
+        return paying(left, right)
+
+    return paid
+
+
+def _paying_comparison(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOperator:
+    def paid(left: Value, right: Value) -> Value:
+        pay_for_comparison(budget, left, right)
         return operation(left, right)
+
+    return paid
+
+
+def _paying_unary(budget: ExecutionBudget, operation: Callable[[Value], Value]) -> Callable[..., Value]:
+    def paid(operand: Value) -> Value:
+        pay_for_decimals(budget, operand)
+        if isinstance(operand, Counter):
+            budget.allocate(size_in_bytes(operand))
+        result = operation(operand)
+        if isinstance(result, int):
+            budget.made_integer(result.bit_length())
+        return result
 
     return paid
 
@@ -225,7 +384,10 @@ def _paying(budget: ExecutionBudget, pay: Payment, operation: BinaryOperator) ->
 def _paying_set_operator(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOperator:
     def paid(left: Value, right: Value) -> Value:
         if type(left) is int:
-            return operation(left, right)
+            result = operation(left, right)
+            if type(result) is int and not _SHORTEST < result < _LONGEST:
+                budget.made_integer(result.bit_length())
+            return result
         pay_for_merge(budget, left, right)
         return stable_set(operation(left, right))
 
@@ -237,11 +399,14 @@ _ARITHMETIC: Final[Mapping[str, tuple[Payment, BinaryOperator, Payment, BinaryOp
     "mul": (pay_for_mul, operator.mul, pay_for_mul, operator.imul),
     "pow": (pay_for_pow, operator.pow, pay_for_pow, operator.ipow),
     "lshift": (pay_for_lshift, operator.lshift, pay_for_lshift, operator.ilshift),
+    "rshift": (pay_for_rshift, operator.rshift, pay_for_rshift, operator.irshift),
     "mod": (pay_for_mod, operator.mod, pay_for_mod, operator.imod),
     "floordiv": (pay_for_division, operator.floordiv, pay_for_division, operator.ifloordiv),
     "truediv": (pay_for_fractions, operator.truediv, pay_for_fractions, operator.itruediv),
 }
 """Name -> payment and operator, then those of the augmented form."""
+
+_SHORT_FOR_INTEGERS: Final = frozenset({"add", "rshift"})
 
 _OF_SETS: Final[Mapping[str, tuple[BinaryOperator, BinaryOperator]]] = {
     "or": (operator.or_, operator.ior),
@@ -253,21 +418,28 @@ _COMPARISONS: Final[Mapping[str, BinaryOperator]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
 
+_UNARY: Final[Mapping[str, Callable[[Value], Value]]] = {
+    "neg": operator.neg, "pos": operator.pos, "invert": operator.invert,
+}  # fmt: skip
 
-def paying_operators(budget: ExecutionBudget) -> dict[str, BinaryOperator]:
+
+def paying_operators(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
     """Return the operators by short name: `add`, and `iadd` for its augmented form.
 
     `in` and `not_in` take (item, container), in the order in which they are written.
     """
-    found: dict[str, BinaryOperator] = {}
+    found: dict[str, Callable[..., Value]] = {}
     for name, (pay, plain, pay_in_place, in_place) in _ARITHMETIC.items():
-        found[name] = _paying(budget, pay, plain)
-        found[f"i{name}"] = _paying(budget, pay_in_place, in_place)
+        paying = _paying_sum if name in _SHORT_FOR_INTEGERS else _paying
+        found[name] = paying(budget, pay, plain)
+        found[f"i{name}"] = paying(budget, pay_in_place, in_place)
     for name, (plain, in_place) in _OF_SETS.items():
         found[name] = _paying_set_operator(budget, plain)
         found[f"i{name}"] = _paying_set_operator(budget, in_place)
     for name, plain in _COMPARISONS.items():
-        found[name] = _paying(budget, pay_for_comparison, plain)
+        found[name] = _paying_comparison(budget, plain)
+    for name, unary in _UNARY.items():
+        found[name] = _paying_unary(budget, unary)
 
     def contained(item: Value, container: Value) -> bool:
         pay_for_search(budget, container, item)

@@ -24,6 +24,7 @@ from types import FunctionType
 from typing import Any, Final
 
 _NUMBERS: Final = frozenset({int, float, bool, complex, Decimal, Fraction})
+_WHOLE: Final = frozenset({int, bool})
 _UNSEEDED: Final = frozenset({range, datetime.timedelta})
 # As Python shows it, before `>` or a code object's file; or anywhere with as many digits as addresses have.
 _ADDRESS: Final = re.compile(r' at 0x(?:[0-9a-fA-F]+(?=>|, file ")|[0-9a-fA-F]{9,16}\b)')
@@ -126,7 +127,7 @@ class _Ordered(metaclass=_SetType):
 class OrderedSet(_Ordered, builtins.set[Item]):
     """A `set` in a fixed order. Its type shows itself as `set`."""
 
-    __slots__ = ()
+    __slots__ = ("_to_pop",)
 
     def __repr__(self) -> str:
         return "{" + _listed(self) + "}" if self else "set()"
@@ -135,9 +136,35 @@ class OrderedSet(_Ordered, builtins.set[Item]):
         """Remove and return the first item in order."""
         if not self:
             raise KeyError("pop from an empty set")
-        first = next(iter(self))
+        first = self._first()
         self.discard(first)
         return first
+
+    def _first(self) -> Item:
+        plain = builtins.set.__iter__
+        if set(map(type, plain(self))) <= _WHOLE:
+            return next(plain(self))
+        # Sorting for every item popped would take the square of their number.
+        queue: _ToPop | None = getattr(self, "_to_pop", None)
+        if queue is None or queue.left != self:
+            queue = self._to_pop = _ToPop(in_order(plain(self)))
+        return queue.take()
+
+
+class _ToPop:
+    """The items of a set in the order in which they are popped, last first, and what should be `left` of it."""
+
+    __slots__ = ("_items", "left")
+
+    def __init__(self, items: list[Item]) -> None:
+        self._items = items[::-1]
+        self.left = builtins.set(items)
+
+    def take(self) -> Item:
+        """Return the next item, which is left no more."""
+        item = self._items.pop()
+        self.left.discard(item)
+        return item
 
 
 class OrderedFrozenSet(_Ordered, builtins.frozenset[Item]):

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from RestrictedPython import compile_restricted_exec
+from RestrictedPython.transformer import INSPECT_ATTRIBUTES
 
 from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox.exports import EXPORTED_NAMES
@@ -90,6 +91,7 @@ def _check_restricted(source: str, policy: SandboxPolicy) -> ast.Module:
     if not found.plain:
         # RestrictedPython rewrites the tree it is given, so it gets its own.
         _check_restrictedpython(ast.parse(source))
+        _check_inner_attributes(tree)
     return tree
 
 
@@ -102,7 +104,7 @@ def _parse(source: str) -> tuple[ast.Module, Survey]:
     found = survey(tree)
     if found.depth > _MAX_NESTING:
         raise _nested_too_deep()
-    for name in sorted(found.names):
+    for name in sorted(found.names | found.bound):
         if name.startswith(HELPER_PREFIX):
             raise SandboxViolation(f"name '{name}' is reserved")
     return tree, found
@@ -127,6 +129,16 @@ def _check_restrictedpython(tree: ast.Module) -> None:
     raise SandboxViolation(message)
 
 
+def _check_inner_attributes(tree: ast.Module) -> None:
+    """Refuse what leads from a value to frames, and from there to the budget; STATEK, which has none, lets it pass."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in INSPECT_ATTRIBUTES:
+            raise SandboxViolation(f"attribute '{node.attr}' is not allowed")
+        for name in node.kwd_attrs if isinstance(node, ast.MatchClass) else ():
+            if _is_dunder(name) or name in INSPECT_ATTRIBUTES or name.startswith(HELPER_PREFIX):
+                raise SandboxViolation(f"attribute '{name}' is not allowed")
+
+
 def _joined(parts: Iterable[object]) -> str:
     return "; ".join(str(part) for part in parts if part)
 
@@ -144,6 +156,8 @@ class _NameRules(ast.NodeVisitor):
             raise SandboxViolation(f"dunder name '{node.id}' is not allowed")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
+        if node.attr.startswith(HELPER_PREFIX):
+            raise SandboxViolation(f"name '{node.attr}' is reserved")
         if _is_dunder(node.attr):
             raise SandboxViolation(f"dunder attribute '{node.attr}' is not allowed")
         self.generic_visit(node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -12,6 +12,7 @@ from statek_sim.sandbox.regex_cost import pay_for_search
 
 # Patterns and texts are whatever model-written code passes.
 Value = Any
+Args = tuple[Value, ...]
 
 _COMPILING: Final = 50
 _MAX_PATTERNS: Final = 256
@@ -22,65 +23,65 @@ _ATTRIBUTES: Final = ("flags", "groupindex", "groups", "pattern")
 class PaidPattern:
     """A compiled pattern whose searches are paid for. Shows itself as `re.Pattern`."""
 
-    __slots__ = ("_budget", "_pattern")
+    __slots__ = ("_statek_budget", "_statek_pattern")
 
     def __init__(self, budget: ExecutionBudget, pattern: re.Pattern[Any]) -> None:
-        self._budget = budget
-        self._pattern = pattern
+        self._statek_budget = budget
+        self._statek_pattern = pattern
 
     def __getattr__(self, name: str) -> Value:
         if name in _ATTRIBUTES:
-            return getattr(self._pattern, name)
+            return getattr(self._statek_pattern, name)
         raise AttributeError(f"'re.Pattern' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
-        return repr(self._pattern)
+        return repr(self._statek_pattern)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PaidPattern) and self._pattern == other._pattern
+        return isinstance(other, PaidPattern) and self._statek_pattern == other._statek_pattern
 
     def __hash__(self) -> int:
-        return hash(self._pattern)
+        return hash(self._statek_pattern)
 
     def match(self, string: Value, *bounds: int) -> Value:
         """As `re.Pattern.match`."""
         self._pay(string, bounds, anchored=True)
-        return self._pattern.match(string, *bounds)
+        return self._statek_pattern.match(string, *bounds)
 
     def fullmatch(self, string: Value, *bounds: int) -> Value:
         """As `re.Pattern.fullmatch`."""
         self._pay(string, bounds, anchored=True, whole=True)
-        return self._pattern.fullmatch(string, *bounds)
+        return self._statek_pattern.fullmatch(string, *bounds)
 
     def search(self, string: Value, *bounds: int) -> Value:
         """As `re.Pattern.search`."""
         self._pay(string, bounds)
-        return self._pattern.search(string, *bounds)
+        return self._statek_pattern.search(string, *bounds)
 
     def findall(self, string: Value, *bounds: int) -> list[Value]:
         """As `re.Pattern.findall`."""
         self._pay(string, bounds, every=True)
-        return self._pattern.findall(string, *bounds)
+        return self._statek_pattern.findall(string, *bounds)
 
     def finditer(self, string: Value, *bounds: int) -> Iterator[Value]:
         """As `re.Pattern.finditer`."""
         self._pay(string, bounds, every=True)
-        return self._pattern.finditer(string, *bounds)
+        return self._statek_pattern.finditer(string, *bounds)
 
     def split(self, string: Value, maxsplit: int = 0) -> list[Value]:
         """As `re.Pattern.split`."""
         self._pay(string, every=True)
-        return self._pattern.split(string, maxsplit)
+        return self._statek_pattern.split(string, maxsplit)
 
     def sub(self, repl: Value, string: Value, count: int = 0) -> Value:
         """As `re.Pattern.sub`."""
         self._pay(string, every=True)
-        return self._pattern.sub(self._paid_replacement(repl, string), string, count)
+        return self._statek_pattern.sub(self._paid_replacement(repl, string), string, count)
 
     def subn(self, repl: Value, string: Value, count: int = 0) -> Value:
         """As `re.Pattern.subn`."""
         self._pay(string, every=True)
-        return self._pattern.subn(self._paid_replacement(repl, string), string, count)
+        return self._statek_pattern.subn(self._paid_replacement(repl, string), string, count)
 
     def _pay(
         self,
@@ -95,7 +96,9 @@ class PaidPattern:
             # Where the search begins and ends; what is before the beginning only anchors could see.
             start, end = max(bounds[0], 0), max(bounds[1], 0) if len(bounds) > 1 else None
             string = string[start:end]
-        pay_for_search(self._budget, self._pattern, string, anchored=anchored, every=every, whole=whole)
+        pay_for_search(
+            self._statek_budget, self._statek_pattern, string, anchored=anchored, every=every, whole=whole
+        )
 
     def _paid_replacement(self, repl: Value, string: Value) -> Value:
         """Charge the text that replacing makes."""
@@ -105,15 +108,15 @@ class PaidPattern:
             references = str(repl).count("\\")
             found = len(string) + 1
             if found * len(repl) > _MUCH_TEXT:
-                found = sum(1 for _ in self._pattern.finditer(string))
-            self._budget.allocate(found * len(repl) + references * len(string))
+                found = sum(1 for _ in self._statek_pattern.finditer(string))
+            self._statek_budget.allocate(found * len(repl) + references * len(string))
         return repl
 
     def _charging(self, repl: Callable[[Value], Value]) -> Callable[[Value], Value]:
         def replacement(match: Value) -> Value:
             text = repl(match)
             if isinstance(text, str | bytes):
-                self._budget.allocate(len(text))
+                self._statek_budget.allocate(len(text))
             return text
 
         return replacement
@@ -122,6 +125,17 @@ class PaidPattern:
 PaidPattern.__name__ = "Pattern"
 PaidPattern.__qualname__ = "Pattern"
 PaidPattern.__module__ = "re"
+
+
+def paying_plain(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Pay for a search with a pattern of Python's own, such as `match.re`, as if it looked for every match."""
+    if isinstance(owner, re.Pattern):
+        for text in args:
+            pay_for_search(budget, owner, text, anchored=False, every=True)
+        if len(args) > 1 and isinstance(args[0], str | bytes) and isinstance(args[1], str | bytes):
+            found = len(args[1]) + 1
+            budget.allocate(found * len(args[0]) + str(args[0]).count("\\") * len(args[1]))
+    return args
 
 
 class _PatternCache:
@@ -136,7 +150,7 @@ class _PatternCache:
         """As `re.compile`."""
         if not isinstance(pattern, str | bytes):
             # `re` itself says what is wrong with it.
-            return PaidPattern(self._budget, re.compile(getattr(pattern, "_pattern", pattern), flags))
+            return PaidPattern(self._budget, re.compile(getattr(pattern, "_statek_pattern", pattern), flags))
         if self._step != self._budget.step or len(self._patterns) >= _MAX_PATTERNS:
             self._step = self._budget.step
             self._patterns.clear()
@@ -150,9 +164,15 @@ class _PatternCache:
         return found
 
 
-def paid_functions(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
-    """Return the functions of `re` that restricted code may use."""
+def paid_functions(
+    budget: ExecutionBudget, guard: Callable[[Value], Value]
+) -> dict[str, Callable[..., Value]]:
+    """Return the functions of `re` that restricted code may use; `guard` makes functions that C calls pay."""
     compiled = _PatternCache(budget).compiled
+
+    def escape(pattern: Value) -> Value:
+        budget.allocate(2 * len(pattern) if isinstance(pattern, str | bytes) else 0)
+        return re.escape(pattern)
 
     return {
         "compile": compiled,
@@ -165,10 +185,10 @@ def paid_functions(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
             string, maxsplit
         ),
         "sub": lambda pattern, repl, string, count=0, flags=0: compiled(pattern, flags).sub(
-            repl, string, count
+            guard(repl), string, count
         ),
         "subn": lambda pattern, repl, string, count=0, flags=0: compiled(pattern, flags).subn(
-            repl, string, count
+            guard(repl), string, count
         ),
-        "escape": re.escape,
+        "escape": escape,
     }

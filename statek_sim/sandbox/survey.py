@@ -20,7 +20,8 @@ _FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`nodes` counts as `ast.walk` does, `depth` is in levels, `names` are all names read or written.
+    """`nodes` counts as `ast.walk` does, `depth` is in levels, `names` are all names read or written as such,
+    `bound` those that something else binds: arguments, functions, imports, handlers, patterns.
 
     `plain` means that RestrictedPython has no objection; False only means that it must be asked.
     """
@@ -28,6 +29,7 @@ class Survey:
     nodes: int
     depth: int
     names: frozenset[str]
+    bound: frozenset[str]
     has_import: bool
     plain: bool
 
@@ -36,6 +38,7 @@ def survey(tree: ast.Module) -> Survey:
     """Look at every node once, level by level."""
     nodes, depth, plain, has_import = 1, 0, True, False
     names: set[str] = set()
+    bound: set[str] = set()
     level: list[ast.AST] = [tree]
     while level:
         depth += 1
@@ -46,6 +49,8 @@ def survey(tree: ast.Module) -> Survey:
                 names.add(node.id)  # type: ignore[attr-defined]  # the kind says so
             elif kind in _IMPORTS:
                 has_import = True
+            elif kind in _BINDING:
+                bound.update(_names_bound(node))
             if plain and kind not in _PLAIN:
                 check = _PLAIN_IF.get(kind)
                 plain = check is not None and check(node)
@@ -62,7 +67,13 @@ def survey(tree: ast.Module) -> Survey:
                         below.append(value)
         level = below
     plain = plain and depth <= _DEPTH_IN_DOUBT
-    return Survey(nodes, depth, frozenset(names), has_import, plain)
+    return Survey(nodes, depth, frozenset(names), frozenset(bound), has_import, plain)
+
+
+def _names_bound(node: ast.AST) -> list[str]:
+    """Return the names that a node binds as text and not as `ast.Name`."""
+    found = [getattr(node, field, None) for field in ("arg", "name", "asname", "rest")]
+    return [name for name in (*found, *getattr(node, "names", ())) if isinstance(name, str)]
 
 
 def _is_plain_name(node: ast.Name) -> bool:
@@ -95,6 +106,12 @@ def _is_plain(name: str) -> bool:
     return not name.startswith("_") and not name.endswith(_ROLES)
 
 
+_BINDING: Final = frozenset(
+    {
+        ast.arg, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.alias, ast.ExceptHandler, ast.MatchAs,
+        ast.MatchStar, ast.MatchMapping, ast.Global, ast.Nonlocal,
+    }
+)  # fmt: skip
 _IMPORTS: Final = frozenset({ast.Import, ast.ImportFrom})
 _PLAIN: Final[frozenset[type[ast.AST]]] = frozenset(
     {

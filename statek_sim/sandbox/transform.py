@@ -9,8 +9,10 @@ operators, displays, formatting.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
+
+from statek_sim.sandbox.steps import STEPS_PER_ITERATION, Steps, passes
 
 VALUE: Final = "_statek_value"
 CALL: Final = "_statek_call"
@@ -23,6 +25,7 @@ ENTER: Final = "_statek_enter"
 LEAVE: Final = "_statek_leave"
 RUN: Final = "_statek_run"
 GENERATOR: Final = "_statek_generator"
+COROUTINE: Final = "_statek_coroutine"
 GENERATED: Final = "_statek_gen"
 ITERATE: Final = "_statek_iter"
 ROWS: Final = "_statek_rows"
@@ -32,12 +35,18 @@ MADE: Final = "_statek_made"
 SET: Final = "_statek_set"
 KEY: Final = "_statek_key"
 OPERAND: Final = "_statek_operand"
+MOVED: Final = "_statek_moved"
 OPERATOR: Final = "_statek_op_"
 
 OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Mult: "mul", ast.Pow: "pow", ast.LShift: "lshift", ast.Mod: "mod", ast.FloorDiv: "floordiv",
     ast.Div: "truediv", ast.BitOr: "or", ast.BitAnd: "and", ast.BitXor: "xor", ast.Sub: "sub",
+    ast.RShift: "rshift",
 }  # fmt: skip
+UNARY_OPERATORS: Final[dict[type[ast.AST], str]] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+FREE_OPERATORS: Final = frozenset({ast.MatMult, ast.Not, ast.And, ast.Or, ast.Is, ast.IsNot})
+"""Operators that nothing has to pay for: nothing that model code makes has `@`, the others look at one reference."""
+
 COMPARISONS: Final[dict[type[ast.AST], str]] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
     ast.In: "in", ast.NotIn: "not_in",
@@ -49,6 +58,7 @@ _SMALL: Final = 100
 _BIG_DISPLAY: Final = 8
 _CHEAP_WITH_NUMBER: Final = (ast.Add, ast.Sub, ast.BitOr, ast.BitAnd, ast.BitXor)
 _Node = TypeVar("_Node", bound=ast.AST)
+_Comprehension = TypeVar("_Comprehension", ast.ListComp, ast.DictComp, ast.GeneratorExp)
 
 
 def transformed(statement: ast.stmt) -> ast.stmt:
@@ -64,6 +74,8 @@ class _Transformer(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self._repeating = 0
+        self._steps = Steps()
+        self._passes: dict[int, int] = {}
 
     def visit(self, node: ast.AST) -> Any:
         """Return what stands for `node`, of the same category."""
@@ -104,15 +116,22 @@ class _Transformer(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         left, right = self.visit(node.left), self.visit(node.right)
         name = OPERATORS.get(type(node.op))
-        if name is None or _is_cheap(node.op, node.left, node.right):
+        if name is None or self._is_cheap(node.op, node.left, node.right):
             return _at(ast.BinOp(left, node.op, right), node)
         return _helper(OPERATOR + name, node, left, right)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        operand = self.visit(node.operand)
+        name = UNARY_OPERATORS.get(type(node.op))
+        if name is None or not self._repeating or isinstance(node.operand, ast.Constant):
+            return _at(ast.UnaryOp(node.op, operand), node)
+        return _helper(OPERATOR + name, node, operand)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         value = self.visit(node.value)
         name = OPERATORS.get(type(node.op))
         target = node.target
-        if name is None or _is_cheap(node.op, node.value):
+        if name is None or self._is_cheap(node.op, node.value):
             return _at(ast.AugAssign(self.visit(target), node.op, value), node)
         if isinstance(target, ast.Name):
             # The target itself is not waited for: adding to a future is a TypeError, as in STATEK.
@@ -136,10 +155,25 @@ class _Transformer(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
-        if isinstance(node.slice, ast.Slice):
-            return _helper(COPIED, node, node) if isinstance(node.ctx, ast.Load) else node
-        node.slice = _key(node.slice)
+        sliced = isinstance(node.slice, ast.Slice)
+        if sliced and isinstance(node.ctx, ast.Load):
+            return _helper(COPIED, node, node)
+        if sliced or isinstance(node.ctx, ast.Del):
+            node.value = _helper(MOVED, node, node.value)
+        if not sliced:
+            node.slice = _key(node.slice)
         return node
+
+    def visit_If(self, node: ast.If) -> ast.stmt:
+        before = [self._branch_steps(branch) for branch in (node.body, node.orelse)]
+        self.generic_visit(node)
+        for branch, steps in zip((node.body, node.orelse), before, strict=True):
+            if steps:
+                branch.insert(0, _tick(steps, node))
+        return node
+
+    def _branch_steps(self, branch: list[ast.stmt]) -> int:
+        return self._steps.of_branch(branch) if self._repeating and branch else 0
 
     def visit_Starred(self, node: ast.Starred) -> ast.expr:
         self.generic_visit(node)
@@ -166,38 +200,58 @@ class _Transformer(ast.NodeTransformer):
         return _helper(SET, node, elements)
 
     def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
-        return _helper(SET, node, self._visit_repeated(_at(ast.ListComp(node.elt, node.generators), node)))
+        return _helper(
+            SET, node, self._visit_passes(_at(ast.ListComp(node.elt, node.generators), node), node.elt)
+        )
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
-        return self._visit_repeated(node)
+        return self._visit_passes(node, node.elt)
 
     def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
-        self._visit_repeated(node)
+        self._visit_passes(node, node.key, node.value)
         node.key = _key(node.key)
         return node
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
-        return _helper(GENERATED, node, self._visit_repeated(node))
+        return _helper(GENERATED, node, self._visit_passes(node, node.elt))
+
+    def _visit_passes(self, node: _Comprehension, *made: ast.expr) -> _Comprehension:
+        """Count what each pass of each `for` does, then visit; the last `for` makes the items."""
+        self._count_passes(node.generators, made)
+        return self._visit_repeated(node)
+
+    def _count_passes(self, generators: list[ast.comprehension], made: Sequence[ast.expr]) -> None:
+        doing = [*([generator.iter] for generator in generators[1:]), made]
+        for generator, then in zip(generators, doing, strict=True):
+            self._passes[id(generator)] = self._steps.of([*generator.ifs, *then])
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
         node.iter = _helper(ROWS if _has_star(node.target) else ITERATE, node.iter, self.visit(node.iter))
         node.target = self.visit(node.target)
-        node.ifs = [_helper(TICK, node.iter), *map(self.visit, node.ifs)]
+        tick = _helper(TICK, node.iter, *_count(self._passes.pop(id(node), 0), node.iter))
+        node.ifs = [tick, *map(self.visit, node.ifs)]
         return node
 
     def visit_For(self, node: ast.For) -> ast.stmt:
         return self._visit_for(node)
 
     def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.stmt:
-        return self._visit_repeated(node)
+        steps = self._steps.of(node.body)
+        self._visit_repeated(node)
+        node.body.insert(0, _tick(steps, node))
+        return node
 
     def visit_While(self, node: ast.While) -> ast.stmt:
+        steps = self._steps.of([node.test, *node.body])
         self._visit_repeated(node)
-        node.body.insert(0, _statement(TICK, node))
+        node.body.insert(0, _tick(steps, node))
         return node
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        steps = self._branch_steps(node.body)
         self.generic_visit(node)
+        if steps:
+            node.body.insert(0, _tick(steps, node))
         node.body.insert(0, _statement(CHECK, node))
         return node
 
@@ -221,20 +275,31 @@ class _Transformer(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        steps = self._steps.of(node.body)
         self._visit_repeated(node)
-        if _is_generator(node):
-            node.decorator_list.append(_at(ast.Name(GENERATOR, _LOAD), node))
-            return node
         docstring = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
         body = node.body[len(docstring) :] or [_at(ast.Pass(), node)]
+        if _is_generator(node):
+            node.decorator_list.append(_at(ast.Name(GENERATOR, _LOAD), node))
+            node.body = [*docstring, _tick(steps, node), *body]
+            return node
         guarded = ast.Try(body=body, handlers=[], orelse=[], finalbody=[_statement(LEAVE, node)])
-        node.body = [*docstring, _statement(ENTER, node), _at(guarded, node)]
+        node.body = [*docstring, _statement(ENTER, node, *_extra(steps, node)), _at(guarded, node)]
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
+        steps = self._steps.of(node.body)
+        self._visit_repeated(node)
+        if not any(isinstance(inside, ast.Yield) for inside in ast.walk(node)):
+            node.decorator_list.append(_at(ast.Name(COROUTINE, _LOAD), node))
+        node.body.insert(0, _tick(steps, node))
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        steps = self._steps.of([node.body])
         self._visit_repeated(node)
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        node.body = _helper(RUN, node, _at(ast.Lambda(nothing, node.body), node))
+        node.body = _helper(RUN, node, _at(ast.Lambda(nothing, node.body), node), *_extra(steps, node))
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.match_case:
@@ -244,14 +309,18 @@ class _Transformer(ast.NodeTransformer):
         return node
 
     def _visit_for(self, node: ast.For) -> ast.stmt:
+        steps = self._steps.of(node.body)
         node.iter = _helper(ROWS if _has_star(node.target) else ITERATE, node.iter, self.visit(node.iter))
         node.target = self.visit(node.target)
         self._repeating += 1
         body = [self.visit(statement) for statement in node.body]
         self._repeating -= 1
-        node.body = [_statement(TICK, node), *body]
+        node.body = [_tick(steps, node), *body]
         node.orelse = [self.visit(statement) for statement in node.orelse]
         return node
+
+    def _is_cheap(self, op: ast.operator, *operands: ast.expr) -> bool:
+        return _is_cheap(op, *operands, once=not self._repeating)
 
     def _visit_repeated(self, node: _Node) -> _Node:
         """Visit what may run more often than it is written."""
@@ -282,10 +351,26 @@ def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
     return _at(ast.Call(_at(ast.Name(name, _LOAD), place), list(args), []), place)
 
 
-def _statement(name: str, place: ast.AST) -> ast.stmt:
+def _statement(name: str, place: ast.AST, *args: ast.expr) -> ast.stmt:
     """Return a statement that calls the helper `name`."""
     located: Any = place
-    return _at(ast.Expr(_helper(name, located)), place)
+    return _at(ast.Expr(_helper(name, located, *args)), place)
+
+
+def _tick(steps: int, place: ast.AST) -> ast.stmt:
+    """Return a statement that pays for one pass through so many steps."""
+    return _statement(TICK, place, *_count(steps, place))
+
+
+def _count(steps: int, place: ast.AST) -> list[ast.expr]:
+    """Return the argument of a tick; without one it pays for one iteration."""
+    return [_constant(passes(steps), place)] if steps > STEPS_PER_ITERATION else []
+
+
+def _extra(steps: int, place: ast.AST) -> list[ast.expr]:
+    """Return the argument of a call: what its body costs beyond what every call costs."""
+    extra = steps // STEPS_PER_ITERATION
+    return [_constant(extra, place)] if extra else []
 
 
 def _key(index: ast.expr) -> ast.expr:
@@ -293,7 +378,7 @@ def _key(index: ast.expr) -> ast.expr:
     return index if isinstance(index, ast.Constant) else _helper(KEY, index, index)
 
 
-def _constant(value: str | int, place: ast.AST) -> ast.Constant:
+def _constant(value: str | int, place: Any) -> ast.Constant:
     return _at(ast.Constant(value), place)
 
 
@@ -305,14 +390,18 @@ def _at(node: _Node, place: Any) -> _Node:
     return node
 
 
-def _is_cheap(op: ast.operator, *operands: ast.expr) -> bool:
-    """With a number written out, some operators cannot make anything big, and small numbers none can."""
+def _is_cheap(op: ast.operator, *operands: ast.expr, once: bool) -> bool:
+    """With a number written out, some operators cannot make anything big, and small numbers none can.
+
+    That holds for what runs `once`: in a loop, what one number written out adds to a long one can be kept.
+    """
     numbers = [operand.value for operand in operands if isinstance(operand, ast.Constant)]
     if len(numbers) == 2 and all(isinstance(number, int) and 0 <= number < _SMALL for number in numbers):
         return True
     if any(isinstance(number, float) for number in numbers):
-        return True
-    return isinstance(op, _CHEAP_WITH_NUMBER) and any(isinstance(number, int) for number in numbers)
+        # Text has a `%` too.
+        return not isinstance(op, ast.Mod)
+    return once and isinstance(op, _CHEAP_WITH_NUMBER) and any(isinstance(number, int) for number in numbers)
 
 
 def _is_scalar(node: ast.expr) -> bool:

@@ -13,9 +13,11 @@ from typing import Final
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.formatting import pay_for_text
 from statek_sim.sandbox.intake import Args, CallPayment, Value, in_fixed_order, paid_entries, pay_for_items
-from statek_sim.sandbox.operators import POINTER_BYTES, too_long
+from statek_sim.sandbox.operators import POINTER_BYTES, pay_for_exponent, pay_for_gcd, too_long
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet, without_addresses
 
+_LONG_NUMERAL: Final = 1_000
+_RATIO: Final = 2
 _EXPONENT: Final = re.compile(r"[eE][-+]?(\d+)")
 
 
@@ -52,13 +54,23 @@ def _making_text(budget: ExecutionBudget, _: Value, args: Args, kwargs: Mapping[
 
 def _making_integer(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
     if args and isinstance(args[0], Decimal):
-        _pay_for_exponent(budget, args[0])
+        pay_for_exponent(budget, args[0])
+    elif args and isinstance(args[0], str | bytes) and len(args[0]) > _LONG_NUMERAL:
+        # Python refuses long decimal numerals itself, but not those of bases that are powers of two.
+        too_long(budget, len(args[0]))
     return args
 
 
 def _making_decimal(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
-    if args and isinstance(args[0], str):
-        _pay_for_exponent_text(budget, args[0])
+    for value in args[:1]:
+        if isinstance(value, str):
+            _pay_for_exponent_text(budget, value)
+            budget.copied(len(value))
+        elif isinstance(value, int):
+            pay_for_gcd(budget, value.bit_length(), value.bit_length())
+            budget.made_integer(value.bit_length())
+        elif isinstance(value, list | tuple):
+            pay_for_items(budget, value, 1)
     return args
 
 
@@ -67,19 +79,17 @@ def _making_fraction(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[
         if isinstance(value, str):
             _pay_for_exponent_text(budget, value)
         elif isinstance(value, Decimal):
-            _pay_for_exponent(budget, value)
+            pay_for_exponent(budget, value)
+    bits = [value.bit_length() for value in args if isinstance(value, int)]
+    if len(bits) == _RATIO:
+        pay_for_gcd(budget, *bits)
+    budget.made_integer(sum(bits))
     return args
 
 
 def _pay_for_exponent_text(budget: ExecutionBudget, text: str) -> None:
     for match in _EXPONENT.finditer(text):
         too_long(budget, int(match[1][:20]) * 3)
-
-
-def _pay_for_exponent(budget: ExecutionBudget, value: Decimal) -> None:
-    """A decimal with a huge exponent is short until it becomes an integer."""
-    if value.is_finite():
-        too_long(budget, abs(value.adjusted()) * 3)
 
 
 TYPES: Final[Mapping[Value, CallPayment]] = {

@@ -13,6 +13,8 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
 from statek_sim.clock import Clock
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.formatting import pay_for_strftime
 from statek_sim.sandbox.paid_function import PaidFunction
 
 
@@ -54,10 +56,11 @@ def virtual_date(clock: Clock) -> Any:
     return _standing_for(date, today=today, fromtimestamp=fromtimestamp)
 
 
-def virtual_strftime(clock: Clock) -> Callable[..., str]:
+def virtual_strftime(clock: Clock, budget: ExecutionBudget) -> Callable[..., str]:
     """Return `time.strftime`, which shows `clock.wall()` unless it is given a time tuple."""
 
     def strftime(*args: Any) -> str:
+        pay_for_strftime(budget, args[0] if args else "")
         if len(args) == 1 and isinstance(args[0], str):
             return time.strftime(args[0], clock.wall().timetuple())
         return time.strftime(*args)

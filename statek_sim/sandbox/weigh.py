@@ -38,9 +38,15 @@ def pay_for_walk(budget: ExecutionBudget, value: Value, doing: str) -> int:
     A container met inside itself counts once. Raises `RecursionError` ("... while `doing`") for more than 400
     levels, where Python's own limit would depend on the stack.
     """
+    return pay_for_deep_walk(budget, value, doing)[0]
+
+
+def pay_for_deep_walk(budget: ExecutionBudget, value: Value, doing: str) -> tuple[int, int]:
+    """As `pay_for_walk`; return how many levels of containers there are, too."""
     if not is_container(value):
-        return len(value) if isinstance(value, str | bytes) else 1
-    return _Walk(budget, doing).weight(value)
+        return (len(value) if isinstance(value, str | bytes) else 1), 0
+    walk = _Walk(budget, doing)
+    return walk.weight(value), walk.depth
 
 
 def pay_for_hash(budget: ExecutionBudget, value: Value) -> None:
@@ -52,13 +58,14 @@ def pay_for_hash(budget: ExecutionBudget, value: Value) -> None:
 class _Walk:
     """One walk, depth first, with a stack of its own."""
 
-    __slots__ = ("_budget", "_doing", "_met", "_open", "_path", "_unpaid")
+    __slots__ = ("_budget", "_doing", "_met", "_open", "_path", "_unpaid", "depth")
 
     def __init__(self, budget: ExecutionBudget, doing: str) -> None:
         self._budget = budget
         self._doing = doing
         self._met = 0
         self._unpaid = 0
+        self.depth = 1
         self._path: list[Iterator[Value]] = []
         self._open: dict[int, None] = {}
 
@@ -96,6 +103,8 @@ class _Walk:
             raise RecursionError(f"maximum recursion depth exceeded {self._doing}")
         self._open[id(container)] = None
         self._path.append(iter(inside))
+        # What is counted at once, without being gone into, is one level further down.
+        self.depth = max(self.depth, len(self._path) + 1)
         return True
 
     def _meet(self, items: int) -> None:

@@ -20,7 +20,7 @@ from statek_sim.errors import BadInput
 from statek_sim.scenario.edit import CannotEdit, set_value
 from statek_sim.scenario.files import SourceText, read
 from statek_sim.scenario.problem import Keypath, Problem, dotted
-from statek_sim.scenario.tree import Malformed, Node, parse, plain
+from statek_sim.scenario.tree import Malformed, Node, node_value, parse
 from statek_sim.values import JSON
 
 _EXPECTATIONS = ("expect", "expect_in")
@@ -92,7 +92,7 @@ def _rewritten(path: Path, text: str, changes: Sequence[Change]) -> str:
 
 
 def _entries(root: Node | None) -> list[JSON]:
-    whole = plain(root) if root else None
+    whole = node_value(root) if root else None
     found = whole["scenarios"] if isinstance(whole, dict) else None
     return found if isinstance(found, list) else []
 

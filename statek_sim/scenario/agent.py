@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
+from statek_sim.agent.context.variants import TierName
 from statek_sim.scenario.part import (
     READER_PATTERN,
     CallableName,
@@ -33,6 +34,7 @@ AGENT_STOPS: Final = (
     "budget_steps",
     "stuck",
     "blocked",
+    "context_overflow",
 )
 """Why a run of engine two may end, beside `final`, `crash` and the limits of the harness."""
 
@@ -111,6 +113,52 @@ class BudgetText(Part):
         return self
 
 
+class ContextText(Part):
+    """What a prompt may have, in tokens, and how a history is made shorter that has more (004 §5)."""
+
+    budget: Positive = Field(default=8192, description="Tokens of a prompt and the room for its answer.")
+    reserve: Count = Field(default=1024, description="Of these, the room for the answer.")
+    target: Positive | None = Field(
+        default=None,
+        description="Tokens that a step comes down to; null: half of the budget less the reserve.",
+    )
+    keep: Count = Field(
+        default=4, description="Newest turns that stay as they are while there is anything else."
+    )
+    pinned: Items[Annotated[str, Field(min_length=1)]] = Field(
+        default=(), description="Facts; what holds one of these texts is never touched."
+    )
+    steps: Items[TierName] | None = Field(
+        default=None, min_length=1, description="The steps in their order; null: the variant's."
+    )
+    summary: str = Field(
+        default="rule", description="Who writes summaries: `rule`, or an agent of this scenario."
+    )
+    max_summary: Positive = Field(default=512, description="Tokens of a summary.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        room = self.budget - self.reserve
+        if room < 1:
+            raise refused(f"reserve {self.reserve} leaves nothing of budget {self.budget} for a prompt")
+        if self.target is not None and self.target > room:
+            raise refused(f"target {self.target} is over budget less reserve, {room}")
+        if self.said("summary") and self.steps is not None and "summarise" not in self.steps:
+            raise refused("summary goes with the step summarise, which steps does not have")
+        return self
+
+
+class ApprovalText(Part):
+    """What a person is asked before a call; a plain text is the question."""
+
+    question: str = Field(
+        default="", description="The question, with the call's {arguments}; empty: whether it may be called."
+    )
+    within: Seconds | None = Field(
+        default=None, description="Virtual seconds after which the call is refused; null: it waits."
+    )
+
+
 class HarnessText(Part):
     """Settings of the harness around an agent."""
 
@@ -126,6 +174,9 @@ class HarnessText(Part):
         default=(),
         description="What stands before every call: `module:attribute`, called once per run for one.",
     )
+    approvals: dict[str, ApprovalText] = Field(
+        default_factory=dict, description="Tools whose calls a person has to allow, with what is asked."
+    )
     reader: ReaderName | None = Field(
         default=None, description="What finds calls in text: `rescue`, or `module:attribute`."
     )
@@ -134,6 +185,9 @@ class HarnessText(Part):
     )
     compactor: CallableName | None = Field(
         default=None, description="What makes the history shorter: `module:attribute`."
+    )
+    context: ContextText | None = Field(
+        default=None, description="A budget for prompts, held by making the history shorter; null: none."
     )
     overrides: dict[str, JsonValue] = Field(
         default_factory=dict, description="Rules of the variant that are otherwise here, by name."
@@ -191,14 +245,22 @@ class ToolText(Part):
         default=(), description="Results in this order; all must be used, and none may be missing."
     )
     call: CallableName = Field(default="", description="A function `module:attribute` that does the work.")
+    asks: str = Field(
+        default="",
+        description="A person is asked this, with the call's {arguments}; the answer is the result.",
+    )
+    within: Seconds | None = Field(
+        default=None, description="With `asks`: virtual seconds to answer; null: as long as it takes."
+    )
 
     @model_validator(mode="after")
     def _one_behaviour(self) -> Self:
-        said = [key for key in ("result", "error", "results", "call") if self.said(key)]
+        ways = ("result", "error", "results", "call", "asks")
+        said = [key for key in ways if self.said(key)]
         if len(said) != 1:
-            raise refused(
-                f"expected exactly one of result, error, results, call; got {' and '.join(said) or 'none'}"
-            )
+            raise refused(f"expected exactly one of {', '.join(ways)}; got {' and '.join(said) or 'none'}")
+        if self.said("within") and said[0] != "asks":
+            raise refused("within goes with asks")
         if self.said("takes") and said[0] not in ("result", "error"):
             raise refused("takes goes with result or error; say it in each of results")
         return self

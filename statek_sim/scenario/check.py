@@ -193,7 +193,7 @@ def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         match event.action:
             case "resolve" | "fail":
                 yield from _known(at, event.target, scenario.world.futures, "future of the world")
-            case "push" | "notify":
+            case "push" | "notify" | "answer" | "refuse":
                 yield from _known(at, event.target, jobs, "job", made=_MADE_JOB)
             case "start":
                 yield from _known(at, event.target, scenario.jobs, "declared job")

@@ -10,7 +10,7 @@ from typing import Final
 
 from statek_sim.scenario.emit import WIDTH, after_dash, block, flow
 from statek_sim.scenario.problem import Keypath
-from statek_sim.scenario.tree import Malformed, Node, parse, plain
+from statek_sim.scenario.tree import Malformed, Node, node_value, parse
 from statek_sim.values import JSON
 
 _COMMENT: Final = re.compile(r"#[^\n]*")
@@ -54,7 +54,7 @@ def _read(text: str) -> JSON:
         root = parse(text)
     except Malformed as error:
         raise CannotEdit(f"line {error.line}: {error.message}") from error
-    return None if root is None else plain(root)
+    return None if root is None else node_value(root)
 
 
 def _same(one: JSON, other: JSON) -> bool:
@@ -172,7 +172,7 @@ def _append(text: str, spot: _Spot, value: JSON) -> str:
         edited = _insert_in_flow(text, node, flow(value))
         if spot.in_flow or _column(text, node.end) + len(edited) - len(text) <= WIDTH:
             return edited
-        entries = plain(node)
+        entries = node_value(node)
         assert isinstance(entries, list)
         return _replace(text, spot, [*entries, value])
     indent = node.column - 1

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Final
 
-from statek_sim.scenario.tree import Malformed, parse, plain
+from statek_sim.scenario.tree import Malformed, node_value, parse
 from statek_sim.values import JSON
 
 WIDTH: Final = 110
@@ -86,4 +86,4 @@ def _literal(text: str, indent: int) -> str | None:
         node = parse(f"k:{written}\n") if indent else None
     except Malformed:
         return None
-    return written if node is not None and plain(node) == {"k": text} else None
+    return written if node is not None and node_value(node) == {"k": text} else None

@@ -18,11 +18,12 @@ from statek_sim.agent.variants import Variant
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, fault_from
-from statek_sim.scenario.agent import AGENT_STOPS, ToolText
+from statek_sim.scenario.agent import AGENT_STOPS, HarnessText, ToolText
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import Finding, Keypath, dotted
 from statek_sim.scenario.schema import VARIANTS, ScenarioText
+from statek_sim.semantics import PROFILES
 from statek_sim.values import JSON
 
 _AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
@@ -61,7 +62,8 @@ _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What each engine's scenarios may say and the other's may not, by the part of the file."""
 
-_AGENT_EVENTS: Final = ("push", "start")
+_AGENT_EVENTS: Final = ("push", "start", "answer", "refuse")
+_AGENT_ONLY_EVENTS: Final = ("answer", "refuse")
 _AGENT_METADATA: Final = ("PROVIDER",)
 _IN_WORDS: Final[Mapping[object, str]] = {
     bool: "true or false",
@@ -85,11 +87,10 @@ def engine_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for position, reply in enumerate(replies):
             yield from _said(("script", key, position), reply, refused["script"], scenario.engine)
     yield from _profiles(scenario)
-    if agent:
-        for position, event in enumerate(scenario.events):
-            if event.action not in _AGENT_EVENTS:
-                at: Keypath = ("events", position, event.action)
-                yield Finding(at, _words(at, event.action, "agent"))
+    for position, event in enumerate(scenario.events):
+        if (event.action not in _AGENT_EVENTS) if agent else (event.action in _AGENT_ONLY_EVENTS):
+            at: Keypath = ("events", position, event.action)
+            yield Finding(at, _words(at, event.action, scenario.engine))
     expectations: list[tuple[Keypath, Expect]] = [(("expect",), scenario.expect)]
     expectations += [(("expect_in", name), expect) for name, expect in scenario.expect_in.items()]
     for where, expect in expectations:
@@ -102,7 +103,7 @@ def _profiles(scenario: ScenarioText) -> Iterator[Finding]:
         return
     for position, name in enumerate(scenario.profiles):
         if (name in VARIANTS) != agent:
-            options = ", ".join(VARIANTS) if agent else "docs, 1.2.5, 1.2, 1.4"
+            options = ", ".join(VARIANTS if agent else PROFILES)
             message = (
                 f"profiles[{position}]: {name!r} is not for engine {scenario.engine}, expected {options}"
             )
@@ -158,6 +159,10 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
             if ":" not in name:
                 yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
         yield from _overrides((*at, "harness", "overrides"), told.harness.overrides)
+        yield from _context((*at, "harness"), told.harness, scenario.agents)
+        for name in told.harness.approvals:
+            approval: Keypath = (*at, "harness", "approvals", name)
+            yield from _known(approval, name, [*registered, *own], "tool")
         flow: Keypath = (*at, "workflow")
         for position, step in enumerate(told.workflow.steps):
             yield from _known((*flow, "steps", position), step.tool, known, "tool")
@@ -198,6 +203,21 @@ def _names(scenario: ScenarioText, name: str, tool: ToolText) -> Iterator[str]:
     server = scenario.servers.get(tool.server or "")
     if server is not None:
         yield server_tool_name(server.prefix or "", own_name(name, tool))
+
+
+def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterator[Finding]:
+    said = harness.context
+    if said is None:
+        return
+    here: Keypath = (*at, "context")
+    if harness.compactor is not None:
+        yield Finding(
+            here, f"{dotted(here)}: expected only one of context, compactor; both make the history shorter"
+        )
+    if said.summary != "rule":
+        yield from _known(
+            (*here, "summary"), said.summary, ["rule", *agents], "agent of this scenario, nor 'rule'"
+        )
 
 
 def _overrides(at: Keypath, overrides: Mapping[str, JSON]) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ StopReason = Literal[
     "budget_steps",
     "stuck",
     "blocked",
+    "context_overflow",
 ]
 
 

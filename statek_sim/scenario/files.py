@@ -1,4 +1,4 @@
-"""Finding and reading scenario files without trusting them: size, encoding, kind, loops."""
+"""Finding and reading scenario files, and data files that are one list, without trusting them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from statek_sim.errors import BadScenario
 from statek_sim.scenario.problem import Problem
+from statek_sim.scenario.tree import Malformed, Node, parse
 
 MAX_BYTES: Final = 5_000_000
 """Largest scenario file, in bytes; larger ones are refused before they are read."""
@@ -104,3 +106,17 @@ def _reason(error: OSError | RuntimeError, path: Path) -> str:
     if isinstance(error, FileNotFoundError):
         return "no such file or folder"
     return f"cannot be read: {error.strerror}"
+
+
+def read_list(path: Path, *, of: str) -> Node | None:
+    """Return the list in a file, None for an empty file; raises BadScenario with `path:line: message`."""
+    source = read(path)
+    if isinstance(source, Problem):
+        raise BadScenario(str(source))
+    try:
+        root = parse(source.text)
+    except Malformed as error:
+        raise BadScenario(f"{path}:{error.line}: {error.message}") from None
+    if root is not None and root.kind != "list":
+        raise BadScenario(f"{path}:1: expected a list of {of}")
+    return root

@@ -17,7 +17,7 @@ from statek_sim.scenario.locate import findings_of, shown
 from statek_sim.scenario.merge import merge
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
 from statek_sim.scenario.schema import FileHead, Scenario, ScenarioText
-from statek_sim.scenario.tree import Malformed, Node, find, parse, plain
+from statek_sim.scenario.tree import Malformed, Node, find, node_value, parse
 from statek_sim.values import JSON
 
 _DEFAULTS: Final = "defaults"
@@ -111,7 +111,7 @@ def _load_file(path: Path) -> Iterator[Scenario | Problem]:
         yield Problem(path, error.line, error.column, error.message)
         return
     if root is None or root.kind != "mapping":
-        got = "an empty file" if root is None else shown(plain(root))
+        got = "an empty file" if root is None else shown(node_value(root))
         yield Problem(
             path, root.line if root else 1, 1, f"expected a mapping with the key 'scenarios', got {got}"
         )
@@ -121,7 +121,7 @@ def _load_file(path: Path) -> Iterator[Scenario | Problem]:
 
 def _load_root(path: Path, root: Node, digest: str) -> Iterator[Scenario | Problem]:
     """Yield the scenarios and problems of a file's mapping."""
-    value = plain(root)
+    value = node_value(root)
     assert isinstance(value, dict)
     try:
         FileHead.model_validate(value)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, TypeAlias, get_args
 
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation, model_validator
 
+from statek_sim import semantics
 from statek_sim.clock import FOREVER
 from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT
 from statek_sim.scenario.agent import (
@@ -23,24 +24,26 @@ from statek_sim.scenario.agent import (
     ToolText,
     Variant,
 )
-from statek_sim.scenario.event import Event
 from statek_sim.scenario.expect import Expect, ItemStatus
+from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.part import Count, Id, Items, Name, Part, Positive, Seconds, ToolName
 from statek_sim.scenario.reply import Reply
 
 FORMAT: Final = "statek-sim/scenario@1"
 
 Engine = Literal["statek", "agent"]
-Profile = Literal["docs", "1.2.5", "1.2", "1.4", "hardened", "document", "forge"]
+VARIANTS: Final[tuple[Variant, ...]] = get_args(Variant)
+STATEK_PROFILES: Final[tuple[str, ...]] = tuple(semantics.PROFILES)
+PROFILES: Final[tuple[str, ...]] = (*STATEK_PROFILES, *VARIANTS)
 """STATEK's behaviour profiles, then the variants of engine two."""
 
-PROFILES: Final[tuple[Profile, ...]] = get_args(Profile)
-VARIANTS: Final[tuple[Variant, ...]] = get_args(Variant)
-STATEK_PROFILES: Final[tuple[Profile, ...]] = tuple(name for name in PROFILES if name not in VARIANTS)
-DEFAULT_PROFILES: Final[tuple[Profile, ...]] = ("docs", "1.2", "1.4")
-"""What a scenario holds for when it names no profiles. 1.2.5 is for those who name it: what its defects do to a
-scenario is seldom what the scenario is about."""
+if TYPE_CHECKING:
+    Profile: TypeAlias = str
+else:
+    # A type that is made of a table: pydantic reads it, type checkers cannot.
+    Profile = Literal[PROFILES]
 
+DEFAULT_PROFILES: Final = semantics.DEFAULT_PROFILES
 DEFAULT_VARIANTS: Final[tuple[Profile, ...]] = ("hardened",)
 """What a scenario of engine two holds for when it names no profiles."""
 
@@ -202,8 +205,8 @@ class Shared(Part):
     profiles: Items[Profile] = Field(
         default=DEFAULT_PROFILES,
         min_length=1,
-        description="Behaviour profiles it holds for; 1.2.5 only where it is named. Engine agent: variants of the "
-        "harness, hardened by default.",
+        description=f"Behaviour profiles it holds for; {', '.join(semantics.PART_OF)} only where it is named. "
+        "Engine agent: variants of the harness, hardened by default.",
     )
     preset: str = Field(
         default="default", description="default, local, interactive, batch, or path of a .env file."
@@ -306,9 +309,9 @@ class Scenario(ScenarioText):
     def compared_under(self, profile: Profile) -> bool:
         """Return whether two runtimes can be compared by this scenario, whatever it expects.
 
-        1.2.5 is a release of 1.2: what is written for that one runs there too.
+        What is written for a line runs on a release of it that has a profile of its own too.
         """
-        return profile in self.profiles or (profile == "1.2.5" and "1.2" in self.profiles)
+        return profile in self.profiles or semantics.PART_OF.get(profile) in self.profiles
 
 
 class FileHead(Part):

@@ -13,7 +13,7 @@ from statek_sim.scenario.locate import findings_of, shown
 from statek_sim.scenario.part import Count, Items, Part, Positive, Seconds, refused, shape
 from statek_sim.scenario.problem import Finding, Problem
 from statek_sim.scenario.reply import Reply, When
-from statek_sim.scenario.tree import Malformed, Node, find, parse, plain
+from statek_sim.scenario.tree import Malformed, Node, find, node_value, parse
 
 FAULTS: Final = (
     "http",
@@ -127,7 +127,7 @@ def root_of(path: Path) -> Node:
     except Malformed as error:
         raise BadScenario(str(Problem(path, error.line, error.column, error.message))) from None
     if root is None or root.kind != "mapping":
-        got = "an empty file" if root is None else shown(plain(root))
+        got = "an empty file" if root is None else shown(node_value(root))
         raise BadScenario(
             f"{path}:{root.line if root else 1}: expected a mapping with the key 'script', got {got}"
         )
@@ -137,7 +137,7 @@ def root_of(path: Path) -> Node:
 def load_serve_file(path: Path) -> ServeFile:
     """Return a script file; `BadScenario`, one `path:line: message` per problem."""
     root = root_of(path)
-    value = plain(root)
+    value = node_value(root)
     try:
         return ServeFile.model_validate(value)
     except ValidationError as error:

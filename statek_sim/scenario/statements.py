@@ -10,11 +10,11 @@ from typing import Annotated, Final
 from pydantic import Field, TypeAdapter, ValidationError
 
 from statek_sim.errors import BadScenario
-from statek_sim.scenario.data_file import read_list
+from statek_sim.scenario.files import read_list
 from statek_sim.scenario.locate import findings_of
 from statek_sim.scenario.part import Items, Part
 from statek_sim.scenario.schema import Scenario
-from statek_sim.scenario.tree import find, plain
+from statek_sim.scenario.tree import find, node_value
 
 _Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\n]*$")]
 
@@ -64,7 +64,7 @@ def load_statements(path: Path) -> tuple[Statement, ...]:
     root = read_list(path, of="statements")
     if root is None:
         raise BadScenario(f"{path}:1: expected a list of statements")
-    entries = plain(root)
+    entries = node_value(root)
     try:
         texts = _ENTRIES.validate_python(entries)
     except ValidationError as error:

@@ -89,13 +89,13 @@ def parse(text: str) -> Node | None:
         raise _malformed(error, text) from None
 
 
-def plain(node: Node) -> JSON:
+def node_value(node: Node) -> JSON:
     """Return the plain value of a tree."""
     if node.kind == "scalar":
         return node.value
     if node.kind == "list":
-        return [plain(item) for item in node.items]
-    return {str(key.value): plain(item) for key, item in zip(node.keys, node.items, strict=True)}
+        return [node_value(item) for item in node.items]
+    return {str(key.value): node_value(item) for key, item in zip(node.keys, node.items, strict=True)}
 
 
 def find(node: Node, keypath: Keypath) -> tuple[Node, int]:

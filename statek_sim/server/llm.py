@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from statek_sim.errors import (
-    BadInput,
     BadRequest,
     ScriptError,
     StatekSimError,
@@ -16,12 +15,12 @@ from statek_sim.errors import (
     UnusedReplies,
 )
 from statek_sim.providers.delivery import Styles, manner
-from statek_sim.providers.lane import Entry, Lane
+from statek_sim.providers.lane import Entry
 from statek_sim.providers.mismatch import PendingReply, unused_text
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName
 from statek_sim.providers.protocol import Place as PlaceName
-from statek_sim.providers.script import Chat, Computed, RawStream, ScriptEntry, UsageKind, Vector, as_reply
-from statek_sim.providers.scripted import EVERYBODY, Script, lanes_of
+from statek_sim.providers.script import Chat, Computed, RawStream, Vector
+from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.server.conversations import Conversations
@@ -31,7 +30,7 @@ from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed
 from statek_sim.server.fault import Fate, Fault, FaultRule
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.known import ReadRequest, model_tokenizer, read_request
-from statek_sim.server.nearest import exhausted, unmatched
+from statek_sim.server.played_script import AGENT_HEADER, PlayedScript
 from statek_sim.server.rendering import (
     Pacing,
     Renderer,
@@ -44,7 +43,6 @@ from statek_sim.server.rendering import (
 from statek_sim.server.routes import Place, Route, route
 
 JOB_HEADER: Final = "x-statek-job"
-AGENT_HEADER: Final = "x-statek-agent"
 RETRY_HEADER: Final = "x-stainless-retry-count"
 """How the official SDKs of OpenAI and Anthropic count their retries: 0 for the first attempt."""
 
@@ -107,9 +105,9 @@ class FakeLLM:
         `styles` and `ignored`, if they are said, replace those of before.
         """
         spoken = self._manner if styles is None else manner(styles, None)
-        lanes = lanes_of(_counting(script) if self._count_usage else script)
+        played = PlayedScript(script, count_usage=self._count_usage)
         with self._lock:
-            self._lanes = lanes
+            self._script = played
             self._fate = Fate(faults)
             self._fallible = bool(faults)
             self._at = 0.0
@@ -118,7 +116,6 @@ class FakeLLM:
                 self._ignored = frozenset(ignored)
             self._renderer = Renderer(spoken, self._pacing)
             self._spoken_before = Conversations()
-            self._recorded_places = _recorded_places(lanes.values())
             self.journal = Journal()
 
     def warm_up(self) -> None:
@@ -138,7 +135,7 @@ class FakeLLM:
     def unused(self) -> list[PendingReply]:
         """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
         with self._lock:
-            return [entry for lane in self._lanes.values() for entry in lane.unused()]
+            return self._script.unused()
 
     def check_finished(self) -> None:
         """Raise when a request found no reply (`UnmatchedRequest`) or a reply or fault no request (`UnusedReplies`)."""
@@ -168,7 +165,7 @@ class FakeLLM:
             )
             self._note(number, incoming, found, answer, problem=f"{name}): {wrong}")
             return answer
-        request = self._request(incoming, read, found)
+        request = _request(incoming, read, found, self._at)
         faults = self._fate.faults(request, number) if self._fallible else ()
         early = instead(faults, wire) if faults else None
         if early is not None:
@@ -179,7 +176,7 @@ class FakeLLM:
         latency = 0.0
         try:
             answer, entry = self._answered(name, number, request, read, wanted, wire, faults)
-            latency = self._latency(entry, answer)
+            latency = _latency(entry, answer, self._pacing)
         except Exception as error:  # noqa: BLE001  # a script may call the user's code
             problem = str(error) if isinstance(error, StatekSimError) else f"{type(error).__name__}: {error}"
             problem = problem if problem.startswith(name) else f"{name}): {problem}"
@@ -222,15 +219,15 @@ class FakeLLM:
         if wanted is not None:
             return self._vectors(name, number, request, read, wanted, wire, faults)
         if request.place == "count_tokens":
-            recorded = self._scripted(request, name)
+            recorded = self._script.scripted(request, name)
             if recorded is None:
                 return with_faults(token_count(read, wire), faults, wire), None
             return self._renderer.render([recorded], request, read, wire, number, faults), recorded
-        entries = [self._demanded(request, name)]
+        entries = [self._script.demanded(request, name)]
         while len(entries) < read.asked.demands.choices and isinstance(
             entries[0].reply.answer, Chat | Computed
         ):
-            entries.append(self._demanded(request, name))
+            entries.append(self._script.demanded(request, name))
         answer = self._renderer.render(entries, request, read, wire, number, faults)
         if wire.NAME == "responses":
             self._spoken_before.keep(read.asked, answer)
@@ -248,82 +245,12 @@ class FakeLLM:
     ) -> tuple[Answer, Entry | None]:
         entries: list[Entry | None] = []
         for message in request.messages:
-            entry = self._scripted(replace(request, messages=(message,)), name)
+            entry = self._script.scripted(replace(request, messages=(message,)), name)
             entries.append(entry)
             if entry is not None and not isinstance(entry.reply.answer, Vector):
                 return self._renderer.render([entry], request, read, wire, number, faults), entry
         answer = embeddings(entries, wanted, request, read, faults)
         return with_faults(answer, faults, wire), next(filter(None, entries), None)
-
-    def _latency(self, entry: Entry | None, answer: Answer) -> float:
-        """Return the virtual seconds that an answer takes."""
-        if entry is None:
-            return 0.0
-        reply = entry.reply
-        if isinstance(reply.answer, RawStream):
-            return reply.latency + reply.answer.seconds
-        if isinstance(answer, Streamed) and answer.frames:
-            return reply.latency + self._pacing.token_seconds * (len(answer.frames) - 1)
-        return reply.latency
-
-    def _request(self, incoming: Incoming, read: ReadRequest, found: Route) -> ChatRequest:
-        headers, asked = incoming.headers, read.asked
-        retries = headers.get(RETRY_HEADER, "0")
-        return ChatRequest(
-            job_id=headers.get(JOB_HEADER, "http"),
-            role=headers.get(AGENT_HEADER, asked.model),
-            turn=read.turn,
-            attempt=int(retries) + 1 if retries.isdecimal() and len(retries) < 4 else 1,
-            at=self._at,
-            model=asked.model,
-            messages=asked.messages,
-            tools=asked.tools,
-            temperature=asked.temperature,
-            bytes_sent=len(incoming.body),
-            wire=found.wire,
-            headers=headers,
-            place=_ASKING[found.place],
-        )
-
-    def _lane(self, request: ChatRequest) -> Lane | None:
-        lanes = self._lanes
-        return lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
-
-    def _demanded(self, request: ChatRequest, name: str) -> Entry:
-        """Return the entry that answers; a `ScriptError` says why there is none, for the request of this name."""
-        lane = self._lane(request)
-        entry = None if lane is None else lane.take(request)
-        if entry is None:
-            raise UnmatchedRequest(self._mismatch(request, name, lane))
-        return entry
-
-    def _scripted(self, request: ChatRequest, name: str) -> Entry | None:
-        """Return the entry that answers a request for something else than a reply, or None: it is computed.
-
-        Where such requests were recorded, one without a recording is an error.
-        """
-        lane = self._lane(request)
-        entry = None if lane is None else lane.take(request)
-        everybody = self._lanes.get(EVERYBODY)
-        if entry is None and everybody is not None:
-            entry = everybody.take(request)
-        if entry is None and request.place in self._recorded_places:
-            raise UnmatchedRequest(self._mismatch(request, name, lane))
-        return entry
-
-    def _mismatch(self, request: ChatRequest, name: str, lane: Lane | None) -> str:
-        asked = f"{name}, model {request.model!r}, turn {request.turn})"
-        if lane is None:
-            known = ", ".join(map(repr, self._lanes)) or "nobody"
-            return (
-                f"{asked} is for {request.role!r}, but there are scripts for {known} only; "
-                f"the header {AGENT_HEADER} names another one"
-            )
-        script = f"script {lane.key!r}" if lane.key else "the script"
-        pending = [entry for entry in lane.pending() if entry.reply.place == request.place]
-        if not pending:
-            return exhausted(asked, request, script, lane.total)
-        return unmatched(asked, request, script, pending)
 
     def _note(
         self,
@@ -354,30 +281,33 @@ class FakeLLM:
         )
 
 
-def _recorded_places(lanes: Iterable[Lane]) -> frozenset[PlaceName]:
-    """Return for what else than chats the script has answers that are more than vectors: a recording has them."""
-    return frozenset(
-        entry.reply.place
-        for lane in lanes
-        for entry in lane.pending()
-        if entry.reply.place != "chat" and not isinstance(entry.reply.answer, Vector)
+def _latency(entry: Entry | None, answer: Answer, pacing: Pacing) -> float:
+    """Return the virtual seconds that an answer takes."""
+    if entry is None:
+        return 0.0
+    reply = entry.reply
+    if isinstance(reply.answer, RawStream):
+        return reply.latency + reply.answer.seconds
+    if isinstance(answer, Streamed) and answer.frames:
+        return reply.latency + pacing.token_seconds * (len(answer.frames) - 1)
+    return reply.latency
+
+
+def _request(incoming: Incoming, read: ReadRequest, found: Route, at: float) -> ChatRequest:
+    headers, asked = incoming.headers, read.asked
+    retries = headers.get(RETRY_HEADER, "0")
+    return ChatRequest(
+        job_id=headers.get(JOB_HEADER, "http"),
+        role=headers.get(AGENT_HEADER, asked.model),
+        turn=read.turn,
+        attempt=int(retries) + 1 if retries.isdecimal() and len(retries) < 4 else 1,
+        at=at,
+        model=asked.model,
+        messages=asked.messages,
+        tools=asked.tools,
+        temperature=asked.temperature,
+        bytes_sent=len(incoming.body),
+        wire=found.wire,
+        headers=headers,
+        place=_ASKING[found.place],
     )
-
-
-def _counting(script: Script) -> Script:
-    """Return `script` with usage counted wherever a reply does not say its own."""
-    if isinstance(script, Mapping):
-        return {key: _counted(key, entries) for key, entries in script.items()}
-    return _counted(EVERYBODY, script)
-
-
-def _counted(key: str, entries: Sequence[ScriptEntry]) -> list[ScriptEntry]:
-    if isinstance(entries, str | bytes) or not isinstance(entries, Sequence):
-        raise BadInput(f"{f'script {key!r}' if key else 'a script'} is a list of replies, not {entries!r}")
-    replies = map(as_reply, entries)
-    return [
-        replace(reply, usage=UsageKind.MEASURED)
-        if reply.usage is UsageKind.ABSENT and isinstance(reply.answer, Chat | Computed)
-        else reply
-        for reply in replies
-    ]

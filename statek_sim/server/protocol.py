@@ -1,4 +1,4 @@
-"""HTTP/1.1 on asyncio: bytes in, requests out, answers back. httptools (llhttp) reads the requests.
+"""HTTP/1.1 on asyncio: bytes in, requests out; `answering` writes. httptools (llhttp) reads the requests.
 
 A shell around a function from request to answer, and a thin one: a server for tests that is slower than what it
 tests hides the load it was started for. Bodies and heads have limits, a request must arrive in time, what is not HTTP
@@ -8,26 +8,18 @@ is answered with 400 and closed.
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
-import struct
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final
 
 import httptools
 
-from statek_sim.providers.http_status import PHRASES
-from statek_sim.server.exchange import JSON_TYPE, Answer, Incoming, Limits, Live, Silence, Streamed, Whole
+from statek_sim.server.answering import Answering, head_of, in_one_piece, json_text
+from statek_sim.server.exchange import JSON_TYPE, Answer, Incoming, Limits, Live, Streamed, Whole
 
 Handler = Callable[[Incoming], Answer | Live]
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_LAST_CHUNK: Final = b"0\r\n\r\n"
-_ABORTIVE: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER on, 0 seconds: closing sends RST instead of FIN."""
-
 _LINGERING: Final = 0.5
 """Seconds in which a refused client may finish sending and read why."""
 
@@ -47,7 +39,6 @@ class HttpProtocol(asyncio.Protocol):
         "_answering",
         "_body",
         "_body_bytes",
-        "_drained",
         "_handler",
         "_head_bytes",
         "_head_open",
@@ -57,6 +48,7 @@ class HttpProtocol(asyncio.Protocol):
         "_last_body",
         "_limits",
         "_loop",
+        "_out",
         "_parser",
         "_pending",
         "_pending_bytes",
@@ -73,7 +65,6 @@ class HttpProtocol(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._pending: deque[tuple[Incoming, bool, bool]] = deque()
         self._answering: asyncio.Task[None] | None = None
-        self._drained: asyncio.Future[None] | None = None
         self._refused = False
         self._head_open = False
         self._here = False
@@ -90,6 +81,7 @@ class HttpProtocol(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._loop = asyncio.get_running_loop()
+        self._out = Answering(transport, self._loop)
         self.open_connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -120,7 +112,7 @@ class HttpProtocol(asyncio.Protocol):
             # A header is told of when it is complete; one that never is has to stop somewhere too.
             self._head_received += self._open_bytes(data) if self._here else len(data)
             self._check_head(self._head_received)
-        if self._drained is not None and self._transport.get_write_buffer_size() > _MOST_UNREAD:
+        if self._out.drained is not None and self._transport.get_write_buffer_size() > _MOST_UNREAD:
             self._transport.pause_reading()
 
     def _open_bytes(self, data: bytes) -> int:
@@ -133,13 +125,13 @@ class HttpProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Wait for a client that reads slower than it is written to."""
-        self._drained = self._loop.create_future()
+        self._out.drained = self._loop.create_future()
 
     def resume_writing(self) -> None:
         """Go on."""
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
-        self._drained = None
+        if self._out.drained is not None and not self._out.drained.done():
+            self._out.drained.set_result(None)
+        self._out.drained = None
         self._read_on()
 
     # What the parser calls, in this order.
@@ -208,9 +200,9 @@ class HttpProtocol(asyncio.Protocol):
             return
         answer = self._answer(request)
         if type(answer) is Streamed and self._parser.get_http_version() == "1.0":
-            answer = _in_one_piece(answer)
+            answer = in_one_piece(answer)
         if type(answer) is Whole and not answer.delay:
-            self._send_whole(request, answer, keep_alive=keep_alive)
+            self._out.whole(request, answer, keep_alive=keep_alive)
         else:
             self._answering = self._loop.create_task(self._take_time(request, answer, keep_alive=keep_alive))
 
@@ -220,7 +212,7 @@ class HttpProtocol(asyncio.Protocol):
         try:
             return self._handler(request)
         except Exception as error:  # noqa: BLE001  # the parser would take it for a malformed request
-            message = _json_text(f"the server failed: {type(error).__name__}: {error}")
+            message = json_text(f"the server failed: {type(error).__name__}: {error}")
             return Whole(status=500, body=b'{"error":{"message":"%s","type":"server_error"}}' % message)
 
     def _queue(self, request: Incoming, *, keep_alive: bool, whole: bool) -> None:
@@ -232,85 +224,22 @@ class HttpProtocol(asyncio.Protocol):
     def _read_on(self) -> None:
         """Read from the client again, if little of what it sent waits and little of what it gets is unread."""
         if len(self._pending) <= _MOST_PENDING // 2 and self._pending_bytes <= self._limits.body // 2:
-            unread = 0 if self._drained is None else self._transport.get_write_buffer_size()
+            unread = 0 if self._out.drained is None else self._transport.get_write_buffer_size()
             if unread <= _MOST_UNREAD:
                 self._transport.resume_reading()
 
-    def _send_whole(self, request: Incoming, answer: Whole, *, keep_alive: bool) -> None:
-        head = _head(answer.status, answer.content_type, answer.headers, keep_alive)
-        body = b"" if request.method == "HEAD" else answer.body
-        self._transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(answer.body), body))
-        if not keep_alive:
-            self._transport.close()
-
     async def _take_time(self, request: Incoming, answer: Answer | Live, *, keep_alive: bool) -> None:
         """Give an answer that takes its time, then those that queued behind it."""
-        await self._send(request, answer, keep_alive=keep_alive)
+        await self._out.send(request, answer, keep_alive=keep_alive)
         while self._pending and not self._transport.is_closing():
-            request, keep_alive, in_one_piece = self._pending.popleft()
+            request, keep_alive, whole = self._pending.popleft()
             self._pending_bytes -= len(request.body)
             self._read_on()
             answer = self._answer(request)
-            if in_one_piece and isinstance(answer, Streamed):
-                answer = _in_one_piece(answer)
-            await self._send(request, answer, keep_alive=keep_alive)
+            if whole and isinstance(answer, Streamed):
+                answer = in_one_piece(answer)
+            await self._out.send(request, answer, keep_alive=keep_alive)
         self._answering = None
-
-    async def _send(self, request: Incoming, answer: Answer | Live, *, keep_alive: bool) -> None:
-        if isinstance(answer, Silence):
-            await self._loop.create_future()
-        elif isinstance(answer, Whole):
-            await asyncio.sleep(answer.delay)
-            self._send_whole(request, answer, keep_alive=keep_alive)
-        elif isinstance(answer, Live):
-            await self._send_live(answer, keep_alive=keep_alive)
-        else:
-            await self._send_frames(answer, keep_alive=keep_alive)
-
-    async def _send_live(self, answer: Live, *, keep_alive: bool) -> None:
-        head = _head(answer.status, answer.content_type, answer.headers, keep_alive)
-        self._transport.write(head + b"transfer-encoding: chunked\r\n\r\n")
-        try:
-            async for data in answer.frames:
-                self._transport.write(b"%x\r\n%s\r\n" % (len(data), data))
-                if self._drained is not None:
-                    await self._drained
-        finally:
-            await answer.frames.aclose()
-        self._transport.write(_LAST_CHUNK)
-        if not keep_alive:
-            self._transport.close()
-
-    async def _send_frames(self, answer: Streamed, *, keep_alive: bool) -> None:
-        head: bytes | None = (
-            _head(answer.status, answer.content_type, answer.headers, keep_alive)
-            + b"transfer-encoding: chunked\r\n\r\n"
-        )
-        write = self._transport.write
-        for delay, data in answer.frames:
-            if delay:
-                await asyncio.sleep(delay)
-            chunk = b"%x\r\n%s\r\n" % (len(data), data)
-            write(chunk if head is None else head + chunk)
-            head = None
-            if self._drained is not None:
-                await self._drained
-        if answer.reset:
-            await self._break()
-            return
-        write(_LAST_CHUNK if head is None else head + _LAST_CHUNK)
-        if not keep_alive:
-            self._transport.close()
-
-    async def _break(self) -> None:
-        """Reset the connection once the client's side of the kernel has what was written."""
-        # A reset discards what the client has not read yet: give it a moment to see the frames before.
-        await asyncio.sleep(0.01)
-        if self._transport.is_closing():
-            return
-        connection: socket.socket = self._transport.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORTIVE)
-        self._transport.abort()
 
     # Refusals.
 
@@ -336,8 +265,8 @@ class HttpProtocol(asyncio.Protocol):
         self._refused = True
         self.started_at = None
         if self._answering is None:
-            body = b'{"error":{"message":"%s","type":"http_error"}}' % _json_text(message)
-            head = _head(status, JSON_TYPE, (), False)
+            body = b'{"error":{"message":"%s","type":"http_error"}}' % json_text(message)
+            head = head_of(status, JSON_TYPE, (), False)
             self._transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(body), body))
             self._transport.write_eof()
         # Closed while the client still sends, the connection would be reset, and the reason lost with it.
@@ -346,32 +275,3 @@ class HttpProtocol(asyncio.Protocol):
     def stop(self) -> None:
         """Close at once, whatever is being sent."""
         self._transport.abort()
-
-
-def _in_one_piece(answer: Streamed) -> Answer:
-    """Return an answer for a client that knows no chunks; one that is to break has to break all the same."""
-    if answer.reset:
-        return answer
-    return Whole(
-        status=answer.status,
-        body=b"".join(frame.data for frame in answer.frames),
-        content_type=answer.content_type,
-        headers=answer.headers,
-        delay=sum(frame.delay for frame in answer.frames),
-    )
-
-
-def _json_text(message: str) -> bytes:
-    """Return text from our own sentences and the parser's as it stands in JSON quotes."""
-    return json.dumps(message).encode()[1:-1]
-
-
-@lru_cache(maxsize=1024)
-def _head(status: int, content_type: str, headers: tuple[tuple[str, str], ...], keep_alive: bool) -> bytes:
-    """Return the status line and the headers, but for the length."""
-    phrase = "OK" if status == 200 else PHRASES.get(status, "")
-    lines = [f"HTTP/1.1 {status} {phrase}", f"content-type: {content_type}"]
-    lines += [f"{name}: {value}" for name, value in headers]
-    if not keep_alive:
-        lines.append("connection: close")
-    return ("\r\n".join(lines) + "\r\n").encode("latin-1")

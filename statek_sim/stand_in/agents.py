@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from statek_sim.runtime import agents as runtime
-from statek_sim.runtime.current import current_runtime
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.warmup_code import WarmupSource, parse_warmup
+from statek_sim.runtime.agents import agent as runtime
+from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
+from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.stand_in.code_reading import codes_of, get_referenced_locals
 from statek_sim.stand_in.memo import memo
 from statek_sim.stand_in.prompts import SystemPrompt, make_system_prompt
@@ -72,23 +71,23 @@ class Agent(runtime.Agent):
     # -- what the runtime reads --------------------------------------------------------------------------------
 
     @property
-    def prompt(self) -> str:  # type: ignore[override]  # made of STATEK's field
+    def prompt(self) -> str:  # type: ignore[override]  # made of a field of STATEK's
         """The system prompt as text."""
         return "" if self._system_prompt is None else self._system_prompt.intro
 
     @property
-    def metadata(self) -> dict[str, str]:  # type: ignore[override]  # as above
+    def metadata(self) -> dict[str, str]:  # type: ignore[override]  # made of a field of STATEK's
         """The metadata; asking for a MODEL that is missing is STATEK's ValueError."""
         return _Metadata(self.role, self._metadata or {})
 
     @property
-    def warmup(self) -> WarmupSource:  # type: ignore[override]  # as above
+    def warmup(self) -> WarmupSource:  # type: ignore[override]  # made of a field of STATEK's
         """The warmup code."""
         definition: WarmupDef | None = getattr(self, "warmup_def", None)
         return None if definition is None else definition.warmup_code
 
     @property
-    def context(self) -> dict[str, Any]:  # type: ignore[override]  # as above
+    def context(self) -> dict[str, Any]:  # type: ignore[override]  # made of a field of STATEK's
         """Names that agent code sees besides the tools."""
         if self._X__context is None:
             self.init_context()
@@ -101,7 +100,7 @@ class Agent(runtime.Agent):
         return (*self._tools, *self._named(self._tools_by_name))
 
     @property
-    def all_tools(self) -> tuple[Tool, ...]:  # type: ignore[override]  # as above
+    def all_tools(self) -> tuple[Tool, ...]:  # type: ignore[override]  # made of a field of STATEK's
         """All tools, internal ones last."""
         return (*self.tools, *(self._internal_tools or ()), *self._named(self._internal_tools_by_name))
 
@@ -226,7 +225,7 @@ class Reminder(runtime.RecurringReminder):
     text: str
     min_dialog_len: int | None = None
 
-    def fire_ready(self, job: Job) -> bool:
+    def fire_ready(self, job: runtime.InDialog) -> bool:
         """Return whether the reminder is due."""
         raise NotImplementedError(f"{type(self).__name__}.fire_ready")
 
@@ -236,7 +235,7 @@ class Reminder(runtime.RecurringReminder):
 class RecurringReminder(Reminder):
     """Fires on every final text once the dialog has `min_dialog_len` messages."""
 
-    def fire_ready(self, job: Job) -> bool:
+    def fire_ready(self, job: runtime.InDialog) -> bool:
         """Return whether the reminder is due."""
         return runtime.RecurringReminder.fire_ready(self, job)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from statek_sim.runtime.calls import CodeBlock
+from statek_sim.runtime.state.calls import CodeBlock
 
 
 def codes_of(warmup: Any) -> Iterable[str]:
@@ -64,7 +64,7 @@ class _Reading(ast.NodeVisitor):
             for element in target.elts:
                 self._read_in(element)
 
-    def visit_Name(self, node: ast.Name) -> None:  # ast's own names, here and below
+    def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load) and node.id not in self._bound:
             self._found.setdefault(node.id)
 

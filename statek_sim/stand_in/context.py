@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from statek_sim.runtime.context import bound_context
+from statek_sim.runtime.state.context import bound_context
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statek_sim.backends.application import FUTURE
-from statek_sim.runtime import futures
+from statek_sim.runtime.state import futures
 from statek_sim.stand_in.memo import memo
 
 

@@ -6,19 +6,25 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from statek_sim.runtime.chat_log import LLM_LogItem, UserLogItem
-from statek_sim.runtime.current import current_runtime
-from statek_sim.runtime.dialog import DialogItem, chat_responses, count_llm_actions, dialog_of, faces_user
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.job_def import JobDef
-from statek_sim.runtime.kept_names import matching
-from statek_sim.runtime.llm_usage import LLM_Usage
-from statek_sim.runtime.model_name import model_provider, models_by_difficulty
-from statek_sim.runtime.post_processing import LLM_StepData, is_final
-from statek_sim.runtime.pyenv import PyEnv
-from statek_sim.runtime.services import Brought
-from statek_sim.runtime.status import JobStatus
-from statek_sim.runtime.subtasks import SubTaskHandler, find_handler
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.dialogs.dialog import (
+    DialogItem,
+    chat_responses,
+    count_llm_actions,
+    dialog_of,
+    faces_user,
+)
+from statek_sim.runtime.execution.kept_names import matching
+from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
+from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.execution.services import Brought
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.post_processing import LLM_StepData, is_final
+from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
+from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem
+from statek_sim.runtime.state.counters import LLM_Usage
+from statek_sim.runtime.state.pyenv import PyEnv
+from statek_sim.runtime.state.status import JobStatus
 from statek_sim.stand_in.memo import EnumValue, enum
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.pricing import ModelPricing, get_model_pricing
@@ -132,7 +138,7 @@ class AppJob(Job):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.py_env = AppPyEnv()
+        self.py_env = AppPyEnv(stores=self.py_env.stores)
         self.usage = AppUsage()
         self.usage.pricing = self._pricing()
 

@@ -8,11 +8,14 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, Final, TypeVar, overload
 
-from statek_sim.runtime.context import FULL, IN_METHOD, access, current_access
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.job_def import JobDef
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.subtask import SubTaskHandler
+from statek_sim.runtime.state.context import FULL, IN_METHOD, access, current_access
+from statek_sim.runtime.state.futures import STORE_ID
+from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.hashing import OBJECTS, text_hash
-from statek_sim.runtime.subtasks import SubTaskHandler
+from statek_sim.sandbox.llm_repr import STORES_OWN
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store, open_store
@@ -22,6 +25,8 @@ T = TypeVar("T")
 
 _TRANSIENT: Final = "_X__"
 """How attributes begin that dbzero does not store."""
+_IN_THE_MAKING: Final[list[Any]] = []
+"""Objects whose `__init__` runs, innermost last."""
 _OPTIONS: Final = ("prefix", "singleton", "id", "no_default_tags", "access_control")
 
 
@@ -50,7 +55,11 @@ def _stored(given: type[T], *, singleton: bool) -> type[T]:
     @wraps(begin)
     def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
         if not (singleton and current_store().singletons.get(kind) is self):
-            begin(self, *args, **kwargs)
+            _IN_THE_MAKING.append(self)
+            try:
+                begin(self, *args, **kwargs)
+            finally:
+                _IN_THE_MAKING.pop()
             if singleton and type(self) is kind:
                 current_store().singletons[kind] = self
 
@@ -69,11 +78,21 @@ def _stored(given: type[T], *, singleton: bool) -> type[T]:
     kind.__new__ = make
     kind.__init__ = initialise
     setattr(kind, STORED_MARK, True)
+    if kind.__str__ is object.__str__:
+        kind.__str__ = _text
     if not made:
         setattr(kind, STORE_PLACE, _place)
         kind.__setattr__ = _set
         kind.__getattribute__ = _get
     return given
+
+
+def _text(self: Any) -> str:
+    """Return what `str` says of an object whose class says nothing: dbzero does not ask its `__repr__`."""
+    return f"<{type(self).__module__}.{type(self).__name__} instance uuid={STORE_ID}>"
+
+
+setattr(_text, STORES_OWN, True)
 
 
 def _place(self: Any) -> int | None:
@@ -85,8 +104,14 @@ def _place(self: Any) -> int | None:
 
 def _set(self: Any, name: str, value: Any) -> None:
     _check_open(self)
-    wanted = value if name.startswith(_TRANSIENT) else kept(value, type(self).__name__, name)
-    object.__setattr__(self, name, wanted)
+    if name.startswith(_TRANSIENT):
+        object.__setattr__(self, name, value)
+        return
+    found = kept(value, type(self).__name__, name)
+    object.__setattr__(self, name, found.value)
+    if found.error is not None:
+        in_the_making = any(one is self for one in _IN_THE_MAKING)
+        raise ended_in(f"{type(self).__qualname__}.__init__") if in_the_making else found.error
 
 
 def _get(self: Any, name: str) -> Any:

@@ -13,10 +13,10 @@ _HOMES: Final[Mapping[str, str]] = {
         name: f"{_HERE}.tools:{name}"
         for name in ("create_tool", "find_tools", "select_tools", "subtask", "tool")
     },
-    **{name: f"{_RUNTIME}.documentation:{name}" for name in ("brief", "docs_style", "docstr")},
+    **{name: f"{_RUNTIME}.tools.documentation:{name}" for name in ("brief", "docs_style", "docstr")},
     "statek_context": f"{_HERE}.context:statek_context",
     **{
-        name: f"{_RUNTIME}.kept_names:{name}"
+        name: f"{_RUNTIME}.execution.kept_names:{name}"
         for name in (
             "find_locals",
             "perm_ctx_get",
@@ -26,20 +26,20 @@ _HOMES: Final[Mapping[str, str]] = {
             "statek_ctx_set",
         )
     },
-    "error_handler": f"{_RUNTIME}.error_handlers:error_handler",
-    "is_valid_error_handler": f"{_RUNTIME}.error_handlers:is_valid_error_handler",
-    "ErrorHandler": f"{_RUNTIME}.error_handlers:ErrorHandler",
-    "get_any": f"{_RUNTIME}.builtin_tools:get_any",
-    "get_all": f"{_RUNTIME}.builtin_tools:get_all",
-    "find_sub_task_handler": f"{_RUNTIME}.builtin_tools:find_sub_task_handler",
-    "get_pending_notifications": f"{_RUNTIME}.builtin_tools:get_pending_notifications",
-    "send_notification_to": f"{_RUNTIME}.builtin_tools:send_notification_to",
-    "panic": f"{_RUNTIME}.builtin_tools:panic",
-    "create_sub_task": f"{_RUNTIME}.subtasks:create_sub_task",
-    "complete_sub_task": f"{_RUNTIME}.subtasks:complete_sub_task",
-    "SubTaskHandler": f"{_RUNTIME}.subtasks:SubTaskHandler",
-    "SubTaskState": f"{_RUNTIME}.subtasks:SubTaskState",
-    "TaskError": f"{_RUNTIME}.subtasks:TaskError",
+    "error_handler": f"{_RUNTIME}.state.error_handlers:error_handler",
+    "is_valid_error_handler": f"{_RUNTIME}.state.error_handlers:is_valid_error_handler",
+    "ErrorHandler": f"{_RUNTIME}.state.error_handlers:ErrorHandler",
+    "get_any": f"{_RUNTIME}.execution.builtin:get_any",
+    "get_all": f"{_RUNTIME}.execution.builtin:get_all",
+    "find_sub_task_handler": f"{_RUNTIME}.execution.builtin:find_sub_task_handler",
+    "get_pending_notifications": f"{_RUNTIME}.execution.builtin:get_pending_notifications",
+    "send_notification_to": f"{_RUNTIME}.execution.builtin:send_notification_to",
+    "panic": f"{_RUNTIME}.execution.builtin:panic",
+    "create_sub_task": f"{_RUNTIME}.jobs.subtask:create_sub_task",
+    "complete_sub_task": f"{_RUNTIME}.jobs.subtask:complete_sub_task",
+    "SubTaskHandler": f"{_RUNTIME}.jobs.subtask:SubTaskHandler",
+    "SubTaskState": f"{_RUNTIME}.jobs.subtask:SubTaskState",
+    "TaskError": f"{_RUNTIME}.jobs.subtask:TaskError",
     **{
         name: f"{_HERE}.task:{name}"
         for name in (
@@ -53,13 +53,13 @@ _HOMES: Final[Mapping[str, str]] = {
         )
     },
     **{name: f"{_HERE}.code_reading:{name}" for name in ("copy_locals", "get_referenced_locals")},
-    "temporal": f"{_RUNTIME}.futures:temporal",
-    "get_any_future": f"{_RUNTIME}.futures:get_any_future",
-    "get_all_future": f"{_RUNTIME}.futures:get_all_future",
+    "temporal": f"{_RUNTIME}.state.futures:temporal",
+    "get_any_future": f"{_RUNTIME}.state.futures:get_any_future",
+    "get_all_future": f"{_RUNTIME}.state.futures:get_all_future",
     "FutureResult": f"{_HERE}.futures:FutureResult",
-    "FutureError": f"{_RUNTIME}.futures:FutureError",
+    "FutureError": f"{_RUNTIME}.state.futures:FutureError",
     **{
-        name: f"{_RUNTIME}.post_processing:{name}"
+        name: f"{_RUNTIME}.jobs.post_processing:{name}"
         for name in ("CallParams", "LLM_StepData", "parse_post_processors")
     },
     **{name: f"{_HERE}.post_processing:{name}" for name in ("FinalCheck", "PostProcessor")},
@@ -67,10 +67,10 @@ _HOMES: Final[Mapping[str, str]] = {
         name: f"{_HERE}.pricing:{name}" for name in ("ModelPricing", "get_model_pricing", "set_model_pricing")
     },
     **{name: f"{_HERE}.researcher:{name}" for name in ("MessageDispatcher", "Researcher")},
-    **{name: f"{_RUNTIME}.dialog:{name}" for name in ("DialogItem",)},
+    **{name: f"{_RUNTIME}.dialogs.dialog:{name}" for name in ("DialogItem",)},
     "TaskDifficulty": f"{_HERE}.jobs:TaskDifficulty",
     **{
-        name: f"{_RUNTIME}.chat_log:{name}"
+        name: f"{_RUNTIME}.state.chat_log:{name}"
         for name in (
             "LLM_LogItem",
             "NotificationLogItem",
@@ -82,7 +82,7 @@ _HOMES: Final[Mapping[str, str]] = {
             "WarmupLogItem",
         )
     },
-    "CodeBlock": f"{_RUNTIME}.calls:CodeBlock",
+    "CodeBlock": f"{_RUNTIME}.state.calls:CodeBlock",
     "LLM_Harness": "statek_sim.harness.harness:LLM_Harness",
     "LLM_HarnessError": "statek_sim.errors:LLM_HarnessError",
     "get_llm_harness": "statek_sim.harness.current:get_llm_harness",
@@ -92,9 +92,9 @@ _HOMES: Final[Mapping[str, str]] = {
         name: f"{_HERE}.shown:{name}"
         for name in ("format_default_llm_repr", "format_llm_repr", "format_value_repr", "statek_print")
     },
-    "get_current_job": f"{_RUNTIME}.context:get_current_job",
-    "get_current_agent": f"{_RUNTIME}.context:get_current_agent",
-    "get_current_agent_name": f"{_RUNTIME}.context:get_current_agent_name",
+    "get_current_job": f"{_RUNTIME}.jobs.current:get_current_job",
+    "get_current_agent": f"{_RUNTIME}.jobs.current:get_current_agent",
+    "get_current_agent_name": f"{_RUNTIME}.state.context:get_current_agent_name",
     "start_statek": f"{_HERE}.worker:start_statek",
     "start_statek_async": f"{_HERE}.worker:start_statek_async",
     "init": f"{_HERE}.worker:init",
@@ -111,12 +111,12 @@ _HOMES: Final[Mapping[str, str]] = {
     "WarmupDef": f"{_HERE}.agents:WarmupDef",
     "SystemPrompt": f"{_HERE}.prompts:SystemPrompt",
     "make_system_prompt": f"{_HERE}.prompts:make_system_prompt",
-    "Job": f"{_RUNTIME}.job:Job",
-    "JobDef": f"{_RUNTIME}.job_def:JobDef",
-    "JobDefError": f"{_RUNTIME}.job_def:JobDefError",
-    "JobStatus": f"{_RUNTIME}.status:JobStatus",
-    "PyEnv": f"{_RUNTIME}.pyenv:PyEnv",
-    "ChatStyle": f"{_RUNTIME}.chat_style:ChatStyle",
+    "Job": f"{_RUNTIME}.jobs.job:Job",
+    "JobDef": f"{_RUNTIME}.agents.job_def:JobDef",
+    "JobDefError": f"{_RUNTIME}.agents.job_def:JobDefError",
+    "JobStatus": f"{_RUNTIME}.state.status:JobStatus",
+    "PyEnv": f"{_RUNTIME}.state.pyenv:PyEnv",
+    "ChatStyle": f"{_RUNTIME}.state.chat_style:ChatStyle",
 }
 
 _NAMES: Final[Mapping[str, str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from statek_sim.runtime import post_processing as runtime
+from statek_sim.runtime.jobs import post_processing as runtime
 from statek_sim.stand_in.memo import memo
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from statek_sim.runtime.current import current_runtime
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.status import JobStatus
 from statek_sim.stand_in.memo import EnumValue, number_of
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from statek_sim.runtime.documentation import docstr
+from statek_sim.runtime.tools.documentation import docstr
 from statek_sim.stand_in.agents import SupervisedAgent
 from statek_sim.stand_in.memo import memo
 from statek_sim.stand_in.tools import create_tool

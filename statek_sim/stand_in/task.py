@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any, Final
 
-from statek_sim.runtime.agents import Agent, DialogAgent
-from statek_sim.runtime.chat_style import ChatStyle
-from statek_sim.runtime.current import current_runtime
-from statek_sim.runtime.futures import temporal
-from statek_sim.runtime.job import Job
+from statek_sim.runtime.agents.agent import Agent, DialogAgent
+from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.futures import temporal
 from statek_sim.runtime.task import TaskFutureResult, exit_and_job, is_done, said_by
-from statek_sim.runtime.tools import tool
-from statek_sim.runtime.warmup_code import WarmupSource
+from statek_sim.runtime.tools.declaration import tool
 from statek_sim.stand_in.code_reading import codes_of, copy_locals
 
 _OURS: Final = ("statek_sim.", "pytest_statek.")

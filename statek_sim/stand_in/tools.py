@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from statek_sim.runtime import subtasks, tools
-from statek_sim.runtime.builtin_tools import get_all, get_any, system_tools
-from statek_sim.runtime.chat_style import ChatStyle
-from statek_sim.runtime.current import current_runtime
-from statek_sim.runtime.tools_scope import fits
+from statek_sim.runtime.execution.builtin import get_all, get_any, system_tools
+from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.jobs import subtask as subtasks
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.tools import declaration as tools
+from statek_sim.runtime.tools.scope import fits
 
 Tool = Callable[..., Any]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.runtime.current import current_runtime
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.warmup_code import WarmupSource
+from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.stand_in.agents import Agent
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store

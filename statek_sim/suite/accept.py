@@ -12,9 +12,9 @@ from statek_sim.scenario.accept import Change, rewrite_expectations
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.problem import Keypath
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.suite.plain import plain, same
 from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
 from statek_sim.suite.run import profile_known
+from statek_sim.suite.yaml_value import same, yaml_value
 from statek_sim.values import JSON
 
 
@@ -66,7 +66,7 @@ def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
         for mismatch in result.mismatches:
             if _acceptable(mismatch):
                 by_profile = actual.setdefault(mismatch.keypath, {})
-                by_profile[profile_known(result.profile)] = plain(mismatch.actual)
+                by_profile[profile_known(result.profile)] = yaml_value(mismatch.actual)
     for keypath, by_profile in actual.items():
         yield from _changes_at(scenario, keypath, by_profile)
 
@@ -76,7 +76,9 @@ def _first_changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
     actual: dict[Keypath, dict[Profile, JSON]] = {}
     for result in results:
         for mismatch in _beginnings(result):
-            actual.setdefault(mismatch.keypath, {})[profile_known(result.profile)] = plain(mismatch.actual)
+            actual.setdefault(mismatch.keypath, {})[profile_known(result.profile)] = yaml_value(
+                mismatch.actual
+            )
     parts: dict[Keypath, JSON] = {}
     scenario = results[0].scenario
     for keypath, by_profile in actual.items():
@@ -142,7 +144,7 @@ def _acceptable(mismatch: Mismatch) -> bool:
     """Return whether the actual value can stand where the expected one stood."""
     if mismatch.keypath == ("error",) or isinstance(mismatch.keypath[-1], int) or mismatch.actual is ABSENT:
         return False
-    written: JSON = plain(mismatch.actual)
+    written: JSON = yaml_value(mismatch.actual)
     for key in reversed(mismatch.keypath):
         written = {str(key): written}
     try:
@@ -156,7 +158,7 @@ def _acceptable(mismatch: Mismatch) -> bool:
 
 def _states(expect: Expect | None, keypath: Keypath) -> bool:
     """Return whether `expect` itself says something at `keypath`."""
-    here: JSON = plain(expect) if expect is not None else None
+    here: JSON = yaml_value(expect) if expect is not None else None
     for key in keypath:
         if not isinstance(here, dict) or str(key) not in here:
             return False

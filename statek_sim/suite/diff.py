@@ -11,9 +11,9 @@ from typing import Final
 from statek_sim.scenario.emit import flow
 from statek_sim.scenario.problem import dotted
 from statek_sim.suite.first_difference import difference_at, job_of
-from statek_sim.suite.plain import plain
 from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
 from statek_sim.suite.transcript import formatted, transcript
+from statek_sim.suite.yaml_value import yaml_value
 
 LINES: Final = 40
 """Transcript lines shown before the difference."""
@@ -170,7 +170,7 @@ def _held_against(actual: object) -> list[str]:
 
 def _text(value: object) -> str:
     """Return a value on one line, as a scenario file would say it."""
-    return str(ABSENT) if value is ABSENT else flow(plain(value))
+    return str(ABSENT) if value is ABSENT else flow(yaml_value(value))
 
 
 def _overrides(result: ScenarioResult, prefix: str) -> Sequence[str]:

@@ -9,8 +9,8 @@ from typing import Final, get_args
 from statek_sim.did_you_mean import suggestion
 from statek_sim.scenario.expect import EventsExpect
 from statek_sim.scenario.problem import Keypath
-from statek_sim.suite.plain import plain
 from statek_sim.suite.result import ABSENT, Mismatch
+from statek_sim.suite.yaml_value import yaml_value
 from statek_sim.trace import Event, as_dict
 from statek_sim.values import JSON
 
@@ -33,12 +33,12 @@ def event_mismatches(at: Keypath, expect: EventsExpect, events: Sequence[Event])
         found = [record for record in records if matches(pattern, record)]
         flaw = _flaw(pattern)
         if flaw or found:
-            yield Mismatch(here, pattern, flaw or [plain(record) for record in found[:_SHOWN]])
+            yield Mismatch(here, pattern, flaw or [yaml_value(record) for record in found[:_SHOWN]])
 
 
 def matches(pattern: Mapping[str, JSON], record: Mapping[str, object]) -> bool:
     """Return whether an event, as `trace.as_dict` gives it, has every field of `pattern` with that value."""
-    return all(key in record and _equal(value, plain(record[key])) for key, value in pattern.items())
+    return all(key in record and _equal(value, yaml_value(record[key])) for key, value in pattern.items())
 
 
 def _missing(
@@ -50,7 +50,7 @@ def _missing(
         found = next((index for index in rest if matches(pattern, records[index])), None)
         if found is None:
             kind = pattern.get("event")
-            alike = [plain(records[index]) for index in rest if records[index]["event"] == kind]
+            alike = [yaml_value(records[index]) for index in rest if records[index]["event"] == kind]
             yield Mismatch((*at, "contains", position), pattern, _flaw(pattern) or alike[:_SHOWN] or ABSENT)
             return
         start = found + 1

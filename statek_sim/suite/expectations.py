@@ -11,8 +11,8 @@ from statek_sim.scenario import expect as said
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import Keypath
 from statek_sim.suite.event_patterns import event_mismatches
-from statek_sim.suite.plain import plain, same
 from statek_sim.suite.result import ABSENT, Mismatch
+from statek_sim.suite.yaml_value import same, yaml_value
 from statek_sim.values import JSON
 
 _HANDLER_KEYS: Final = ("name", "context", "error")
@@ -36,9 +36,9 @@ def _run_error(error: RunError | None, expected: said.RunError | None) -> Iterat
         if error is not None:
             yield Mismatch(at, None, _error_text(error))
     elif error is None:
-        yield Mismatch(at, plain(expected), ABSENT)
+        yield Mismatch(at, yaml_value(expected), ABSENT)
     elif (expected.said("type") and expected.type != error.type) or expected.contains not in error.message:
-        yield Mismatch(at, plain(expected), _error_text(error))
+        yield Mismatch(at, yaml_value(expected), _error_text(error))
 
 
 def _error_text(error: RunError) -> str:
@@ -72,7 +72,7 @@ def _run(record: RunRecord, expect: said.Expect) -> Iterator[Mismatch]:
 
 def _job(at: Keypath, expect: said.JobExpect, job: JobRecord | None) -> Iterator[Mismatch]:
     if job is None:
-        yield Mismatch(at, plain(expect), ABSENT)
+        yield Mismatch(at, yaml_value(expect), ABSENT)
         return
     for key, expected in expect.said_items():
         here: Keypath = (*at, key)
@@ -105,7 +105,7 @@ def _job(at: Keypath, expect: said.JobExpect, job: JobRecord | None) -> Iterator
 
 def _item(at: Keypath, expect: said.ItemExpect, item: Mapping[str, object] | None) -> Iterator[Mismatch]:
     if item is None:
-        yield Mismatch(at, plain(expect), ABSENT)
+        yield Mismatch(at, yaml_value(expect), ABSENT)
     else:
         yield from _members(at, expect.said_items(), item)
 
@@ -141,15 +141,15 @@ def _texts(
     """Yield a mismatch per text that should be part of some of `texts` and is not, or the other way round."""
     for position, wanted in enumerate(contains):
         if not any(wanted in text for text in texts):
-            yield Mismatch((*at, "contains", position), wanted, plain(texts))
+            yield Mismatch((*at, "contains", position), wanted, yaml_value(texts))
     for position, refused in enumerate(excludes):
         found = [text for text in texts if refused in text]
         if found:
-            yield Mismatch((*at, "excludes", position), refused, plain(found))
+            yield Mismatch((*at, "excludes", position), refused, yaml_value(found))
 
 
 def _value(at: Keypath, expected: object, actual: object) -> Iterator[Mismatch]:
-    wanted, got = plain(expected), plain(actual)
+    wanted, got = yaml_value(expected), yaml_value(actual)
     if not same(wanted, got):
         yield Mismatch(at, wanted, got)
 
@@ -162,7 +162,7 @@ def _members(
         if key in actual:
             yield from _value((*at, key), value, actual[key])
         else:
-            yield Mismatch((*at, key), plain(value), ABSENT)
+            yield Mismatch((*at, key), yaml_value(value), ABSENT)
 
 
 def _list(
@@ -173,12 +173,12 @@ def _list(
     The mismatch shows of every actual entry the keys that its counterpart gives, of further entries those
     that any expected entry gives (all when none gives any).
     """
-    wanted = [entry for entry in map(plain, expected) if isinstance(entry, dict)]
+    wanted = [entry for entry in map(yaml_value, expected) if isinstance(entry, dict)]
     every = dict.fromkeys(key for entry in wanted for key in entry)
     shown: list[JSON] = []
     for position, entry in enumerate(actual):
         keys = wanted[position] if position < len(wanted) else every or entry
-        shown.append({key: plain(entry[key]) for key in keys if key in entry})
+        shown.append({key: yaml_value(entry[key]) for key in keys if key in entry})
     if not same([*wanted], shown):
         yield Mismatch(at, wanted, shown)
 

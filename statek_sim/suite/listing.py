@@ -1,19 +1,22 @@
-"""What there is, as lines of text: suites, statements and their proofs, profiles, presets."""
+"""What there is, as lines of text: suites, statements and their proofs, presets, profiles and what they differ on."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Final
 
+from statek_sim import semantics
 from statek_sim.backends.reference import tool_api
 from statek_sim.harness.preset import BUILT_IN, load_preset
-from statek_sim.runtime.builtin_tools import get_all, get_any
+from statek_sim.runtime.execution.builtin import get_all, get_any
 from statek_sim.scenario.schema import Scenario
 from statek_sim.scenario.statements import Coverage, Statement
-from statek_sim.semantics import PROFILES
-from statek_sim.suite.profile_rules import profile_rules
+from statek_sim.semantics import PROFILES, Profile
 from statek_sim.tool_names import (
     CLAIM_TOOLS,
     DELEGATION_TOOLS,
@@ -25,6 +28,41 @@ from statek_sim.tool_names import (
 )
 from statek_sim.world.tools import WorldTools
 from statek_sim.world.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRule:
+    """One rule; `values` are in the order of `PROFILES`, as text."""
+
+    name: str
+    doc: str
+    values: tuple[str, ...]
+
+
+def profile_rules() -> tuple[ProfileRule, ...]:
+    """Return every rule on which some profiles differ, in the order of `Profile`.
+
+    The sentences are the ones below the fields in `semantics`: they are written down there and nowhere else.
+    """
+    docs = dict(_field_docs())
+    rules = []
+    for field in fields(Profile):
+        values = tuple(str(getattr(profile, field.name)) for profile in PROFILES.values())
+        if field.name != "name" and len(set(values)) > 1:
+            rules.append(ProfileRule(field.name, docs.get(field.name, ""), values))
+    return tuple(rules)
+
+
+def _field_docs() -> Iterator[tuple[str, str]]:
+    """Yield each field of `Profile` with the text that follows it in the source."""
+    module = ast.parse(inspect.getsource(semantics))
+    classes = (node for node in module.body if isinstance(node, ast.ClassDef))
+    body = next(node.body for node in classes if node.name == Profile.__name__)
+    for field, below in pairwise(body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, " ".join(text.split())
+
 
 _TOOLS: Final = {
     "claims on the work queue": CLAIM_TOOLS,

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from statek_sim.backends.exchanges import Exchanges
-from statek_sim.backends.recorded import CassetteExchanges, recorded_environment
+from statek_sim.backends.recorded import CassetteExchanges, check_provider_of, recorded_environment
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.nearest import Advice
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
@@ -21,8 +21,9 @@ from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import BadInput
 from statek_sim.providers.access import access_from
 from statek_sim.providers.http_transport import HttpTransport
-from statek_sim.runtime.model_name import model_provider, models_by_difficulty
+from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.semantics import LATEST
 from statek_sim.suite.result import ScenarioResult
 
 
@@ -31,9 +32,6 @@ class Play(Protocol):
 
     def __call__(self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges) -> ScenarioResult:
         """Return what came of it."""
-
-
-_LATEST: Final[Profile] = "1.4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ class Cassettes:
 
 def usual_profile(scenario: Scenario) -> Profile:
     """Return the profile that a scenario is recorded under unless another is named: the newest release's."""
-    return _LATEST if _LATEST in scenario.profiles else scenario.profiles[0]
+    return LATEST.name if LATEST.name in scenario.profiles else scenario.profiles[0]
 
 
 def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Scenario:
@@ -111,7 +109,9 @@ def replayed(scenario: Scenario, profile: Profile, cassettes: Cassettes, play: P
     """Run a scenario on its cassette, without a network and a key."""
     path, provider = cassettes.found(scenario)
     session = CassetteSession(path, RecordMode.NONE, cassettes.matching, advice=_advice(scenario, provider))
-    exchanges = CassetteExchanges(session, recorded_environment(session.recordings()))
+    recordings = session.recordings()
+    check_provider_of(path, recordings, provider)
+    exchanges = CassetteExchanges(session, recorded_environment(recordings))
     return play(asked_of(scenario, provider, cassettes.model), profile, exchanges=exchanges)
 
 

@@ -120,6 +120,8 @@ _Harness = (
     | events.StepMoved
     | events.Compacted
     | events.HarnessSpoke
+    | events.PersonAsked
+    | events.PersonAnswered
     | events.Committed
 )
 """What only engine two has."""
@@ -208,13 +210,30 @@ def _harness(event: _Harness) -> Iterator[tuple[str, str]]:
         case events.Compacted():
             before = f"{event.messages_before} messages, {event.tokens_before} tokens"
             after = f"{event.messages_after} messages, {event.tokens_after} tokens"
-            yield "compacted", f"{event.strategy}: {before} -> {after}"
+            yield "compacted", f"{event.strategy}: {before} -> {after}; {lost_words(event)}"
         case events.HarnessSpoke():
             yield event.part, f"{event.action}: {event.detail}"
+        case events.PersonAsked():
+            until = "" if event.deadline is None else f" (until {event.deadline:g} s)"
+            yield "asked", f"{event.question}{until}"
+        case events.PersonAnswered():
+            yield "person", f"{event.kind}: {event.text}" if event.text else event.kind
         case events.Committed():
             yield "commit", f"{event.point}, iteration {event.iteration}, {event.messages} messages"
         case _:
             assert_never(event)
+
+
+def lost_words(event: events.Compacted) -> str:
+    """Return what a compaction did in words, and how much of the prompt's beginning it left as it was."""
+    done = {
+        "results cleared": event.cleared,
+        "turns summarised": event.summarised,
+        "messages dropped": event.dropped,
+        "results cut": event.cut,
+    }
+    told = [f"{number} {what}" for what, number in done.items() if number]
+    return ", ".join([*told, f"the first {event.prefix_tokens} tokens as before"])
 
 
 def _request(event: events.LLMRequested, seen: _Seen) -> Iterator[tuple[str, str]]:

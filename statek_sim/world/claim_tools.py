@@ -5,14 +5,67 @@
 from collections.abc import Callable
 from typing import Any
 
-from statek_sim.world.queue import QueueOwner, WorkItem
+from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.world import World
 
 
 def claim_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
     """Return the tools that claim items."""
+    mark_error, release, release_unguarded, failing = _cleanups(world.queue, api)
     queue = world.queue
+
+    @api.tool(error_handler=mark_error)
+    def fetch_next_item(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Claim and return the next work item for this worker."""
+        return _claim(queue, owner)
+
+    @api.tool(error_handler=release)
+    def claim_or_release(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Claim the next work item; it is given back if the job dies."""
+        return _claim(queue, owner)
+
+    @api.tool(error_handler=release_unguarded)
+    def claim_unguarded(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Claim the next work item; its cleanup does not check who owns it."""
+        return _claim(queue, owner)
+
+    @api.tool(error_handler=failing)
+    def claim_with_failing_cleanup(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Claim the next work item; its cleanup raises."""
+        return _claim(queue, owner)
+
+    @api.tool
+    def claim_without_cleanup(owner: QueueOwner, **kwargs: Any) -> Any:
+        """Claim the next work item; nothing cleans up after it."""
+        return _claim(queue, owner)
+
+    @api.tool
+    def fetch_status(owner: QueueOwner, **kwargs: Any) -> dict[str, Any]:
+        """Return the next item for this worker, or an empty status."""
+        item = queue.claim_next(owner)
+        return (
+            {"status": "empty"} if item is None else {"status": "claimed", "owner": owner.id, "item": item.id}
+        )
+
+    return [
+        fetch_next_item,
+        claim_or_release,
+        claim_unguarded,
+        claim_with_failing_cleanup,
+        claim_without_cleanup,
+        fetch_status,
+        _future_claim(world, api, mark_error),
+    ]
+
+
+def _claim(queue: WorkQueue, owner: QueueOwner) -> tuple[QueueOwner, WorkItem] | None:
+    item = queue.claim_next(owner)
+    return None if item is None else (owner, item)
+
+
+def _cleanups(queue: WorkQueue, api: ToolApi) -> tuple[Callable[..., Any], ...]:
+    """Return what becomes of an item when its job dies: marked, given back, given back to anyone, or nothing."""
 
     @api.error_handler
     def _mark_item_error(context: Any, error: Any = None) -> None:
@@ -35,52 +88,7 @@ def claim_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
     def _failing_cleanup(context: Any, error: Any = None) -> None:
         raise RuntimeError("cleanup failed")
 
-    def claim(owner: QueueOwner) -> tuple[QueueOwner, WorkItem] | None:
-        item = queue.claim_next(owner)
-        return None if item is None else (owner, item)
-
-    @api.tool(error_handler=_mark_item_error)
-    def fetch_next_item(owner: QueueOwner, **kwargs: Any) -> Any:
-        """Claim and return the next work item for this worker."""
-        return claim(owner)
-
-    @api.tool(error_handler=_release_item)
-    def claim_or_release(owner: QueueOwner, **kwargs: Any) -> Any:
-        """Claim the next work item; it is given back if the job dies."""
-        return claim(owner)
-
-    @api.tool(error_handler=_release_without_guard)
-    def claim_unguarded(owner: QueueOwner, **kwargs: Any) -> Any:
-        """Claim the next work item; its cleanup does not check who owns it."""
-        return claim(owner)
-
-    @api.tool(error_handler=_failing_cleanup)
-    def claim_with_failing_cleanup(owner: QueueOwner, **kwargs: Any) -> Any:
-        """Claim the next work item; its cleanup raises."""
-        return claim(owner)
-
-    @api.tool
-    def claim_without_cleanup(owner: QueueOwner, **kwargs: Any) -> Any:
-        """Claim the next work item; nothing cleans up after it."""
-        return claim(owner)
-
-    @api.tool
-    def fetch_status(owner: QueueOwner, **kwargs: Any) -> dict[str, Any]:
-        """Return the next item for this worker, or an empty status."""
-        item = queue.claim_next(owner)
-        return (
-            {"status": "empty"} if item is None else {"status": "claimed", "owner": owner.id, "item": item.id}
-        )
-
-    return [
-        fetch_next_item,
-        claim_or_release,
-        claim_unguarded,
-        claim_with_failing_cleanup,
-        claim_without_cleanup,
-        fetch_status,
-        _future_claim(world, api, _mark_item_error),
-    ]
+    return _mark_item_error, _release_item, _release_without_guard, _failing_cleanup
 
 
 def _future_claim(world: World, api: ToolApi, handler: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NoReturn
 
 from statek_sim.errors import BadInput
-from statek_sim.runtime.signals import Signal
+from statek_sim.runtime.state.signals import Signal
 
 
 class ItemStatus(StrEnum):

@@ -5,7 +5,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from statek_sim.world.events import ExternalEvent
+from statek_sim.world.external_futures import ExternalEvent
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.world import World
 

@@ -1,12 +1,24 @@
-"""One world: queue, events and ledger that the jobs of a scenario share."""
+"""One world: queue, events and the ledger of side effects that the jobs of a scenario share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from statek_sim.world.events import ExternalEvents
-from statek_sim.world.ledger import Ledger
+from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
+
+
+class Ledger:
+    """Append-only lines. Nothing a job does can take one back."""
+
+    def __init__(self, *, changed: Callable[[str, str], None] | None = None) -> None:
+        self.lines: list[str] = []
+        self._changed = changed or (lambda _subject, _what: None)
+
+    def write(self, line: str) -> None:
+        """Record one side effect."""
+        self.lines.append(line)
+        self._changed("ledger", line)
 
 
 class World:

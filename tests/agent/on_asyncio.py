@@ -8,7 +8,9 @@ from collections.abc import Callable
 from functools import partial
 
 from statek_sim.agent.asynchronous import AsyncDriver, model_of
+from statek_sim.agent.effects import PersonSaid, Question
 from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.simulated import Asked
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock
 from statek_sim.providers.protocol import Provider
@@ -17,10 +19,11 @@ from statek_sim.providers.protocol import Provider
 class OnAsyncio:
     """What a scenario asks of a driver, done by the asyncio one."""
 
-    def __init__(self, provider: Provider, clock: VirtualClock) -> None:
+    def __init__(self, provider: Provider, clock: VirtualClock, person: Asked) -> None:
         self._clock = clock
         self._loop = VirtualLoop(moved=clock.advance_to)
-        self._driver = AsyncDriver(model_of(provider), clock=clock.now)
+        self._driver = AsyncDriver(model_of(provider), clock=clock.now, person=self._asked)
+        self._person = person
         self._open = 0
         self._over: asyncio.Future[bool] | None = None
         self.after_tool: Callable[[AgentRun, str], None] | None = None
@@ -41,6 +44,18 @@ class OnAsyncio:
         self._loop.call_at(math.nextafter(until, math.inf), self._end, False)
         self._left()
         return await self._over
+
+    async def _asked(self, question: Question) -> PersonSaid:
+        answer: asyncio.Future[PersonSaid] = asyncio.get_running_loop().create_future()
+
+        def said(told: PersonSaid) -> bool:
+            if answer.done():
+                return False
+            answer.set_result(told)
+            return True
+
+        self._person(question, said)
+        return await answer
 
     def _begin(self, run: AgentRun) -> None:
         self._open += 1

@@ -22,7 +22,7 @@ from statek_sim.agent.tools import tool as made
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadTool
 from statek_sim.providers.access import Access
-from statek_sim.providers.live_async import AsyncHttpLLM
+from statek_sim.providers.live import AsyncHttpLLM
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 T = TypeVar("T")
 
 if TYPE_CHECKING or "statek" not in sys.modules:
-    from statek_sim.runtime.context import get_current_job
-    from statek_sim.runtime.error_handlers import error_handler
-    from statek_sim.runtime.futures import (
+    from statek_sim.runtime.jobs.current import get_current_job
+    from statek_sim.runtime.jobs.subtask import complete_sub_task, create_sub_task, subtask
+    from statek_sim.runtime.state.error_handlers import error_handler
+    from statek_sim.runtime.state.futures import (
         FutureError,
         FutureResult,
         get_all_future,
@@ -19,14 +20,13 @@ if TYPE_CHECKING or "statek" not in sys.modules:
         temporal,
     )
     from statek_sim.runtime.stored.kinds import stored
-    from statek_sim.runtime.subtasks import complete_sub_task, create_sub_task, subtask
     from statek_sim.runtime.task import (
         create_new_job,
         delegate_mute_dialog,
         delegate_mute_task,
         delegate_task,
     )
-    from statek_sim.runtime.tools import tool
+    from statek_sim.runtime.tools.declaration import tool
 else:
     import dbzero
     from statek import (

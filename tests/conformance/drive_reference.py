@@ -11,10 +11,10 @@ from statek_sim.errors import ProviderHTTPError, ProviderTimeout
 from statek_sim.harness.limits import ExtensionRule
 from statek_sim.providers.http_status import http_error_text
 from statek_sim.providers.protocol import ChatRequest, RawReply
-from statek_sim.runtime.agents import Agent, DialogAgent, RecurringReminder
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.scheduler import PASS_SECONDS
-from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
+from statek_sim.runtime.execution.scheduler import PASS_SECONDS
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.status import JobStatus
 from statek_sim.semantics import profile_named
 from statek_sim.trace import WorldChanged
 from tests.conformance import tools

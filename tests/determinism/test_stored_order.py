@@ -11,8 +11,8 @@ from typing import Final
 PROGRAM: Final = """
 from statek_sim import stored
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.runtime.agents import Agent
-from statek_sim.runtime.runtime import Runtime
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.stored.containers import Dict, Set, inside
 from statek_sim.stand_in.memo import enum, memo
 from statek_sim.stand_in.store import opened_store

@@ -59,16 +59,24 @@ def test_the_page_on_usage_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "usage.md", tmp_path, {"COLUMNS": "120"}) == 6
 
 
+def test_the_page_on_guards_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "guards.md", tmp_path, {"COLUMNS": "120"}) == 3
+
+
 def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "rescue.md", tmp_path, {}) == 2
 
 
-@pytest.mark.parametrize(("page", "number"), [("rescue.md", 2), ("protection.md", 5)])
+_PARTS = {"rescue.md": 2, "protection.md": 5, "slots.md": 2, "guards.md": 2}
+
+
+@pytest.mark.parametrize(("page", "number"), _PARTS.items())
 def test_a_page_of_an_agents_parts_has_code_that_runs(page: str, number: int) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) == number
+    names: dict[str, object] = {}
     for block in blocks:
-        exec(block, {})  # the page's own code, and its assertions
+        exec(block, names)  # the page's own code, and its assertions
 
 
 def test_the_page_on_the_report_is_true(tmp_path: Path) -> None:
@@ -115,7 +123,7 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
 
 
 def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 4
+    assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 5
 
 
 def test_the_page_on_mcp_is_true(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 OURS: Final = ("pytest_statek", "statek_sim")
-FOREIGN: Final = {"dbzero", "statek"}
-"""The package under imitation and its store: whoever chooses the `installed` backend has it."""
+FOREIGN: Final = {"dbzero", "statek", "forge", "httpx2", "openai", "pydantic_ai"}
+"""The package under imitation and its store, which whoever chooses the `installed` backend has; and harnesses that
+guests bring with them."""
 
 
 def modules() -> list[str]:
@@ -25,6 +26,7 @@ def modules() -> list[str]:
         "backends.installed",
         "__main__",
         "examples.search",
+        "guests.",
         "mcp.connection",
         "providers.live",
     )

@@ -47,7 +47,7 @@ def report_of(environment: Environment) -> dict[str, Any]:
         "statek_sim/reporting/report_schema.json",
         "statek_sim/reporting/sensitivity_schema.json",
         "statek_sim/reporting/stops_schema.json",
-        "statek_sim/runtime/system_tools_1_4.json",
+        "statek_sim/runtime/tools/system_tools_1_4.json",
         "statek_sim/suites_data/statements.yaml",
     ],
 )

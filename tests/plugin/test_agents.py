@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from statek_sim.providers.script import text, tool_call
+from tests.recorded_samples import environment_for, provider_with
+
 TEST = '''\
 from statek_sim import text, tool_call
 
@@ -96,3 +99,68 @@ def test_a_run_has_its_trace(pytester: pytest.Pytester) -> None:
     more = '    assert run.trace is agent.trace and run.trace.events[-1].job == "main"\n'
     pytester.makepyfile(test_it=TEST + more)
     pytester.runpytest("test_it.py").assert_outcomes(passed=1)
+
+
+# -- cassettes --------------------------------------------------------------------------------------------------
+
+RECORDED = '''\
+import pytest
+
+
+def get_weather(city: str) -> str:
+    """Return the weather of a city."""
+    return f"22 C in {city}"
+
+
+@pytest.mark.statek_cassette
+def test_the_weather(statek_agent):
+    agent = statek_agent(tools=[get_weather], provider="cassette", api="GROQ", model="some-model")
+    run = agent.run("What's the weather in Tokyo?")
+    assert (run.answer, run.num_turns, run.now()) == ("22 C.", 2, 0.0)
+'''
+
+
+def test_an_agent_is_recorded_once_and_played_without_the_provider(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile(test_it=RECORDED)
+    with provider_with(tool_call("get_weather", city="Tokyo"), text("22 C.")) as server:
+        for variable, value in environment_for(server, "GROQ").items():
+            monkeypatch.setenv(variable, value)
+        pytester.runpytest("test_it.py", "--statek-record=once").assert_outcomes(passed=1)
+    monkeypatch.delenv("GROQ_API_URL")
+    monkeypatch.delenv("GROQ_API_KEY")
+    pytester.runpytest("test_it.py").assert_outcomes(passed=1)
+    assert len(list(pytester.path.glob("cassettes/**/*.yaml"))) == 1
+
+    pytester.makepyfile(test_it=RECORDED.replace("in Tokyo?", "in Rome?"))
+    result = pytester.runpytest("test_it.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*in Rome?*"])
+
+    pytester.makepyfile(test_it=RECORDED.replace('"GROQ"', '"ANTHROPIC"'))
+    result = pytester.runpytest("test_it.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*test_the_weather.yaml:*in the format 'openai', and ANTHROPIC speaks 'anthropic'*"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            ("@pytest.mark.statek_cassette\n", ""),
+            '*provider="cassette" needs one: mark the test with @pytest.mark.statek_cassette*',
+        ),
+        (('"cassette"', '"casette"'), "*provider='casette': expected 'cassette', or an object that answers*"),
+        (('provider="cassette"', 'provider="cassette", script=[]'), "*has a script or a cassette, not both*"),
+    ],
+)
+def test_a_cassette_that_is_not_there_says_what_to_write(
+    pytester: pytest.Pytester, change: tuple[str, str], said: str
+) -> None:
+    pytester.makepyfile(test_it=RECORDED.replace(*change))
+    result = pytester.runpytest("test_it.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([said])

@@ -143,3 +143,17 @@ def test_a_wrong_path_is_told_without_detours(pytester: pytest.Pytester, write: 
         error = usage_error(pytester, f"{option}=../bad.env", *SCENARIOS.get(option, ()))
     assert str(pytester.path / "bad.env") in error
     assert ".." not in error
+
+
+def test_a_scenario_that_fails_on_several_workers_is_told_once(
+    pytester: pytest.Pytester, write: Write
+) -> None:
+    write(
+        "scenarios/all.yaml",
+        "suite: all\nscenarios:\n  - id: one\n    title: One\n    source: mine\n    agents: {worker: {}}\n"
+        "    script: {worker: [{code: exit(1)}]}\n    expect: {llm_calls: 2}\n",
+    )
+    result = pytester.runpytest("--statek-scenarios=scenarios", "-n", "3")
+    told = [line for line in result.outlines if "what happened in job main:" in line]
+    assert len(told) == 1
+    assert sum("told before" in line for line in result.outlines) == 2

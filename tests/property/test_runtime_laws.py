@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from statek_sim import Agent, LLM_Harness, Runtime, ScriptedLLM
 from statek_sim.harness.limits import ExtensionRule
 from statek_sim.providers.script import Reply, code
-from statek_sim.runtime.error_handlers import error_handler
-from statek_sim.runtime.futures import FutureError, FutureResult, temporal
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.scheduler import ORDERS
-from statek_sim.runtime.tools import tool
+from statek_sim.runtime.execution.scheduler import ORDERS
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.error_handlers import error_handler
+from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
+from statek_sim.runtime.tools.declaration import tool
 from statek_sim.semantics import PROFILES
 from statek_sim.trace import HandlerRan, HandlerRegistered
-from statek_sim.world.events import ExternalEvents
+from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem, WorkQueue
 
 STATEMENTS = (

@@ -1,9 +1,13 @@
 """Cases of rescue parsing that others wrote, and how an answer to one is judged.
 
-`cases.jsonl`: one case a line: `source` (project and test), `licence`, `half`, the `text` and `tools` that the source's
-parser was given, and the `calls` that the source expects: a name (null: the source does not look at it) and arguments
-(`partial`: the source looks at these only). `differs` says why the source's answer is not the one wanted here: it
-completes or guesses what rescue parsing refuses. See NOTICE for the projects.
+Two collections, `cases.jsonl` and later `cases_2.jsonl`, have one case a line: `source` (project and test), `licence`,
+`half`, the `text` and `tools` that the source's parser was given, and the `calls` that the source expects: a name
+(null: it is not looked at) and arguments (`partial`: only these are looked at). `differs` says why the source's answer
+is not the one wanted here: it completes or guesses what rescue parsing refuses.
+
+The second collection also has an `id`, whose SHA-256 says the half, the `commit` or `url` where the source has one, the
+`dialect` that the source's parser was told, and `needs_format` where the text alone does not say whether it is a call.
+See NOTICE for the projects.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import Final, Literal
 from statek_sim.values import JSON
 
 CASES: Final = Path(__file__).with_name("cases.jsonl")
+SECOND: Final = Path(__file__).with_name("cases_2.jsonl")
 
 Verdict = Literal["right", "refused", "wrong"]
 Said = Sequence[tuple[str, Mapping[str, JSON]]]
@@ -32,6 +37,8 @@ class Case:
     tools: Sequence[Mapping[str, JSON]] | None
     calls: Sequence[Mapping[str, JSON]]
     differs: str
+    dialect: str | None = None
+    needs_format: bool = False
 
 
 def load_cases(path: Path = CASES) -> list[Case]:
@@ -47,6 +54,8 @@ def load_cases(path: Path = CASES) -> list[Case]:
                 tools=record["tools"],
                 calls=record["calls"],
                 differs=record.get("differs", ""),
+                dialect=record.get("dialect"),
+                needs_format="needs_format" in record,
             )
         )
     return made
@@ -67,5 +76,17 @@ def _is(expected: Mapping[str, JSON], said: tuple[str, Mapping[str, JSON]]) -> b
     if expected["name"] not in (None, name) or not isinstance(wanted, dict):
         return False
     seen = {key: arguments.get(key) for key in wanted} if expected.get("partial") else dict(arguments)
-    # Text, because 1, 1.0 and True are equal in Python and not in JSON.
-    return json.dumps(seen, sort_keys=True) == json.dumps(wanted, sort_keys=True)
+    return _same(seen) == _same(wanted)
+
+
+def _same(value: JSON) -> str:
+    """Return a text that two values share when JSON holds them for equal: 1 and 1.0 are, 1 and true are not."""
+    return json.dumps(_numbers(value), sort_keys=True)
+
+
+def _numbers(value: JSON) -> JSON:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _numbers(member) for key, member in value.items()}
+    return [_numbers(member) for member in value] if isinstance(value, list) else value

@@ -7,10 +7,10 @@ import pytest
 from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, code, fault, raw, text, timeout, tool_call
 from statek_sim.providers.wire.openai import read_reply
 from statek_sim.providers.wire.reply import ParsedReply
-from statek_sim.runtime.asking import stored_response
-from statek_sim.runtime.calls import CodeBlock
-from statek_sim.runtime.chat_style import ChatStyle
-from statek_sim.runtime.post_processing import is_final
+from statek_sim.runtime.execution.asking import stored_response
+from statek_sim.runtime.jobs.post_processing import is_final
+from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.trace import LLMReplied, LLMRequested, RequestFailed
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime, run_one
 

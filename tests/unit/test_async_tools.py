@@ -6,7 +6,7 @@ import pytest
 
 from statek_sim import Agent, JobStatus, Runtime, ScriptedLLM, tool
 from statek_sim.errors import AsyncToolStuck
-from statek_sim.runtime.async_tools import run_virtual
+from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.trace import JobStopped
 from tests.unit.runtime_samples import run_one
 

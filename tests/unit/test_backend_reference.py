@@ -67,6 +67,19 @@ def test_replies_that_the_end_in_time_cut_off_are_explained_by_it(run: Run) -> N
     )
 
 
+def test_an_event_after_a_call_that_never_comes_is_the_runs_error(run: Run) -> None:
+    record = run(
+        "    agents: {worker: {}}\n    script: {worker: [{code: exit(1)}]}\n"
+        "    events: [{after: {tool: fetch, call: 2}, crash: worker}]\n"
+    )
+    assert record.error is not None
+    assert (record.error.type, record.error.message) == (
+        "UnusedEvents",
+        "the event 'crash' follows call 2 of 'fetch', which never came: "
+        "correct tool, call or job, or take the event out",
+    )
+
+
 def test_a_script_that_ends_early_is_the_runs_error(run: Run) -> None:
     record = run("    agents: {worker: {}}\n    script: {worker: [{code: x = 1}]}\n")
     assert record.error is not None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from pytest_statek import options
 from statek_sim.backends.releases import newest, profile_of, releases
-from statek_sim.errors import BadInput
-from statek_sim.semantics import PROFILES
+from statek_sim.cli import app
+from statek_sim.runtime.tools.system import system_tool_specs
+from statek_sim.semantics import PROFILE_WORDS, PROFILES
 
 
 def test_releases_are_listed_oldest_first_each_with_a_profile() -> None:
@@ -33,27 +36,11 @@ def test_versions_are_compared_as_numbers() -> None:
     assert newest(["1.4.2", "1.10.0", "1.9.9"]) == "1.10.0"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "- {version: '1', profile: docs}",
-            "1: a release has exactly the keys version, profile, pythons, ci",
-        ),
-        (
-            "\n- {version: '1', profile: '9', pythons: ['3.11'], ci: true}",
-            "2: version is a text, ci true or false, profile one of docs, 1.2.5, 1.2, 1.4",
-        ),
-        (
-            "- {version: '1', profile: docs, pythons: '3.11', ci: true}",
-            "1: pythons is a list like ['3.11', newer]",
-        ),
-        ("version: '1'", "1: expected a list of releases"),
-    ],
-)
-def test_a_mistake_in_the_list_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "releases.yaml"
-    path.write_text(text)
-    with pytest.raises(BadInput) as told:
-        releases(path)
-    assert str(told.value) == f"{path}:{message}"
+@pytest.mark.parametrize("module", [app, options])
+def test_help_texts_name_every_profile(module: ModuleType) -> None:
+    # They are written there, since `--help` and every run of pytest would wait for an import.
+    assert PROFILE_WORDS in Path(str(module.__file__)).read_text("utf-8")
+
+
+def test_every_release_has_the_system_tools_that_its_profile_names() -> None:
+    assert all(system_tool_specs(profile.system_tools) for profile in PROFILES.values())

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.errors import BadSetting
-from statek_sim.runtime.chat_style import ChatStyle, parse_chat_style
+from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 
 
 def test_a_style_is_found_in_any_letter_case() -> None:

@@ -151,7 +151,7 @@ def test_a_tool_that_cannot_be_imported_exits_2(shell: Shell) -> None:
 def test_tools_are_imported_from_where_the_command_runs(shell: Shell) -> None:
     shell.write(
         "tools_beside_the_suite.py",
-        "from statek_sim.runtime.tools import tool\n\n\n"
+        "from statek_sim.runtime.tools.declaration import tool\n\n\n"
         "@tool\ndef double(n, **kwargs):\n    '''Double it.'''\n    return 2 * n\n",
     )
     shell.write(

@@ -15,8 +15,8 @@ from statek_sim.backends.record import RunRecord
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.examples import search
 from statek_sim.conformance.examples.draw import BATCH
-from statek_sim.conformance.examples.excluded import EXCLUDED
 from statek_sim.conformance.examples.replies import Written
+from statek_sim.conformance.examples.search import EXCLUDED
 from statek_sim.conformance.matrix import compared
 from statek_sim.conformance.randomised import (
     Example,

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from statek_sim import Agent, get_current_agent, get_current_agent_name, get_current_job
-from statek_sim.runtime.context import (
+from statek_sim.runtime.jobs.current import job_context
+from statek_sim.runtime.state.context import (
     Execution,
     captured_builtins,
-    job_context,
     reset_execution,
     set_execution,
     write_line,

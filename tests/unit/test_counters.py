@@ -4,9 +4,9 @@ from datetime import datetime
 
 import pytest
 
-from statek_sim.runtime.calls import CallSpec, CodeBlock
-from statek_sim.runtime.chat_log import LLM_LogItem, ToolError, ToolResult, WarmupLogItem
-from statek_sim.runtime.counters import PositionCounters, TurnCounters
+from statek_sim.runtime.state.calls import CallSpec, CodeBlock
+from statek_sim.runtime.state.chat_log import LLM_LogItem, ToolError, ToolResult, WarmupLogItem
+from statek_sim.runtime.state.counters import PositionCounters, TurnCounters
 
 NOW = datetime(2026, 1, 1)
 

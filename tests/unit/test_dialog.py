@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from statek_sim import Agent, DialogAgent, RecurringReminder, Runtime, ScriptedLLM, text
-from statek_sim.runtime.dialog import deliver
-from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.dialogs.dialog import deliver
+from statek_sim.runtime.state.status import JobStatus
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime
 
 Sent = list[tuple[str, str | None]]

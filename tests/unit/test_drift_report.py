@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,19 @@ from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix
 from statek_sim.drift.json import drift_json
 from statek_sim.drift.markdown import markdown_lines
 from statek_sim.drift.packages import PackageCheck
-from statek_sim.drift.report import DriftReport, drift_report
+from statek_sim.drift.report import (
+    HARNESS,
+    NOTICES,
+    OFFERED,
+    OTHER,
+    SUBJECTS,
+    DriftReport,
+    drift_report,
+    subject_of,
+)
 from statek_sim.drift.side import side_named
 from statek_sim.drift.text import WIDTH, text_lines
+from statek_sim.semantics import Profile
 from tests.unit.drift_samples import CHAT, PLAIN, SILENT, TOOLS, report_of
 from tests.unit.suite_samples import load
 
@@ -122,3 +133,14 @@ def test_real_packages_are_witnesses_and_their_disagreement_is_told(tmp_path: Pa
     assert package["disagree"] == [
         {"scenario": "silent", "differences": [{"field": "jobs.main.turns", "profile": 4, "package": 5}]}
     ]
+
+
+def test_every_rule_has_a_subject() -> None:
+    assert set(SUBJECTS) == {spec.name for spec in fields(Profile)} - {"name"}
+
+
+def test_what_several_rules_cause_comes_under_the_first_of_their_subjects() -> None:
+    assert subject_of(["limit_extension"]) == HARNESS
+    assert subject_of(["system_tools", "plain_notifications"]) == NOTICES
+    assert subject_of(["system_tools"]) == OFFERED
+    assert subject_of(["a rule of the future"]) == subject_of([]) == OTHER

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from statek_sim.runtime.future_calls import smart_call
+from statek_sim.runtime.tools.future_calls import smart_call
 from statek_sim.sandbox.paid_function import PaidFunction
 
 

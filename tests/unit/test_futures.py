@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from statek_sim.runtime.error_handlers import ErrorHandler
-from statek_sim.runtime.futures import (
+from statek_sim.runtime.state.error_handlers import ErrorHandler
+from statek_sim.runtime.state.futures import (
     FutureError,
     FutureResult,
     get_all_future,
@@ -14,7 +14,7 @@ from statek_sim.runtime.futures import (
     signals_of,
     temporal,
 )
-from statek_sim.runtime.signals import Signal
+from statek_sim.runtime.state.signals import Signal
 from tests.unit.runtime_samples import Gate, idle_runtime, run_one
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, code
-from statek_sim.runtime.dialog import chat_responses
-from statek_sim.runtime.pyenv import ConsoleError, ErrorKind
-from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.dialogs.dialog import chat_responses
+from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind
+from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import ConsoleLine, DifficultyRaised, Reactivated
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime, run_one
 

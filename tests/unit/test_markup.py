@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.runtime.markup import (
+from statek_sim.runtime.dialogs.markup import (
     block_comment,
     dialog_messages,
     extract_dialog,

@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from statek_sim.runtime.calls import CallSpec
-from statek_sim.runtime.chat_style import ChatStyle
-from statek_sim.runtime.messages import (
+from statek_sim.runtime.dialogs.messages import (
     arguments_json,
     assistant_calls,
     assistant_code,
@@ -15,6 +13,8 @@ from statek_sim.runtime.messages import (
     tool_message,
     user_message,
 )
+from statek_sim.runtime.state.calls import CallSpec
+from statek_sim.runtime.state.chat_style import ChatStyle
 
 CONSOLE_TEXTS = [
     (None, "a\nb", None, "> a\n> b"),

@@ -1,4 +1,4 @@
-"""Tests of `statek_sim.runtime.model_name`; accepted and refused texts are those of 1.2.7 and 1.4.2."""
+"""Tests of `statek_sim.runtime.execution.model_name`; accepted and refused texts are those of 1.2.7 and 1.4.2."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import pytest
 
 from statek_sim.errors import BadSetting
-from statek_sim.harness.difficulty import TaskDifficulty
-from statek_sim.runtime.model_name import (
+from statek_sim.harness.variables import TaskDifficulty
+from statek_sim.runtime.execution.model_name import (
     BadModelName,
     model_for_provider,
     model_provider,

@@ -5,9 +5,9 @@ from datetime import datetime
 import pytest
 
 from statek_sim import Agent, Runtime, ScriptedLLM, SubTaskHandler, code
-from statek_sim.runtime.calls import CallSpec, CodeBlock
-from statek_sim.runtime.chat_log import LLM_LogItem, NotificationLogItem
-from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.state.calls import CallSpec, CodeBlock
+from statek_sim.runtime.state.chat_log import LLM_LogItem, NotificationLogItem
+from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import Notified, Reactivated
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from statek_sim.reporting.page.calls import Curve, curves, harness_of
+from statek_sim.reporting.page.calls import Curve, curves, result_harness
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.values import JSON
 from tests.unit.usage_samples import dialog, played
 
 
 def curve_of(result: ScenarioResult, job: str = "main") -> Curve:
-    return curves(result, harness_of(result))[job]
+    return curves(result, result_harness(result))[job]
 
 
 def column(curve: Curve, name: str) -> list[Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from statek_sim.reporting.page.data import embedded
 from statek_sim.reporting.page.details import details_of
-from statek_sim.reporting.page.embed import embedded
 from statek_sim.values import JSON
 from tests.unit.page_samples import check_details, marked, seqs
 from tests.unit.reporting_samples import Talk, result, said

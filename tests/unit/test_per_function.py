@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from statek_sim.runtime.per_function import once_per_function
-from statek_sim.runtime.tool_spec import tool_spec
-from statek_sim.runtime.tools import tool
+from statek_sim.runtime.tools.declaration import tool
+from statek_sim.runtime.tools.per_function import once_per_function
+from statek_sim.runtime.tools.spec import tool_spec
 
 
 class World:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from statek_sim import Agent, FutureError, FutureResult, Runtime, ScriptedLLM, code, temporal, tool
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.status import JobStatus
 
 
 def waiting_until(second: float) -> tuple[Runtime, Job, list[float]]:

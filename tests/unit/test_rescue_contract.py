@@ -64,7 +64,9 @@ def test_a_parser_that_completes_what_is_cut_is_found() -> None:
                 return [("look_up", value["arguments"])]
         return []
 
-    with pytest.raises(ContractViolation, match=r"^a call in 'json', cut, .*: the parser gave look_up\("):
+    with pytest.raises(
+        ContractViolation, match=r"^a call in 'arguments in a string', cut, .*: the parser gave look_up\("
+    ):
         check_rescue_parser(lambda: parse)
 
 

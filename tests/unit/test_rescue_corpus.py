@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 
 import pytest
 
-from statek_sim.agent.rescue import rescue
-from tests.rescue.scoring import Case, load_cases, verdict
+from statek_sim.agent.rescue import HINTS, rescue
+from tests.rescue.scoring import SECOND, Case, load_cases, verdict
 
 CASES = load_cases()
+LATER = load_cases(SECOND)
 MEANT = [case for case in CASES if not case.differs]
 
 
-def _answer(case: Case) -> str:
-    result = rescue(case.text, case.tools)
+def _answer(case: Case, dialect: str | None = None) -> str:
+    result = rescue(case.text, case.tools, dialect=dialect)
     return verdict(case, [(call.name, call.arguments) for call in result.calls])
 
 
@@ -25,6 +28,25 @@ def test_cases_of_others_are_read_right_and_hardly_ever_wrong(half: str) -> None
     assert total >= 200
     assert counted["right"] >= 0.95 * total, counted
     assert counted["wrong"] <= 0.005 * total, counted
+
+
+@pytest.mark.parametrize("half", ["build", "measure"])
+@pytest.mark.parametrize("named", [False, True])
+def test_later_cases_are_read_right_all_of_them_counted(half: str, named: bool) -> None:
+    cases = [case for case in LATER if case.half == half]
+    counted = Counter(_answer(case, case.dialect if named else None) for case in cases)
+    assert len(cases) >= 250
+    assert counted["right"] >= 0.95 * len(cases), counted
+    assert counted["wrong"] <= (0.005 if named else 0.015) * len(cases), counted
+
+
+def test_later_cases_are_in_the_half_that_their_id_says() -> None:
+    for line in SECOND.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        odd = hashlib.sha256(record["id"].encode()).digest()[0] & 1
+        assert record["half"] == ("build" if odd else "measure"), record["id"]
+        assert record["licence"] in ("Apache-2.0", "MIT"), record["id"]
+        assert record["dialect"] in HINTS, record["id"]
 
 
 def test_where_sources_guess_no_call_is_made_up() -> None:

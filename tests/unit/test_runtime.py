@@ -7,9 +7,10 @@ import pytest
 
 from statek_sim import Agent, DialogAgent, LLM_Harness, Runtime, ScriptedLLM, StatekSettings, code, text, tool
 from statek_sim.errors import BadInput, RunawayJob
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.runtime import harness_of, policy_of
-from statek_sim.runtime.status import JobStatus
+from statek_sim.harness.harness import harness_of
+from statek_sim.runtime.execution.runtime import policy_of
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.status import JobStatus
 from statek_sim.semantics import V1_4
 from statek_sim.trace import JobCreated, ToolReturned, WorldChanged
 from tests.unit.runtime_samples import UNLIMITED, Gate, idle_runtime

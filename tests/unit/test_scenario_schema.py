@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from statek_sim.scenario.event import Event
+from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.references import JobReference, WorldReference, as_reference
 from statek_sim.scenario.reply import Reply, TextMatch, UsageReport
@@ -104,7 +104,10 @@ def test_events_say_what_happens_to_whom(scenario: Scenario) -> None:
         ({"crash": "worker"}, "expected exactly one of at, after"),
         ({"at": 1, "after": {"tool": "a"}, "crash": "worker"}, "expected exactly one of at, after"),
         ({"at": 1}, "got none"),
-        ({"at": 1, "resolve": "a", "message": "b"}, "message goes with push or notify, not with resolve"),
+        (
+            {"at": 1, "resolve": "a", "message": "b"},
+            "message goes with push or notify or answer or refuse, not with resolve",
+        ),
         ({"at": 1, "fail": "a"}, "fail needs error"),
         ({"at": 1, "complete": "a", "result": 1, "error": "b"}, "result or error, not both"),
         ({"at": -1, "crash": "worker"}, "greater than or equal to 0"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from statek_sim.scenario import tree
 from statek_sim.scenario.emit import block, flow
-from statek_sim.scenario.tree import find, parse, plain
+from statek_sim.scenario.tree import find, node_value, parse
 from statek_sim.values import JSON
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -20,7 +20,7 @@ SAMPLES = Path(__file__).parent / "samples"
 def value_of(text: str) -> JSON:
     root = parse(text)
     assert root is not None
-    return plain(root)
+    return node_value(root)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from statek_sim.errors import BadInput
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.runtime.agents import Agent
-from statek_sim.runtime.runtime import Runtime
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.semantics import DOCS, PROFILES, V1_2, V1_2_5, V1_4, Profile, profile_named
 from tests.unit.runtime_samples import idle_runtime
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from statek_sim import Agent, ScriptedLLM, tool
-from statek_sim.runtime.runtime import Runtime
-from statek_sim.runtime.services import parse_temperature, upstream
+from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.execution.services import parse_temperature, upstream
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime, run_one
 
 

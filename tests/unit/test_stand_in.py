@@ -15,8 +15,7 @@ import pytest
 
 from statek_sim.providers.script import text
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.runtime.current import active
-from statek_sim.runtime.runtime import Runtime
+from statek_sim.runtime.execution.runtime import Runtime, active
 from statek_sim.stand_in import queries, store
 from statek_sim.stand_in.agents import DialogAgent, SupervisedAgent
 from statek_sim.stand_in.finder import StandIns
@@ -97,17 +96,34 @@ def test_collections_are_copied(value: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [Plain(), Ordinary.ONE, timedelta(1), lambda: 1, 1j, frozenset({1}), ...],
+    [Plain(), Ordinary.ONE, timedelta(1), 1j, frozenset({1}), ...],
     ids=lambda value: repr(value)[:9],
 )
 def test_what_dbzero_refuses_is_refused(value: object) -> None:
-    with pytest.raises(AttributeError, match=r"^Unsupported attribute type: Thing\.value cannot be "):
+    with pytest.raises(AttributeError, match=r"^Unsupported attribute type\n") as refused:
         Thing(value)
+    assert refused.value.__notes__[0].startswith("Thing.value cannot be ")
+
+
+def test_lambdas_are_refused_in_dbzeros_words() -> None:
+    with pytest.raises(AttributeError, match=r"PyToolkit\.cpp, line 372: Lambda functions are not allowed"):
+        Thing(lambda: 1)
 
 
 def test_numbers_have_64_bits() -> None:
-    with pytest.raises(OverflowError, match=r"^int too big to convert$"):
+    with pytest.raises(
+        SystemError, match=r"^<function Thing.__init__ at 0x\.\.\.> returned a result with an exc"
+    ):
         Thing(2**63)
+    thing = Thing(1)
+    with pytest.raises(OverflowError, match=r"^int too big to convert$"):
+        thing.value = 2**63
+    assert thing.value == -1
+
+
+def test_the_text_of_a_stored_object_is_its_stores() -> None:
+    assert str(Thing(1)) == f"<{Thing.__module__}.Thing instance uuid={'A' * 24}>"
+    assert repr(Thing(1)).startswith(f"<{Thing.__module__}.Thing object at 0x")
 
 
 def test_what_goes_into_a_collection_is_checked_too() -> None:
@@ -115,7 +131,9 @@ def test_what_goes_into_a_collection_is_checked_too() -> None:
     for put in (root.things.append, lambda item: root.things.extend([item])):
         with pytest.raises(RuntimeError, match=r"^Type unsupported by dbzero: Plain$"):
             put(Plain())
-    with pytest.raises(RuntimeError, match=r"^Type unsupported by dbzero: Plain$"):
+    with pytest.raises(
+        AttributeError, match=r"PyTypeManager\.cpp, line 203: Type unsupported by dbzero: Plain\n: "
+    ):
         Thing({"key": [Plain()]})
     assert root.things == []
 

@@ -9,8 +9,7 @@ import pytest
 
 from statek_sim import code
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.runtime.current import active
-from statek_sim.runtime.runtime import Runtime
+from statek_sim.runtime.execution.runtime import Runtime, active
 from statek_sim.stand_in.agents import SupervisedAgent
 from statek_sim.stand_in.jobs import BROUGHT, NOT_COVERED
 from statek_sim.stand_in.memo import memo

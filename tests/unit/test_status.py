@@ -5,8 +5,8 @@ import re
 import pytest
 
 from statek_sim.errors import TransitionError
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.status import TRANSITIONS, JobStatus, advance
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.status import TRANSITIONS, JobStatus, advance
 from tests.unit.runtime_samples import run_one
 
 ALLOWED = [(old, new) for old in JobStatus for new in JobStatus if new in TRANSITIONS[old]]

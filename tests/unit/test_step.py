@@ -4,7 +4,7 @@ import pytest
 
 from statek_sim import Agent, LLM_Harness, Runtime, ScriptedLLM, code, tool, tool_call
 from statek_sim.providers.script import ScriptedCall, tool_calls
-from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import JobStopped, JobTrace, StatusChanged
 from tests.unit.runtime_samples import Gate, idle_runtime, run_one
 

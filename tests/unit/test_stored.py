@@ -11,10 +11,10 @@ import pytest
 from statek_sim import stored, tool_call
 from statek_sim.backends.plain import plain
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.runtime.agents import Agent
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.runtime import Runtime
-from statek_sim.runtime.shown import shown
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import cross, foresee
 from statek_sim.runtime.stored.containers import Dict, List, StoreKills, inside
 from statek_sim.runtime.stored.hashing import in_store_order, key_hash

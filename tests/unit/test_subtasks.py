@@ -17,9 +17,9 @@ from statek_sim import (
     get_current_job,
     tool,
 )
-from statek_sim.runtime.context import job_context
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.jobs.current import job_context
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import SubtaskCompleted
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime
 

@@ -9,6 +9,7 @@ from statek_sim.suite.listing import (
     coverage_problems,
     preset_lines,
     profile_lines,
+    profile_rules,
     statement_lines,
     suite_lines,
 )
@@ -60,3 +61,11 @@ def test_presets_have_their_variables() -> None:
     lines = list(preset_lines())
     assert lines[0] == "default"
     assert lines[lines.index("batch") + 1] == "  STATEK_MAX_TURNS=15"
+
+
+def test_every_rule_has_its_sentence_and_a_value_per_profile() -> None:
+    rules = {rule.name: rule for rule in profile_rules()}
+    assert rules["limit_extension"].values == ("additive", "additive", "additive", "multiplicative")
+    assert rules["limit_extension"].doc.startswith("How completions extend a limit")
+    assert all(rule.doc and len(rule.values) == 4 for rule in rules.values())
+    assert "name" not in rules

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from statek_sim.runtime.chat_style import ChatStyle
-from statek_sim.runtime.system_tools import SystemToolsVersion, system_tool_specs
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.tools.system import system_tool_specs
 
 COMMON = [
     *("find_sub_task_handler", "docstr", "brief", "panic", "python_cli"),
@@ -18,16 +18,16 @@ COMMON = [
     ("version", "names"),
     [("1.2", COMMON), ("1.4", ["get_pending_notifications", *COMMON, "send_notification_to"])],
 )
-def test_system_tools_come_in_registration_order(version: SystemToolsVersion, names: list[str]) -> None:
+def test_system_tools_come_in_registration_order(version: str, names: list[str]) -> None:
     assert [tool.name for tool in system_tool_specs(version)] == names
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.4"])
-def test_only_python_cli_is_meant_for_one_style(version: SystemToolsVersion) -> None:
+def test_only_python_cli_is_meant_for_one_style(version: str) -> None:
     targeted = {tool.name: tool.target for tool in system_tool_specs(version) if tool.target is not None}
     assert targeted == {"python_cli": frozenset({ChatStyle.DIRECT})}
 
 
 @pytest.mark.parametrize(("version", "size"), [("1.2", 4389), ("1.4", 5053)])
-def test_the_system_tools_weigh_what_statek_meters(version: SystemToolsVersion, size: int) -> None:
+def test_the_system_tools_weigh_what_statek_meters(version: str, size: int) -> None:
     assert len(json.dumps([tool.spec for tool in system_tool_specs(version)])) == size

@@ -6,8 +6,8 @@ from typing import Any, Dict, List, Literal, Optional, Union  # noqa: UP035  # w
 
 import pytest
 
-from statek_sim.runtime.tool_docstring import read_tool_docstring, tool_variant
-from statek_sim.runtime.tool_spec import tool_spec
+from statek_sim.runtime.tools.docstring import read_tool_docstring, tool_variant
+from statek_sim.runtime.tools.spec import tool_spec
 from statek_sim.values import JSON
 
 

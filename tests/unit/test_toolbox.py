@@ -4,8 +4,8 @@ import pytest
 
 from statek_sim import Agent, StatekSettings, code, tool, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.runtime.job import Job
-from statek_sim.runtime.runtime import Runtime
+from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.jobs.job import Job
 from tests.unit.runtime_samples import UNLIMITED, run_one
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from statek_sim.runtime.chat_style import ChatStyle
-from statek_sim.runtime.tools_scope import ToolsScope, parse_tools_scope, select_tools
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.tools.scope import ToolsScope, parse_tools_scope, select_tools
 
 Tool = Callable[..., object]
 

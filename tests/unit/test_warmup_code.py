@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.runtime.calls import CallSpec
-from statek_sim.runtime.warmup_code import WarmupBlock, parse_warmup
+from statek_sim.runtime.agents.warmup_source import WarmupBlock, parse_warmup
+from statek_sim.runtime.state.calls import CallSpec
 
 
 def parse(source: str | list[str] | None) -> tuple[WarmupBlock, ...]:

@@ -24,8 +24,8 @@ from statek_sim.errors import (
     UnmatchedRequest,
 )
 from statek_sim.providers.script import Reply, ScriptedCall, timeout, tool_calls
-from statek_sim.runtime.model_name import BadModelName
-from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.execution.model_name import BadModelName
+from statek_sim.runtime.state.status import JobStatus
 from tests.unit.runtime_samples import idle_runtime, run_one
 
 

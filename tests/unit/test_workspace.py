@@ -7,8 +7,8 @@ import pytest
 from statek_sim import Runtime, ScriptedLLM, code, forbid_network, text, tool, tool_call
 from statek_sim.errors import NetworkForbidden
 from statek_sim.providers.script import Reply
-from statek_sim.runtime.agents import Agent, DialogAgent
-from statek_sim.runtime.status import JobStatus
+from statek_sim.runtime.agents.agent import Agent, DialogAgent
+from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import CodeExecuted
 from tests.unit.runtime_samples import UNLIMITED, Gate, idle_runtime, run_one
 

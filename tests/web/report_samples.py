@@ -10,8 +10,7 @@ from statek_sim.analysis.corpus.scenarios import corpus_scenarios
 from statek_sim.analysis.corpus.table import CorpusTable, corpus_table
 from statek_sim.analysis.read import analyse
 from statek_sim.reporting.model import build_report
-from statek_sim.reporting.page.data import PageData, page_data
-from statek_sim.reporting.page.embed import embedded
+from statek_sim.reporting.page.data import PageData, embedded, page_data
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.run import builtin_suites, run_one

@@ -6,6 +6,8 @@ assert result.calls[0].arguments == {"a": 1}
 
 from __future__ import annotations
 
+from statek_sim.agent.rescue.hints import HINTS as HINTS
+from statek_sim.agent.rescue.hints import hint_called as hint_called
 from statek_sim.agent.rescue.parser import Reformat as Reformat
 from statek_sim.agent.rescue.parser import rescue as rescue
 from statek_sim.agent.rescue.stream import RescueStream as RescueStream

@@ -7,13 +7,14 @@ ends. A value ends at the closing tag behind which the format goes on, so that a
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final
 
+from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import Argument, NestedText, TypedText
-from statek_sim.agent.rescue.reader import Broken, Meter
 
-_NS: Final = r"(?:[|｜]DSML[|｜]|ifm\||[A-Za-z_]\w*:)?"
+_NS: Final = r"(?:[|｜]DSML[|｜] ?|ifm\||[A-Za-z_]\w*:)?"
 _SP: Final = r"[\sĠ]*"
 
 
@@ -27,16 +28,22 @@ class Element:
     """What stands behind a value's closing tag when it really closes."""
     ends: re.Pattern[str]
     """The closing tag of the call."""
+    remains: re.Pattern[str]
+    """What is left of a value's closing tag when it is damaged."""
     one_newline: bool = True
+    call_ends: re.Pattern[str] | None = None
+    """What closes a call and its wrapper, behind a last value that lost its closing tag."""
     """Whether a newline behind the opening and one before the closing belong to the format."""
 
 
-_WRAPPED_END: Final = rf"</{_NS}(?:tool_call|tool_calls|function_calls|dots_function_call)>"
+_WRAPPED_END: Final = rf"</{_NS}(?:tool_calls?|function_calls|calls|dots_function_call)>"
 FUNCTION: Final = Element(
     opening=re.compile(r"\s*<parameter=(?P<key>[^<>\n]{1,200})>"),
     closing=re.compile(r"</parameter>"),
     goes_on=re.compile(rf"\s*(?:<parameter=|</function>|{_WRAPPED_END}|\Z)"),
     ends=re.compile(rf"\s*</function>(?:\s*{_WRAPPED_END})?|\s*{_WRAPPED_END}"),
+    remains=re.compile(r"</parameter(?!>)"),
+    call_ends=re.compile(rf"\n\s{{0,40}}</function>\s{{0,40}}{_WRAPPED_END}"),
 )
 INVOKE: Final = Element(
     opening=re.compile(
@@ -46,12 +53,14 @@ INVOKE: Final = Element(
     closing=re.compile(rf"</{_NS}parameter>"),
     goes_on=re.compile(rf"\s*(?:<{_NS}parameter\s|</{_NS}invoke>|{_WRAPPED_END}|\Z)"),
     ends=re.compile(rf"\s*</{_NS}invoke>"),
+    remains=re.compile(rf"</{_NS}parameter(?!>)"),
 )
 PARAM: Final = Element(
     opening=re.compile(rf'\s*<param(?:eter)?{_SP}name="(?P<key>[^<>"\n]{{1,200}})"\s*>'),
     closing=re.compile(r"</param(?:eter)?>"),
     goes_on=re.compile(rf"\s*(?:<param(?:eter)?{_SP}|</function>|\Z)"),
     ends=re.compile(r"\s*</function>"),
+    remains=re.compile(r"</param(?!(?:eter)?>)"),
 )
 KEYS: Final = Element(
     opening=re.compile(
@@ -61,6 +70,7 @@ KEYS: Final = Element(
     closing=re.compile(rf"</{_NS}arg_value>"),
     goes_on=re.compile(rf"\s*(?:<{_NS}arg_key>|</{_NS}tool_call>|\Z)"),
     ends=re.compile(rf"\s*(?:<tool_sep>)?\s*</{_NS}tool_call>"),
+    remains=re.compile(rf"</{_NS}arg_value(?!>)"),
     one_newline=False,
 )
 KIMI3: Final = Element(
@@ -70,6 +80,7 @@ KIMI3: Final = Element(
     closing=re.compile(r"<\|close\|>argument<\|sep\|>"),
     goes_on=re.compile(r"\s*<\|(?:open\|>argument|close\|>call)"),
     ends=re.compile(r"\s*<\|close\|>call<\|sep\|>"),
+    remains=re.compile(r"<\|close\|>(?!argument<\|sep\|>)"),
     one_newline=False,
 )
 _CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
@@ -94,7 +105,8 @@ def read_elements(
         key = opening["key"].strip()
         if key in made:
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
-        value, at = _value(text, opening.end(), element, meter, known - {key, *made})
+        made[key] = TypedText("")
+        value, at = _value(text, opening.end(), element, meter, known, made)
         made[key] = TypedText(value, _kind(opening.groupdict().get("kind")))
     end = element.ends.match(text, at)
     if end is None:
@@ -112,7 +124,10 @@ def _kind(said: str | None) -> str:
     return "string" if said in _STRINGS else "json"
 
 
-def _value(text: str, at: int, element: Element, meter: Meter, known: frozenset[str]) -> tuple[str, int]:
+def _value(
+    text: str, at: int, element: Element, meter: Meter, known: frozenset[str], made: Container[str]
+) -> tuple[str, int]:
+    """Return the value at `at` and where it ends. `made` are the arguments that were already there."""
     cdata = _CDATA.match(text, at)
     if cdata is not None:
         end = text.find("]]>", cdata.end())
@@ -121,28 +136,80 @@ def _value(text: str, at: int, element: Element, meter: Meter, known: frozenset[
         if closing is None:
             raise Broken(len(text), "the reply ends inside an argument", cut=True)
         return text[cdata.end() : end], closing.end()
-    here = at
+    lined, here = element.one_newline and _NEWLINE.match(text, at) is not None, at
+    inline = False
     while True:
         meter.token(here)
-        closing = element.closing.search(text, here)
+        closing = None if element.closing in meter.gone else element.closing.search(text, here)
         if closing is None:
-            meter.steps += len(text) - here
-            raise Broken(len(text), "the reply ends inside an argument", cut=True)
+            meter.steps += 0 if element.closing in meter.gone else len(text) - here
+            meter.gone.add(element.closing)
+            return _unclosed(text, at, element, meter)
         meter.steps += closing.end() - here
+        begins = _LINE.search(text, max(at, closing.start() - _NEAR), closing.start()) is not None
+        if (
+            here > at
+            and not inline
+            and _TAG_LEFT.search(text, here, min(closing.start(), here + _NEAR)) is not None
+        ):
+            # Either the value goes on behind its own closing tag, or the tag that opens there is damaged.
+            raise Broken(here, "where an argument ends cannot be told")
         if element.goes_on.match(text, closing.end()) is not None:
             break
+        # Where tags stand on lines of their own, one in the middle of a line is text.
+        inline = lined and not begins
         here = closing.end()
     value = text[at : closing.start()]
     end = closing.end()
-    inner = element.opening.search(value)
-    if inner is not None:
-        if inner["key"].strip() not in known or not inner.group().startswith("\n"):
+    if element.remains.search(value) is not None or (inline and not begins):
+        raise Broken(end, "where an argument ends cannot be told")
+    for inner in element.opening.finditer(value):
+        own_line = inner.group().startswith(("\n", "\r\n"))
+        if lined and begins and not own_line:
+            continue
+        key = inner["key"].strip()
+        if key not in known or key in made or not own_line:
             raise Broken(end, "where an argument ends cannot be told")
         # The newline before the next argument stays: it is the one that belongs to the format.
         value, end = value[: inner.start() + 1], at + inner.start() + 1
-    if element.one_newline and value.startswith("\n"):
-        value = value[1:].removesuffix("\n")
-    return value, end
+        if _TAG_LEFT.search(value, max(0, len(value) - _NEAR)) is not None:
+            raise Broken(end, "where an argument ends cannot be told")
+        break
+    return _lines(value) if element.one_newline else value, end
+
+
+def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, int]:
+    """Return a call's last value, whose closing tag is missing, when the call and its wrapper are closed behind it."""
+    end = None if element.call_ends is None else element.call_ends.search(text, at)
+    meter.steps += (len(text) if end is None else end.start()) - at
+    if end is None:
+        raise Broken(len(text), "the reply ends inside an argument", cut=True)
+    value = text[at : end.start() + 1]
+    near = max(0, len(value) - _NEAR)
+    if element.opening.search(value) is not None or _TAG_LEFT.search(value, near) is not None:
+        raise Broken(end.start(), "where an argument ends cannot be told")
+    return _lines(value), end.start() + 1
+
+
+_LINE: Final = re.compile(r"\n[ \t]*\Z")
+_NEWLINE: Final = re.compile(r"\r?\n")
+_NEAR: Final = 60
+_TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")
+"""What a damaged tag leaves where there should be one."""
+
+
+def _lines(value: str) -> str:
+    """Return a value without the newlines, and the indentation, that belong to the format."""
+    mark = "\r\n" if value.startswith("\r\n") else "\n"
+    if not value.startswith(mark):
+        return value
+    value = value[len(mark) :]
+    margin = value[value.rfind("\n") + 1 :]
+    if margin and not margin.strip(" \t"):
+        lines = value.split("\n")
+        if all(line.startswith(margin) or not line.strip() for line in lines):
+            value = "\n".join(line.removeprefix(margin) for line in lines)
+    return value.removesuffix(mark)
 
 
 _M3: Final = "]<]minimax[>["

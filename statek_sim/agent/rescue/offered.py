@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, Broken, Meter, Reader
+from statek_sim.agent.rescue.meter import Broken, Meter
+from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, Reader
 from statek_sim.agent.schema import (
     SchemaError,
     Validator,
@@ -27,6 +28,11 @@ Tools = Sequence[str | Mapping[str, JSON]] | Mapping[str, Mapping[str, JSON]]
 name."""
 
 NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
+
+
+_ZEROS: Final = re.compile(r"-?0+\d{1,18}", re.ASCII)
+"""An integer with zeros before it: no JSON, but where an integer is wanted it is one."""
+_WHOLE: Final = frozenset(("integer", "null"))
 
 
 class Misfit(Exception):
@@ -177,6 +183,8 @@ def _from_text(value: TypedText, kinds: set[str]) -> JSON:
     if kinds:
         if kinds == {"string"}:
             return value.text
+        if kinds <= _WHOLE and _ZEROS.fullmatch(value.text.strip()):
+            return int(value.text)
         return from_text(value.text, kinds)
     if value.kind == "string":
         return value.text

@@ -10,7 +10,7 @@ from typing import Final
 
 from statek_sim.agent.rescue.variants import Dialect
 
-_NS: Final = r"(?:[|｜]DSML[|｜]|[A-Za-z_]\w*:)?"
+_NS: Final = r"(?:[|｜]DSML[|｜] ?|[A-Za-z_]\w*:)?"
 _NAME: Final = r"[^\W\d][\w.:/-]{0,127}"
 
 OPENINGS: Final[dict[str, str]] = {
@@ -20,7 +20,7 @@ OPENINGS: Final[dict[str, str]] = {
     "thought": r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>"
     r"|<\|close\|>think<\|sep\|>|◁/think▷",
     # A message to the user, where a format has such: it may show a call.
-    "said": r"to=user<\|message\|>",
+    "said": r"to=user<\|message\|>|<\|channel\|>\s*final\s*(?:<\|constrain\|>\s*\w+\s*)?<\|message\|>",
     # Code: what stands inside is shown, except where a whole block is the call.
     "fence": r"(?P<ticks>`{3,12})(?!`)(?P<language>[\w+-]*)[ \t]*\n?",
     # Formats with a name and JSON behind it.
@@ -35,8 +35,8 @@ OPENINGS: Final[dict[str, str]] = {
     "all_name": r">>>\s*(?P<all_name_name>" + _NAME + r")\s*\n(?=\{)",
     "react": r"Action:\s*(?P<react_name>" + _NAME + r")\s*\n+Action Input:\s*(?=\{)",
     # Formats with an element per argument.
-    "function": r"<function=(?P<function_name>" + _NAME + r")>",
-    "invoke": rf"<{_NS}invoke\s+name=[\"']?(?P<invoke_name>" + _NAME + r")[\"']?\s*>",
+    "function": r"<function=(?P<function_name>[^\W\d][\w.:/ -]{0,127})>",
+    "invoke": rf"<{_NS}invoke\s+name=[\"']?(?P<invoke_name>" + _NAME + r")[\"']?\s*/?>",
     "param": r"<function[\sĠ]*name=\"(?P<param_name>" + _NAME + r")\"\s*>",
     "kimi3": r"<\|open\|>call\s+tool=\"(?P<kimi3_name>[\w.:/-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
     "minimax": r"\]<\]minimax\[>\[<invoke name=\"(?P<minimax_name>" + _NAME + r")\">",
@@ -79,7 +79,7 @@ _PLAIN: Final = "|".join(
 PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")
 """Everything up to the next opening. Possessive throughout: a character is looked at once, whatever comes."""
 
-SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end)\|>")
+SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end|return|start)\|>")
 THINK_ENDS: Final = re.compile(OPENINGS["thought"] + r"|<channel\|>|<\|eom\|>")
 SECTION: Final = re.compile(
     r"<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<[|｜]tool[▁_]calls[▁_]begin[|｜]>"
@@ -87,8 +87,8 @@ SECTION: Final = re.compile(
 """Tokens that end thinking which nothing else ends: no model writes them by the way."""
 NOISE: Final = re.compile(
     r"<\|(?:open|close)\|>(?:tools|message|response)<\|sep\|>"
-    r"|</?(?:ifm\||longcat_|minimax:|seed:|atem:|steptml:|[|｜]DSML[|｜])?(?:tool_calls?|TOOLCALL|function_calls?|tool_use"
-    r"|dots_function_call|tools?|function|response|answer)>|<\|/?(?:tool_calls?|python_start|python_end|python_tag"
+    r"|</?(?:ifm\||longcat_|minimax:|seed:|atem:|steptml:|[|｜]DSML[|｜] ?)?"
+    r"(?:tool_calls?|TOOLCALL|function_calls?|tool_use|dots_function_call|tools?|calls?|function|response|answer)>|<\|/?(?:tool_calls?|python_start|python_end|python_tag"
     r"|tool_call_start|tool_call_end|tool_calls_section_begin|tool_calls_section_end|tools_prefix|tools_suffix"
     r"|START_ACTION|END_ACTION|action_start|action_end|plugin|function_call|message_sep|role_sep|call|end|eom|eot|eot_id"
     r"|im_end|START_RESPONSE|END_RESPONSE|open|close|sep|role_end|tool_call_begin)\|>|<[|｜]tool[▁_]calls?[▁_](?:begin|end)[|｜]>"
@@ -100,3 +100,9 @@ EXAMPLE: Final = re.compile(
     r"|(?:do(?:es)? not|don['’]t|never|instead of) (?:call|write|use|send))"
 )
 """Words right before bare JSON or a block of code that make it an illustration."""
+CLOSERS: Final = re.compile(
+    r"\s*(?:</[\w:|｜ -]{0,40}(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>|<\|?/[\w|]+\|?>"
+    r"|<\|[\w|▁]*(?:end|END|suffix)[\w|▁]*\|>"
+    r"|<tool_call\|>|<end_function_call>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]|```)"
+)
+"""What closes a call in some format."""

@@ -1,66 +1,20 @@
-"""Rescue parsing: from a model's raw text to tool calls, or a refusal with a reason.
-
-One pass from left to right. At each opening that `openings` finds, a reader takes a call, or says what is wrong with
-it; the pass goes on behind what was read, so that no text is read twice. A reply that is cut inside a call ends there,
-and so does one with a broken call whose strings cannot be told apart: what follows may be part of a string.
-"""
+"""Rescue parsing: from a model's raw text to tool calls, or a refusal with a reason."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import replace
 
-from statek_sim.agent.rescue import markup
+from statek_sim.agent.rescue.answer import size_of
 from statek_sim.agent.rescue.document import greedy
-from statek_sim.agent.rescue.offered import Misfit, Offered, Tools
-from statek_sim.agent.rescue.openings import (
-    EXAMPLE,
-    FAMILIES,
-    NOISE,
-    OPENING,
-    PROSE,
-    SAID_ENDS,
-    SECTION,
-    THINK_ENDS,
-)
-from statek_sim.agent.rescue.reader import CLOSERS, Broken, Meter
-from statek_sim.agent.rescue.taking import Found, Taker
-from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescued, Span
+from statek_sim.agent.rescue.hints import Hint, hint_called
+from statek_sim.agent.rescue.offered import Offered, Tools
+from statek_sim.agent.rescue.scanning import Pass
+from statek_sim.agent.rescue.values import Limits, Reason, Refusal, Rescued, Span
 from statek_sim.agent.rescue.variants import HARDENED, RescueRules
 
 Reformat = Callable[[str], str | None]
 """The optional last stage: it is given the reply and returns a better one, or None. Document 004's strategy 4."""
-
-_BLOCKS: Final = frozenset(
-    (
-        "",
-        "json",
-        "json5",
-        "jsonc",
-        "javascript",
-        "js",
-        "tool_call",
-        "tool_calls",
-        "tool_code",
-        "tool",
-        "python",
-        "xml",
-    )
-)
-"""Languages of code blocks that may be a call as a whole."""
-_NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_name|action)\b")
-_PYTHON_FIRST: Final = re.compile(r"\[\s*([^\W\d][\w.]*)\(")
-"""How JSON and Python begin that were meant as calls."""
-_TOOL_LINE: Final = re.compile(r"\s{0,40}(?P<line_name>[^\W\d][\w.-]{0,127})[ \t]{0,40}\n\s{0,40}(?=\{)")
-_LOOKBACK: Final = 120
-"""Characters before bare JSON in which a word may make it an example."""
-_BLOCK_CLOSERS: Final = 8
-"""Closing tokens that are tried to find the end of a broken call."""
-_ELEMENTS: Final = {
-    "function": markup.FUNCTION, "invoke": markup.INVOKE, "param": markup.PARAM, "kimi3": markup.KIMI3,
-}  # fmt: skip
 
 
 def rescue(
@@ -70,316 +24,44 @@ def rescue(
     rules: RescueRules = HARDENED,
     limits: Limits | None = None,
     reformat: Reformat | None = None,
+    dialect: str | None = None,
 ) -> Rescued:
     """Return the calls that `text` makes, and why what looks like a call is none.
 
-    `tools` are the offered tools, names or specs; None accepts any name. `reformat` is asked once, when no call was
+    `tools` are the offered tools, names or specs; None accepts any name. `dialect` is the format that the model is
+    known to write (a name in `hints.HINTS`); None: every format is read. `reformat` is asked once, when no call was
     found and something was refused; what it returns is read by the same rules, and its calls have `reformat` as
-    first stage. Raises `BadInput` for tools that are none.
+    first stage. Raises `BadInput` for tools that are none, and for a dialect that is not known.
     """
     offered, bounds = Offered(tools if rules.checks_tools else None), limits or Limits()
-    found = _once(text, offered, rules, bounds)
+    hint = hint_called(dialect)
+    found = _once(text, offered, rules, bounds, hint)
     if reformat is None or found.calls or not found.refused:
         return found
-    return _reformatted(text, found, reformat, offered, rules, bounds)
-
-
-def _once(text: str, offered: Offered, rules: RescueRules, limits: Limits) -> Rescued:
-    if rules.extraction == "greedy":
-        return greedy(text)
-    size = _bytes(text)
-    if size > limits.max_bytes:
-        why = f"the reply has {size} bytes; at most {limits.max_bytes} are read"
-        return Rescued(refused=(Refusal(reason=Reason.LIMIT, why=why, span=Span(0, size)),), steps=1)
-    return _Pass(text, offered, rules, limits).run()
-
-
-def _reformatted(
-    text: str, found: Rescued, reformat: Reformat, offered: Offered, rules: RescueRules, limits: Limits
-) -> Rescued:
-    try:
-        better = reformat(text)
-    except Exception:  # the document's `except Exception`, reproduced where the variant says so
-        if rules.reformat_errors == "raised":
-            raise
-        better = None
-    if better is not None:
-        again = _once(better, offered, rules, limits)
-        if again.calls:
-            calls = tuple(replace(call, stages=("reformat", *call.stages)) for call in again.calls)
-            return replace(again, calls=calls, steps=found.steps + again.steps)
-    whole = Span(0, _bytes(text))
+    better = _reformatted(text, reformat, rules)
+    again = None if better is None else _once(better, offered, rules, bounds, hint)
+    if again is not None and again.calls:
+        calls = tuple(replace(call, stages=("reformat", *call.stages)) for call in again.calls)
+        return replace(again, calls=calls, steps=found.steps + again.steps)
+    whole = Span(0, size_of(text))
     why = "the model that was asked to reformat the reply gave no call either"
     return replace(found, refused=(*found.refused, Refusal(reason=Reason.REFORMAT, why=why, span=whole)))
 
 
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+def _once(text: str, offered: Offered, rules: RescueRules, limits: Limits, hint: Hint | None) -> Rescued:
+    if rules.extraction == "greedy":
+        return greedy(text)
+    size = size_of(text)
+    if size > limits.max_bytes:
+        why = f"the reply has {size} bytes; at most {limits.max_bytes} are read"
+        return Rescued(refused=(Refusal(reason=Reason.LIMIT, why=why, span=Span(0, size)),), steps=1)
+    return Pass(text, offered, rules, limits, hint).run()
 
 
-@dataclass(slots=True)
-class _Pass:
-    """One pass over a reply."""
-
-    text: str
-    offered: Offered
-    rules: RescueRules
-    limits: Limits
-    meter: Meter = field(init=False)
-    taker: Taker = field(init=False)
-    attempts: int = 0
-
-    def __post_init__(self) -> None:
-        self.meter = Meter(self.limits.max_repaired_tokens, self.limits.max_values)
-        self.taker = Taker(self.text, self.offered, self.rules, self.limits, self.meter)
-
-    def run(self) -> Rescued:
-        """Read the reply from its beginning to its end."""
-        at, end = self._unquoted()
-        at = self._named_first(at)
-        while at < end:
-            prose = PROSE.match(self.text, at, end)
-            opening = OPENING.match(self.text, at if prose is None else prose.end(), end)
-            here = end if opening is None else opening.start()
-            self.meter.steps += here - at + 1
-            if opening is None or self._enough(here):
-                break
-            at = max(self._at(opening), opening.end() if opening.lastgroup in _SOLID else here + 1)
-        return self._result()
-
-    def _named_first(self, at: int) -> int:
-        """Read a reply that begins with a tool's name on a line and its arguments on the next (Functionary)."""
-        first = _TOOL_LINE.match(self.text, at)
-        if (
-            first is None
-            or first["line_name"] not in self.offered.schemas
-            or "tokens" not in self.rules.dialects
-        ):
-            return at
-        return self._try(lambda: self.taker.named(first, "line", first.end()), first)
-
-    def _unquoted(self) -> tuple[int, int]:
-        """Return where the reply begins and ends; a reply that is one piece of code on a line is what is in it."""
-        bare = self.text.strip()
-        if len(bare) > 2 and bare[0] == bare[-1] == "`" and "`" not in bare[1:-1]:
-            start = self.text.index("`")
-            return start + 1, start + len(bare) - 1
-        return 0, len(self.text)
-
-    def _enough(self, here: int) -> bool:
-        if len(self.taker.found) > self.limits.max_calls:
-            return True
-        self.attempts += 1
-        if self.attempts <= self.limits.max_attempts + len(self.taker.found):
-            return False
-        why = f"more than {self.limits.max_attempts} openings are no call; the rest is not read"
-        self.taker.refused.append((Reason.LIMIT, why, here, len(self.text)))
-        return True
-
-    def _at(self, opening: re.Match[str]) -> int:
-        """Read what opens here, and return where the pass goes on."""
-        kind = opening.lastgroup or ""
-        if kind in ("think", "thought"):
-            return self._think(opening, opens=kind == "think")
-        if kind == "fence":
-            return self._fence(opening)
-        if kind == "said":
-            closing = SAID_ENDS.search(self.text, opening.end())
-            end = len(self.text) if closing is None else closing.end()
-            self.meter.steps += end - opening.end()
-            return end
-        if FAMILIES[kind] not in self.rules.dialects:
-            return opening.end()
-        return self._try(lambda: self._read(kind, opening), opening)
-
-    def _read(self, kind: str, opening: re.Match[str]) -> int:
-        taker = self.taker
-        match kind:
-            case "wrapper":
-                return taker.wrapper(opening)
-            case "mistral":
-                return taker.mistral(opening)
-            case "gemma":
-                return taker.gemma(opening)
-            case "minimax":
-                return taker.minimax(opening)
-            case "brace":
-                return taker.bare(opening.start(), shown=self._shown(opening.start()))
-            case "bracket":
-                return taker.bracket(opening.start(), shown=self._shown(opening.start()))
-        if kind in _ELEMENTS:
-            return taker.elements(opening, kind, _ELEMENTS[kind])
-        return taker.named(opening, kind, opening.end())
-
-    def _try(self, read: Callable[[], int], opening: re.Match[str]) -> int:
-        start, before = opening.start(), len(self.taker.found)
-        try:
-            return read()
-        except Broken as error:
-            reason = Reason.LIMIT if error.limit else Reason.CUT if error.cut else Reason.BROKEN
-            at = max(error.at, opening.end())
-            # A list of calls keeps those that were complete; what was read of one format only in part is not kept.
-            del self.taker.found[before:]
-            if self._looks_like_a_call(opening):
-                self.taker.refused.append((reason, error.why, start, min(at, len(self.text))))
-            if error.cut or error.limit:
-                return len(self.text)
-            return at if opening.lastgroup in ("brace", "bracket") else self._behind(opening.end(), at)
-
-    def _looks_like_a_call(self, opening: re.Match[str]) -> bool:
-        if opening.lastgroup not in ("brace", "bracket"):
-            return True
-        head = self.text[opening.start() : opening.start() + 60]
-        python = _PYTHON_FIRST.match(head)
-        return _NAME_FIRST.match(head) is not None or (
-            python is not None and python[1] in self.offered.schemas
-        )
-
-    def _behind(self, at: int, broken_at: int) -> int:
-        """Return the end of a broken call: its closing token, where the quotes before it are even in number."""
-        quotes, here = 0, at
-        for _ in range(_BLOCK_CLOSERS):
-            closer = CLOSERS.search(self.text, here)
-            if closer is None:
-                break
-            quotes += self.text.count('"', here, closer.start()) - self.text.count(
-                '\\"', here, closer.start()
-            )
-            self.meter.steps += closer.end() - here
-            here = closer.end()
-            if quotes % 2 == 0 and here >= broken_at:
-                return here
-        self.meter.steps += len(self.text) - here
-        return len(self.text)
-
-    # Thinking and code
-
-    def _think(self, opening: re.Match[str], *, opens: bool) -> int:
-        if not opens:
-            # It was opened in the prompt: everything up to here was thinking.
-            del self.taker.found[:], self.taker.refused[:], self.taker.thinking[:]
-            self.taker.thinking.append((0, opening.end()))
-            return opening.end()
-        closing = THINK_ENDS.search(self.text, opening.end())
-        end = len(self.text) if closing is None else closing.end()
-        self.meter.steps += end - opening.end()
-        section = SECTION.search(self.text, opening.end()) if closing is None else None
-        if section is not None:
-            self.taker.thinking.append((opening.start(), section.start()))
-            return section.start()
-        self.taker.thinking.append((opening.start(), end))
-        if closing is None and OPENING.search(self.text, opening.end()) is not None:
-            why = "the reply ends before its thinking does"
-            self.taker.refused.append((Reason.CUT, why, opening.start(), end))
-        return end
-
-    def _fence(self, opening: re.Match[str]) -> int:
-        """Read a block of code: a call when it is nothing else, and else text."""
-        closing = self.text.find(opening["ticks"], opening.end())
-        inside = len(self.text) if closing < 0 else closing
-        end = min(len(self.text), inside + len(opening["ticks"]))
-        self.meter.steps += end - opening.end()
-        if "fence" not in self.rules.dialects or opening["language"].lower() not in _BLOCKS:
-            return end
-        body = self.text[opening.end() : inside]
-        head = opening.end() + len(body) - len(body.lstrip())
-        first = self.text[head : head + 1]
-        if first not in ("{", "[") and opening["language"].lower() not in ("tool_code", "tool_call"):
-            return end
-        return self._try(lambda: self._block(head, inside, end, opening.start()), opening)
-
-    def _block(self, head: int, inside: int, end: int, start: int) -> int:
-        shown = self._shown(start)
-        before = len(self.taker.found)
-        if self.text[head] == "{" or self.text[head:inside].lstrip("[").lstrip()[:1] == "{":
-            stop = self.taker.bare(head, "fence", shown=shown)
-        else:
-            stop = self.taker.block(head, start)
-        if self.text[stop:inside].strip() and stop <= inside:
-            del self.taker.found[before:]
-            return end
-        for found in self.taker.found[before:]:
-            found.start, found.end = start, max(end, stop)
-        return max(end, stop)
-
-    def _shown(self, at: int) -> bool:
-        """Whether the words before `at` make what follows an illustration."""
-        return EXAMPLE.search(self.text[max(0, at - _LOOKBACK) : at]) is not None
-
-    # The result
-
-    def _result(self) -> Rescued:
-        offsets = _Offsets(self.text)
-        calls, refused = [], list(self.taker.refused)
-        for number, found in enumerate(self.taker.found):
-            span = Span(offsets.of(found.start), offsets.of(found.end))
-            if number >= self.limits.max_calls:
-                why = f"more than {self.limits.max_calls} calls in one reply"
-                refused.append((Reason.LIMIT, why, found.start, found.end))
-                break
-            try:
-                calls.append(self._checked(found, span))
-            except Misfit as misfit:
-                reason = Reason.SCHEMA if self.offered.knows(found.name) else Reason.NOT_OFFERED
-                refused.append((reason, str(misfit), found.start, found.end))
-        refused.sort(key=lambda one: one[2])
-        return Rescued(
-            calls=tuple(calls),
-            text=self._text(),
-            thinking="\n".join(self.text[start:end] for start, end in self.taker.thinking),
-            refused=tuple(
-                Refusal(reason=reason, why=why, span=Span(offsets.of(start), offsets.of(end)))
-                for reason, why, start, end in refused
-            ),
-            steps=self.meter.steps,
-        )
-
-    def _checked(self, found: Found, span: Span) -> Call:
-        name = self.offered.the_name(found.name)
-        arguments = self.offered.typed(name, found.arguments)
-        stages = found.stages
-        if set(arguments) != set(found.arguments):
-            stages = (*stages, "unwrapped_arguments")
-        elif any(arguments[key] != value for key, value in found.arguments.items() if _is_typed(value)):
-            stages = (*stages, "typed_by_schema")
-        if self.offered.unchecked(name):
-            stages = (*stages, "unchecked_schema")
-        self.offered.check(name, arguments)
-        return Call(name=name, arguments=arguments, stages=stages, span=span)
-
-    def _text(self) -> str:
-        pieces, at = [], 0
-        used = sorted([(one.start, one.end) for one in self.taker.found] + self.taker.thinking)
-        for start, end in used:
-            pieces.append(self.text[at : max(at, start)])
-            at = max(at, end)
-        pieces.append(self.text[at:])
-        rest = "".join(pieces)
-        return (NOISE.sub("", rest) if used else rest).strip()
-
-
-def _is_typed(value: object) -> bool:
-    """Whether a format says what type a value is: not where it writes texts, somewhere in it."""
-    return isinstance(value, str | int | float | None)
-
-
-_SOLID: Final = frozenset(("think", "thought", "fence"))
-"""What is never read again from the inside."""
-
-
-@dataclass(slots=True)
-class _Offsets:
-    """Bytes of characters' places; asked in any order, fast when they rise."""
-
-    text: str
-    at: int = 0
-    bytes: int = 0
-
-    def of(self, place: int) -> int:
-        if self.text.isascii():
-            return place
-        if place < self.at:
-            self.at = self.bytes = 0
-        self.bytes += _bytes(self.text[self.at : place])
-        self.at = place
-        return self.bytes
+def _reformatted(text: str, reformat: Reformat, rules: RescueRules) -> str | None:
+    try:
+        return reformat(text)
+    except Exception:  # the document's `except Exception`, reproduced where the variant says so
+        if rules.reformat_errors == "raised":
+            raise
+        return None

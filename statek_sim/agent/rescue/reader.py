@@ -1,17 +1,19 @@
-"""Reading one value: strict JSON at the speed of the standard library, or a tolerant reader that knows strings.
+"""Reading one value that is not quite JSON, by a reader that knows strings.
 
-The tolerant reader repairs what has one meaning (quotes, commas, comments, Python's literals, raw newlines) and
+It repairs what has one meaning (quotes, commas, comments, Python's literals, raw newlines) and
 says what it repaired. It never completes a value: what is cut is `Broken` with `cut=True`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.schema import NoJSON, no_constant, once, real, whole
+from statek_sim.agent.rescue.escapes import escape
+from statek_sim.agent.rescue.meter import Broken, Meter
+from statek_sim.agent.rescue.openings import CLOSERS
+from statek_sim.agent.schema import NoJSON, real, whole
 from statek_sim.values import JSON
 
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "tool_input", "action_input")
@@ -19,16 +21,15 @@ ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "t
 
 _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
+_BARE_KEY: Final = re.compile(r"[^\W\d](?:[\w$-]| (?=[\w$-]))*")
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
-_OTHER_ESCAPES: Final = re.compile(r"x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|N\{|[0-7]")
+_TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}+\Z")
+"""What a comma, colon or bracket that is lost makes of two values without quotes."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _LITERALS: Final[dict[str, JSON]] = {
     "true": True, "false": False, "null": None, "True": True, "False": False, "None": None,
     "TRUE": True, "FALSE": False, "NULL": None, "Null": None,
-}  # fmt: skip
-_ESCAPES: Final = {
-    '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
 }  # fmt: skip
 _QUOTES: Final[dict[str, tuple[str, str]]] = {
     '"': ('"', ""),
@@ -38,66 +39,6 @@ _QUOTES: Final[dict[str, tuple[str, str]]] = {
 }
 _PLAIN: Final = {end: re.compile(rf"[^\\{end}]*", re.DOTALL) for end in ('"', "'", "\u201d")}
 _TOKEN_QUOTES: Final = ('<|"|>', "<escape>")
-CLOSERS: Final = re.compile(
-    r"\s*(?:</[\w:|｜-]*(?:tool|function|TOOLCALL|call)[\w:|｜-]*>|<\|?/[\w|]+\|?>|<\|[\w|▁]*(?:end|END|suffix)[\w|▁]*\|>"
-    r"|<tool_call\|>|<end_function_call>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]|```)"
-)
-
-
-class Broken(Exception):
-    """The text at `at` cannot be read. `cut`: because the reply ends there."""
-
-    def __init__(self, at: int, why: str, *, cut: bool = False, limit: bool = False) -> None:
-        super().__init__(why)
-        self.at = at
-        self.why = why
-        self.cut = cut
-        self.limit = limit
-
-
-class Meter:
-    """Counts the work on one reply, and says when enough was done: pieces repaired, and values of one call."""
-
-    def __init__(self, tokens: int, values: int) -> None:
-        self.tokens_left = tokens
-        self.steps = 0
-        self._values = values
-        self._values_left = values
-        self._decoder = json.JSONDecoder(
-            object_pairs_hook=self._pairs,
-            parse_int=self._whole,
-            parse_float=self._real,
-            parse_constant=no_constant,
-        )
-
-    def decode(self, text: str, at: int) -> tuple[JSON, int]:
-        """Return the strict JSON at `at` and where it ends, as `JSONDecoder.raw_decode` does."""
-        self._values_left = self._values
-        return self._decoder.raw_decode(text, at)
-
-    def _value(self) -> None:
-        self._values_left -= 1
-        if self._values_left < 0:
-            raise Broken(-1, f"it has more than {self._values} values", limit=True)
-
-    def _pairs(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-        self._value()
-        return once(pairs)
-
-    def _whole(self, digits: str) -> int:
-        self._value()
-        return whole(digits)
-
-    def _real(self, digits: str) -> float:
-        self._value()
-        return real(digits)
-
-    def token(self, at: int) -> None:
-        """Count one piece."""
-        self.steps += 1
-        self.tokens_left -= 1
-        if self.tokens_left < 0:
-            raise Broken(at, "the reply needs more repairs than are made", limit=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,26 +54,6 @@ class Style:
 
 
 JSON_STYLE: Final = Style()
-
-
-def strict(text: str, at: int, meter: Meter) -> tuple[JSON, int] | None:
-    """Return the JSON value that starts at `at` and where it ends, or None when it is not JSON as it stands.
-
-    Raises `Broken` for what no repair can help: a key that is there twice, NaN, a number out of range.
-    """
-    try:
-        value, end = meter.decode(text, at)
-    except json.JSONDecodeError as error:
-        meter.steps += error.pos - at + 1
-        return None
-    except RecursionError:
-        raise Broken(at + 1, "it is nested too deeply", limit=True) from None
-    except NoJSON as error:
-        raise Broken(at + 1, str(error)) from None
-    except Broken as error:
-        raise Broken(at + 1, error.why, limit=error.limit) from None
-    meter.steps += end - at
-    return value, end
 
 
 class Reader:
@@ -202,8 +123,10 @@ class Reader:
                 raise Broken(stop, "the reply ends inside a string", cut=True)
             if text[stop] == end_quote:
                 break
-            piece, here = self._escape(stop)
+            piece, here, repair = escape(text, stop, python=self.style.python)
             self.meter.steps += here - stop
+            if repair:
+                self.repaired(repair)
             pieces.append(piece)
         made = "".join(pieces)
         if _CONTROL.search(made) and _CONTROL.search(text, at, stop) and not self.style.python:
@@ -227,43 +150,6 @@ class Reader:
             raise Broken(len(self.text), "the reply ends inside a string", cut=True)
         return self.text[at + len(quote) : end], end + len(quote)
 
-    def _escape(self, at: int) -> tuple[str, int]:
-        text = self.text
-        letter = text[at + 1 : at + 2]
-        if not letter:
-            raise Broken(at, "the reply ends inside a string", cut=True)
-        if letter == "u":
-            return self._unicode(at)
-        if letter in _ESCAPES and (letter != "/" or not self.style.python):
-            return _ESCAPES[letter], at + 2
-        if letter in "'\u201d\u201c":
-            if not self.style.python:
-                self.repaired("needless_escapes")
-            return letter, at + 2
-        if self.style.python and letter == "x" and re.match(r"[0-9a-fA-F]{2}", text[at + 2 : at + 4]):
-            return chr(int(text[at + 2 : at + 4], 16)), at + 4
-        if self.style.python and letter == "\n":
-            return "", at + 2
-        if _OTHER_ESCAPES.match(text, at + 1) or (self.style.python and letter in "av"):
-            # JSON has no such escape and Python has: the backslash may be one too few, or the escape be meant.
-            raise Broken(at, f"{text[at : at + 4]!r} has two meanings")
-        self.repaired("single_backslashes")
-        return "\\" + letter, at + 2
-
-    def _unicode(self, at: int) -> tuple[str, int]:
-        digits = self.text[at + 2 : at + 6]
-        if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
-            if at + 6 > len(self.text):
-                raise Broken(len(self.text), "the reply ends inside a string", cut=True)
-            raise Broken(at, "a \\u escape needs four hexadecimal digits")
-        code, end = int(digits, 16), at + 6
-        if 0xD800 <= code < 0xDC00 and re.fullmatch(
-            r"\\u[dD][c-fC-F][0-9a-fA-F]{2}", self.text[end : end + 6]
-        ):
-            low = int(self.text[end + 2 : end + 6], 16)
-            return chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)), end + 6
-        return chr(code), end
-
     def _scalar(self, at: int) -> tuple[JSON, int]:
         text = self.text
         number = _NUMBER.match(text, at)
@@ -285,6 +171,8 @@ class Reader:
             return _LITERALS[word.group()], word.end()
         if self.style.bare:
             bare = _BARE.match(text, at)
+            if bare is not None and _TWO.search(bare.group()):
+                raise Broken(at, f"{bare.group()[:24]!r} may be two values, or a key and its value")
             if bare is not None and text[bare.end() : bare.end() + 1] in ",}]":
                 self.repaired("bare_strings")
                 return bare.group(), bare.end()
@@ -298,7 +186,7 @@ class Reader:
             return self.string(at)
         if head == "<" and self.text.startswith(_TOKEN_QUOTES, at):
             return self._token_string(at)
-        word = _WORD.match(self.text, at)
+        word = (_BARE_KEY if self.style.bare else _WORD).match(self.text, at)
         if word is None:
             raise Broken(at, "the reply ends before a key" if not head else "a key is missing", cut=not head)
         if not self.style.bare:
@@ -387,5 +275,7 @@ class Reader:
                 return made, here + 1
             elif self._closes(here):
                 return made, here
+            elif self.text[here] == "{" and isinstance(value, dict):
+                self.repaired("missing_commas")
             else:
                 raise Broken(here, f"{self.text[here : here + 12]!r} behind a value")

@@ -71,23 +71,46 @@ def _python(before: str, behind: str) -> Render:
     return render
 
 
-def _gemma(name: str, arguments: Mapping[str, JSON]) -> str | None:
-    body = _gemma_value(dict(arguments))
-    return None if body is None else f"<|tool_call>call:{name}{body}<tool_call|>"
+def _gemma(before: str, quote: str, behind: str) -> Render:
+    def render(name: str, arguments: Mapping[str, JSON]) -> str | None:
+        body = _gemma_value(dict(arguments), quote)
+        return None if body is None else f"{before}call:{name}{body}{behind}"
+
+    return render
 
 
-def _gemma_value(value: JSON) -> str | None:
+def _gemma_value(value: JSON, quote: str) -> str | None:
     if isinstance(value, dict):
-        members = [(key, _gemma_value(member)) for key, member in value.items()]
+        members = [(key, _gemma_value(member, quote)) for key, member in value.items()]
         if any(member is None or _KEY.fullmatch(key) is None for key, member in members):
             return None
         return "{" + ",".join(f"{key}:{member}" for key, member in members) + "}"
     if isinstance(value, list):
-        items = [_gemma_value(member) for member in value]
+        items = [_gemma_value(member, quote) for member in value]
         return None if None in items else "[" + ",".join(item for item in items if item is not None) + "]"
     if isinstance(value, str):
-        return None if "<|" in value else f'<|"|>{value}<|"|>'
+        return None if quote[:2] in value else f"{quote}{value}{quote}"
     return json.dumps(value)
+
+
+def _in_a_string(name: str, arguments: Mapping[str, JSON]) -> str:
+    return json.dumps({"name": name, "arguments": _arguments(arguments)}, ensure_ascii=False)
+
+
+def _shorthand(name: str, arguments: Mapping[str, JSON]) -> str:
+    call = json.dumps({name: dict(arguments)}, ensure_ascii=False)
+    return f"<|tools_prefix|>[{call}]<|tools_suffix|>"
+
+
+def _nested(name: str, arguments: Mapping[str, JSON]) -> str | None:
+    """Write MiniMax M3's elements, for arguments that are texts, numbers or truth values."""
+    mark, pieces = "]<]minimax[>[", []
+    for key, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        if isinstance(value, dict | list | None) or "]<]" in text or _KEY.fullmatch(key) is None:
+            return None
+        pieces.append(f"{mark}<{key}>{text}{mark}</{key}>")
+    return f'{mark}<tool_call>{mark}<invoke name="{name}">{"".join(pieces)}{mark}</invoke>{mark}</tool_call>'
 
 
 def _openai(name: str, arguments: Mapping[str, JSON]) -> str:
@@ -98,6 +121,7 @@ def _openai(name: str, arguments: Mapping[str, JSON]) -> str:
 
 
 RENDERINGS: Final[Mapping[str, Render]] = {
+    "arguments in a string": _in_a_string,
     "json": _around("", ""),
     "json with parameters": _around("", "", "parameters"),
     "json list": _around("", "", many=True),
@@ -163,7 +187,31 @@ RENDERINGS: Final[Mapping[str, Render]] = {
         "<|close|>argument<|sep|>",
         "<|close|>call<|sep|><|close|>tools<|sep|>",
     ),
-    "gemma": _gemma,
+    "gemma": _gemma("<|tool_call>", '<|"|>', "<tool_call|>"),
+    "function gemma": _gemma("<start_function_call>", "<escape>", "<end_function_call>"),
+    "apertus": _shorthand,
+    "longcat": _around("<longcat_tool_call>", "</longcat_tool_call>"),
+    "gigachat": _around("function call<|role_sep|>\n", ""),
+    "command r": _around("Action: ```json\n", "\n```", "parameters", "tool_name", many=True),
+    "harmony 2": _named(
+        "<|start|>assistant to=functions.", "<|channel|>commentary json<|message|>", "<|call|>"
+    ),
+    "functionary 3": _named(">>>", "\n", ""),
+    "react": _named("Action: ", "\nAction Input: ", ""),
+    "dsml 4.1": _elements(
+        '<｜DSML｜ calls>\n<｜DSML｜ invoke name="{name}">\n',
+        '<｜DSML｜ parameter name="{key}" string="{string}">',
+        "</｜DSML｜ parameter>\n",
+        "</｜DSML｜ invoke>\n</｜DSML｜ calls>",
+    ),
+    "seed": _elements(
+        "<seed:tool_call>\n<function={name}>\n",
+        "<parameter={key}>",
+        "</parameter>\n",
+        "</function>\n</seed:tool_call>",
+    ),
+    "minicpm": _elements('<function name="{name}">', '<param name="{key}">', "</param>", "</function>"),
+    "minimax m3": _nested,
     "python": _python("[", "]"),
     "llama 4": _python("<|python_start|>[", "]<|python_end|>"),
     "lfm2": _python("<|tool_call_start|>[", "]<|tool_call_end|>"),

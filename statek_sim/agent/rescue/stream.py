@@ -16,9 +16,15 @@ class RescueStream:
     """
 
     def __init__(
-        self, tools: Tools | None = None, *, rules: RescueRules = HARDENED, limits: Limits | None = None
+        self,
+        tools: Tools | None = None,
+        *,
+        rules: RescueRules = HARDENED,
+        limits: Limits | None = None,
+        dialect: str | None = None,
     ) -> None:
         self._tools = tools
+        self._dialect = dialect
         self._rules = rules
         self._limits = limits or Limits()
         self._pieces: list[str] = []
@@ -33,4 +39,11 @@ class RescueStream:
     def finish(self, *, reformat: Reformat | None = None) -> Rescued:
         """Return what the reply says."""
         text = "".join(self._pieces)
-        return rescue(text, self._tools, rules=self._rules, limits=self._limits, reformat=reformat)
+        return rescue(
+            text,
+            self._tools,
+            rules=self._rules,
+            limits=self._limits,
+            reformat=reformat,
+            dialect=self._dialect,
+        )

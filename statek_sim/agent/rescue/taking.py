@@ -9,40 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Final
 
 from statek_sim.agent.rescue import markup
-from statek_sim.agent.rescue.offered import NAME, Argument, Offered
-from statek_sim.agent.rescue.reader import (
-    ARGUMENT_KEYS,
-    CLOSERS,
-    JSON_STYLE,
-    Broken,
-    Meter,
-    Reader,
-    Style,
-    strict,
-)
+from statek_sim.agent.rescue.brackets import closed, nothing_more, one_place
+from statek_sim.agent.rescue.hints import Hint
+from statek_sim.agent.rescue.meaning import Meaning, Meant
+from statek_sim.agent.rescue.meter import Broken, Meter, measure, strict
+from statek_sim.agent.rescue.offered import Argument, Offered
+from statek_sim.agent.rescue.pythonic import PYTHON_CALL, read_python
+from statek_sim.agent.rescue.reader import JSON_STYLE, Reader, Style
 from statek_sim.agent.rescue.values import Limits, Reason
 from statek_sim.agent.rescue.variants import RescueRules
 from statek_sim.values import JSON
 
-_NAME_KEYS: Final = ("name", "tool_name", "function_name", "tool", "recipient_name", "action")
-_HARMLESS: Final = frozenset(("id", "type", "tool_call_id", "call_id", "index", "call_type", "status"))
-_AROUND: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use")
-_LISTS: Final = ("tool_calls", "tool_uses", "function_calls", "calls")
-_PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.]{0,127})\s*\(")
-_KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
 _ID: Final = re.compile(r"\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\])?\s*")
 _MARGIN: Final = 200
 """Characters of white space before a reply's first word, at most."""
-_SEPARATOR: Final = re.compile(r"[\s,;]*")
-_NAMED: Final = re.compile(
-    rf"\s*(?P<name>{NAME.pattern})\s*(?P<behind><tool_sep>|<(?:ifm\|)?arg_key>|</(?:ifm\|)?tool_call>|\{{)"
-)
-_INSIDE: Final = re.compile(r"\s{0,40}\{")
-_EXTRA: Final = re.compile(r"[\s}\]]{1,8}")
 
 
 @dataclass(slots=True)
@@ -65,9 +48,12 @@ class Taker:
     rules: RescueRules
     limits: Limits
     meter: Meter
+    hint: Hint | None = None
     found: list[Found] = field(default_factory=list)
     refused: list[tuple[Reason, str, int, int]] = field(default_factory=list)
     thinking: list[tuple[int, int]] = field(default_factory=list)
+    sure: int = 0
+    """How many of `found` stay, whatever becomes of the format that is being read."""
 
     # What the readers are made of
 
@@ -89,23 +75,7 @@ class Taker:
 
     def _measured(self, value: JSON, at: int) -> None:
         """Refuse what is too deep or too much, and text that is no Unicode."""
-        most = self.rules.max_depth or 64
-        todo: list[tuple[JSON, int]] = [(value, 0)]
-        for number in count():
-            if not todo:
-                return
-            one, depth = todo.pop()
-            if number > self.limits.max_values:
-                raise Broken(at + 1, f"it has more than {self.limits.max_values} values", limit=True)
-            if depth > most:
-                raise Broken(at + 1, f"it is nested more than {most} deep", limit=True)
-            if isinstance(one, dict):
-                todo += [(member, depth + 1) for member in one.values()]
-                todo += [(key, depth) for key in one]
-            elif isinstance(one, list):
-                todo += [(member, depth + 1) for member in one]
-            elif isinstance(one, str) and not _is_text(one):
-                raise Broken(at + 1, "a string holds half of a surrogate pair")
+        measure(value, at, depth=self.rules.max_depth or 64, values=self.limits.max_values)
 
     def arguments(self, at: int, name: str, dialect: str, start: int, style: Style) -> Found:
         """Read `{...}` at `at` as the arguments of `name`."""
@@ -113,7 +83,8 @@ class Taker:
         made = value if isinstance(value, dict) else None
         if made is None:
             raise Broken(at, f"the arguments of {name!r} are no object")
-        return Found(name, made, (dialect, *repairs), start, self._closed(end))
+        nothing_more(self.text, end, [made])
+        return Found(name, made, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
         """Read arguments: a bracket that is missing in them is missing for good."""
@@ -123,188 +94,56 @@ class Taker:
             raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
         return value, end, repairs
 
-    def _closed(self, at: int) -> int:
-        """Return the place behind brackets too many and the closing token, where they are."""
-        extra = _EXTRA.match(self.text, at)
-        if extra is not None and (closer := CLOSERS.match(self.text, extra.end())) is not None:
-            return closer.end()
-        closer = CLOSERS.match(self.text, at)
-        return at if closer is None else closer.end()
-
     # What a value says
 
-    def calls_in(
-        self, value: JSON, *, wrapped: bool
-    ) -> list[tuple[str, dict[str, JSON], tuple[str, ...]]] | None:
+    def calls_in(self, value: JSON, *, wrapped: bool, shorthand: bool = False) -> list[Meant] | None:
         """Return the calls that a JSON value is, or None when it is data. `wrapped`: a format says that it is one."""
-        if isinstance(value, list):
-            each = [self.calls_in(member, wrapped=wrapped) for member in value]
-            if not each or any(calls is None for calls in each):
-                return None
-            return [call for calls in each if calls is not None for call in calls]
-        if not isinstance(value, dict):
-            return None
-        for key in _LISTS:
-            if isinstance(value.get(key), list) and not set(value) - {key, "content", "role", "refusal"}:
-                return self.calls_in(value[key], wrapped=True)
-        for key in _AROUND:
-            inner = value.get(key)
-            if isinstance(inner, dict) and not set(value) - {key, *_HARMLESS}:
-                return self.calls_in(inner, wrapped=True)
-        return self._one_call(value, wrapped=wrapped)
-
-    def _one_call(
-        self, value: dict[str, JSON], *, wrapped: bool
-    ) -> list[tuple[str, dict[str, JSON], tuple[str, ...]]] | None:
-        name_keys = [key for key in (*_NAME_KEYS, "function") if isinstance(value.get(key), str)]
-        argument_keys = [key for key in ARGUMENT_KEYS if key in value]
-        if not name_keys:
-            return self._shorthand(value) if wrapped else None
-        name, key = value[name_keys[0]], argument_keys[0] if argument_keys else None
-        extra = set(value) - {name_keys[0], *argument_keys[:1], *_HARMLESS}
-        if not isinstance(name, str) or NAME.fullmatch(name) is None or len(argument_keys) > 1:
-            return None
-        if extra and not (wrapped and self.offered.knows(name)):
-            return None
-        if key is None:
-            return [(name, {}, ("no_arguments",))] if wrapped and self._takes_nothing(name) else None
-        arguments: JSON = value[key]
-        stages: tuple[str, ...] = ()
-        if isinstance(arguments, str):
-            arguments, stages = self._unquoted(arguments)
-        if arguments is None and wrapped:
-            arguments, stages = {}, ("no_arguments",)
-        return [(name, arguments, stages)] if isinstance(arguments, dict) else None
-
-    def _takes_nothing(self, name: str) -> bool:
-        schema = self.offered.schemas.get(name)
-        return schema is not None and not schema.get("required")
+        return Meaning(self.offered, self._unquoted, shorthand).calls_in(value, wrapped=wrapped)
 
     def _arguments_of(self, name: str) -> frozenset[str]:
         properties = self.offered.schemas.get(name, {}).get("properties")
         return frozenset(properties if isinstance(properties, dict) else ())
 
-    def _shorthand(self, value: dict[str, JSON]) -> list[tuple[str, dict[str, JSON], tuple[str, ...]]] | None:
-        """Read `{"name": {arguments}}`, Apertus' format."""
-        if len(value) != 1:
-            return None
-        ((name, arguments),) = value.items()
-        if not isinstance(arguments, dict) or not self.offered.knows(name) or NAME.fullmatch(name) is None:
-            return None
-        return [(name, arguments, ("shorthand",))]
-
     def _unquoted(self, arguments: str) -> tuple[JSON, tuple[str, ...]]:
-        """Read arguments that are JSON in a string, as the OpenAI format has them."""
-        if not arguments.strip():
-            return {}, ("no_arguments",)
+        """Read the JSON that a string holds; the string itself when it holds more than that."""
         inner = Taker(arguments, self.offered, self.rules, self.limits, self.meter)
         start = len(arguments) - len(arguments.lstrip())
         try:
             value, end, repairs = inner._whole_json(start, Style())
         except Broken as error:
-            raise Broken(-1, error.why, limit=error.limit) from None
-        return (arguments, ()) if arguments[end:].strip() else (value, ("arguments_in_a_string", *repairs))
+            why = f"the arguments are a string that is no JSON: {error.why}"
+            raise Broken(-1, why, limit=error.limit) from None
+        return (arguments, ()) if arguments[end:].strip() else (value, repairs)
 
     # Readers of one opening each. They return where the pass goes on.
 
-    def wrapper(self, opening: re.Match[str]) -> int:
-        """Read the calls in a wrapper: JSON, Python, or names with keys. Prose behind the token is prose."""
-        at, taken = opening.end(), False
-        dialect = _label(opening.group())
-        shorthand = "prefix" in opening.group()
-        while True:
-            self.meter.token(at)
-            here = _SEPARATOR.match(self.text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
-            self.meter.steps += here - at
-            end = self._wrapped(here, dialect, opening.start() if not taken else here, shorthand=shorthand)
-            if end is None:
-                break
-            at, taken = end, True
-        return at
-
-    def _wrapped(self, at: int, dialect: str, start: int, *, shorthand: bool) -> int | None:
-        """Take one item of a wrapper, and return where it ends; None: what stands there is none."""
-        head = self.text[at : at + 1]
-        if head == "[" and _PYTHON_CALL.match(self.text, at + 1):
-            return self._python(at + 1, dialect, start, bracket=True)
-        if head in ("{", "["):
-            value, end, repairs = self.json(at, Style(shorthand=shorthand))
-            calls = self.calls_in(value, wrapped=True)
-            if calls is None:
-                raise Broken(end, "what stands in the wrapper is JSON, but no call with a name and arguments")
-            self._take(calls, (dialect, *repairs), start, self._closed(end))
-            return self._closed(end)
-        if _PYTHON_CALL.match(self.text, at):
-            return self._python(at, dialect, start, bracket=False)
-        named = _NAMED.match(self.text, at)
-        if named is None or "keys" not in self.rules.dialects:
-            return None
-        if named["behind"] == "{":
-            one = self.arguments(named.end() - 1, named["name"], dialect, start, Style())
-            self.found.append(one)
-            return one.end
-        arguments, end = markup.read_elements(self.text, named.end("name"), markup.KEYS, self.meter)
-        self.found.append(Found(named["name"], arguments, (dialect, "keys"), start, end))
-        return end
-
-    def _take(
+    def take(
         self,
-        calls: list[tuple[str, dict[str, JSON], tuple[str, ...]]],
+        calls: list[Meant],
         stages: tuple[str, ...],
         start: int,
         end: int,
     ) -> None:
+        """Take the calls that one JSON value says, unless a bracket of theirs may be missing elsewhere."""
         for name, arguments, more in calls:
-            if "no_arguments" in more and "closed_brackets" in stages:
+            if "closed_brackets" in stages and "no_arguments" in more:
                 raise Broken(end, "the reply ends before the arguments", cut=True)
+            if "closed_brackets" in stages and not one_place(arguments):
+                raise Broken(
+                    end, "a bracket is missing, and it cannot be told where", cut=end >= len(self.text)
+                )
             self.found.append(Found(name, arguments, (*stages, *more), start, end))
 
-    def _python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
+    def python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
         """Read `f(a=1), g(b='x')` at `at`."""
         reader = self.reader(Style(python=True))
-        taken: list[Found] = []
-        while (call := _PYTHON_CALL.match(self.text, at)) is not None:
-            self.meter.token(at)
-            arguments, end = self._keywords(reader, call.end())
-            name = call["name"].removesuffix(".call") if dialect == "python_tag" else call["name"]
-            taken.append(Found(name, arguments, (dialect, "python", *reader.repairs), start, end))
-            at = reader.space(end)
-            if self.text.startswith(",", at):
-                at += 1
-            elif bracket:
-                break
-        end = taken[-1].end
-        if bracket:
-            end = reader.space(end)
-            if self.text.startswith("]", end):
-                end += 1
-            elif end < len(self.text) and CLOSERS.match(self.text, end) is None:
-                raise Broken(end, f"{self.text[end : end + 12]!r} behind a call")
-        end = self._closed(end)
-        for one in taken:
-            one.end = end
-        self.found += taken
+        calls, end = read_python(reader, at, self._measured, bracket=bracket)
+        end = closed(self.text, end)
+        for call in calls:
+            name = call.name.removesuffix(".call") if dialect == "python_tag" else call.name
+            stages = (dialect, "python", *reader.repairs)
+            self.found.append(Found(name, dict(call.arguments), stages, start, end))
         return end
-
-    def _keywords(self, reader: Reader, at: int) -> tuple[dict[str, JSON], int]:
-        made: dict[str, JSON] = {}
-        while True:
-            at = reader.space(at)
-            if self.text.startswith(")", at):
-                return made, at + 1
-            word = _KEYWORD.match(self.text, at)
-            if word is None:
-                raise Broken(at, "an argument has no name", cut=at >= len(self.text))
-            if word["key"] in made:
-                raise Broken(at, f"the argument {word['key']!r} is there twice")
-            value, at = reader.value(word.end())
-            self._measured(value, at - 1)
-            made[word["key"]] = value
-            at = reader.space(at)
-            if self.text.startswith(",", at):
-                at += 1
-            elif not self.text.startswith(")", at):
-                raise Broken(at, f"{self.text[at : at + 12]!r} behind an argument", cut=at >= len(self.text))
 
     def mistral(self, opening: re.Match[str]) -> int:
         """Read `[TOOL_CALLS]name[ARGS]{...}`."""
@@ -329,9 +168,12 @@ class Taker:
             return self.named(
                 opening, dialect, at + len(self.text[at : at + 40]) - len(self.text[at : at + 40].lstrip())
             )
+        if opening.group().endswith("/>"):
+            self.found.append(Found(name, {}, (dialect,), opening.start(), closed(self.text, at)))
+            return closed(self.text, at)
         arguments, end = markup.read_elements(self.text, at, element, self.meter, self._arguments_of(name))
-        self.found.append(Found(name, arguments, (dialect,), opening.start(), self._closed(end)))
-        return self._closed(end)
+        self.found.append(Found(name, arguments, (dialect,), opening.start(), closed(self.text, end)))
+        return closed(self.text, end)
 
     def minimax(self, opening: re.Match[str]) -> int:
         """Read MiniMax M3's nested elements."""
@@ -347,42 +189,39 @@ class Taker:
         if calls and shown:
             self.refused.append((Reason.QUOTED, "the call is shown as an example", at, end))
         elif calls:
-            self._take(calls, (stage, *repairs), at, end)
+            nothing_more(self.text, end, [arguments for _, arguments, _ in calls])
+            self.take(calls, (stage, *repairs), at, end)
         return end
 
     def block(self, at: int, start: int) -> int:
         """Read a block of code that holds Python calls, with brackets around them or without."""
         bracket = self.text.startswith("[", at)
         return (
-            self._python(at + bracket, "tool_code", start, bracket=bracket)
-            if _PYTHON_CALL.match(self.text, at + bracket)
+            self.python(at + bracket, "tool_code", start, bracket=bracket)
+            if PYTHON_CALL.match(self.text, at + bracket)
             else at
         )
 
     def bracket(self, at: int, *, shown: bool) -> int:
         """Read a list without a wrapper: of JSON calls, or of Python calls to offered tools."""
-        call = _PYTHON_CALL.match(self.text, at + 1)
+        call = PYTHON_CALL.match(self.text, at + 1)
         if call is None:
             return self.bare(at, shown=shown)
         before_it = self.thinking[-1][1] if self.thinking else 0
         whole = at - before_it < _MARGIN and not self.text[before_it:at].strip()
-        if shown or not (call["name"] in self.offered.schemas or (self.offered.anything and whole)):
+        expected = self.hint is not None and self.hint.python == "anywhere"
+        known = call["name"] in self.offered.schemas
+        if shown or not (known or (self.offered.anything and (whole or expected))):
             return call.end()
         before = len(self.found)
-        end = self._python(at + 1, "python", at, bracket=True)
-        if self.offered.anything and self.text[end:].strip():
+        try:
+            end = self.python(at + 1, "python", at, bracket=True)
+        except Broken as error:
+            if error.cut and not known:
+                # Any name is accepted, and the reply is nothing but this list: it was meant as calls.
+                self.refused.append((Reason.CUT, error.why, at, len(self.text)))
+                return len(self.text)
+            raise
+        if self.offered.anything and not expected and self.text[end:].strip():
             del self.found[before:]
         return end
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _label(token: str) -> str:
-    word = re.sub(r"\W+", "_", token).strip("_").lower()
-    return "functools" if word.startswith("functools") else word

@@ -24,6 +24,8 @@ class Reason(StrEnum):
     """It is shown, not made: inside code or introduced as an example."""
     LIMIT = "limit"
     """It is deeper, longer or more than is read."""
+    DIALECT = "dialect"
+    """It is written in another format than the one that was said to be the model's."""
     NOT_A_CALL = "not_a_call"
     """It is JSON, but no call (variant `document`)."""
     REFORMAT = "reformat"

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, get_type_hints
 from pydantic import ConfigDict, Field, TypeAdapter, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
-from statek_sim.agent.effects import ToolFunction
+from statek_sim.agent.effects import Ask, ToolFunction
 from statek_sim.errors import BadTool
 from statek_sim.values import JSON, ToolSpec
 
@@ -62,7 +62,8 @@ class Tool:
     """One tool. Values in it are not to be changed by anybody.
 
     `run` is made a `ToolCode`. `timeout` are seconds, None for the variant's; `server` is where it comes from when it
-    is not local.
+    is not local. A tool with `asks` runs no code: a person is asked that, with `{argument}` filled in, and what they
+    say is its result.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Tool:
     tags: tuple[str, ...] = ()
     timeout: float | None = None
     server: str | None = None
+    asks: Ask | None = None
 
     def __post_init__(self) -> None:
         """Look at the code once; what cannot be called is `BadTool`."""

@@ -1,11 +1,15 @@
-"""The corpus as scenarios: every text in dialogues of 1, 5 and 20 turns, with and without tools."""
+"""The corpus as scenarios: every text in dialogues of 1, 5 and 20 turns, with and without tools.
+
+Of its four tools one is used and three are only offered, as agents' tools often are.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from statek_sim.analysis.corpus.texts import KINDS, Text, text_of
+from statek_sim.runtime.tools.declaration import tool
 from statek_sim.scenario.check import jobs_of
 from statek_sim.scenario.schema import Scenario, ScenarioText
 from statek_sim.values import JSON
@@ -55,7 +59,7 @@ def _scenario(text: Text, cell: Cell, model: str) -> Scenario:
         "answer_tool": False,
     }
     if cell.tools:
-        agent["tools"] = [f"statek_sim.analysis.corpus.tools:{name}" for name in _TOOLS]
+        agent["tools"] = [f"statek_sim.analysis.corpus.scenarios:{name}" for name in _TOOLS]
         agent["tools_scope"] = "APPLICATION"
     asks = [_ask(text, number, cell) for number in range(cell.turns)]
     events: list[JSON] = [
@@ -92,3 +96,50 @@ def _replies(text: Text, number: int, cell: Cell) -> list[JSON]:
         return [answer]
     call: JSON = {"name": "look_up", "args": {"register": text.key, "page": number}}
     return [{"tools": [call]}, answer]
+
+
+@tool
+def look_up(register: str, page: int, **kwargs: Any) -> str:
+    """Look up what is on record about a parcel.
+
+    Args:
+        register: Name of the register.
+        page: Number of the page, from 0.
+    """
+    return text_of(register).exchange(page).record
+
+
+@tool
+def book_delivery(parcel: str, day: str, slot: str = "morning", **kwargs: Any) -> str:
+    """Book another delivery of a parcel.
+
+    Args:
+        parcel: The parcel's number.
+        day: The day as YYYY-MM-DD.
+        slot: morning, afternoon or evening.
+    """
+    return f"{parcel}: {day}, {slot}"
+
+
+@tool
+def open_claim(parcel: str, amount: float, reason: str, **kwargs: Any) -> str:
+    """Open a claim for a parcel that was damaged or lost.
+
+    Args:
+        parcel: The parcel's number.
+        amount: What the contents cost, in euros.
+        reason: What happened, in the customer's words.
+    """
+    return f"{parcel}: {amount:.2f} EUR, {reason}"
+
+
+@tool
+def change_address(customer: str, address: str, valid_from: str | None = None, **kwargs: Any) -> str:
+    """Change the address that future parcels go to.
+
+    Args:
+        customer: The customer's number.
+        address: Street, number, postal code and town.
+        valid_from: First day as YYYY-MM-DD; the next working day if left out.
+    """
+    return f"{customer}: {address} from {valid_from}"

@@ -10,7 +10,7 @@ from typing import Final
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.files import read
 from statek_sim.scenario.problem import Problem
-from statek_sim.scenario.tree import Malformed, parse, plain
+from statek_sim.scenario.tree import Malformed, node_value, parse
 from statek_sim.values import JSON
 
 KINDS: Final = (
@@ -100,7 +100,7 @@ def _read(path: Path) -> dict[str, JSON]:
         root = parse(source.text)
     except Malformed as error:
         raise BadScenario(f"{path}:{error.line}: {error.message}") from None
-    written = None if root is None else plain(root)
+    written = None if root is None else node_value(root)
     if not isinstance(written, dict):
         raise BadScenario(f"{path}:1: expected a mapping")
     return written

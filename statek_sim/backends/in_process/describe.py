@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import dbzero
-from statek.future import FutureResult
 
 from statek_sim.backends.application import FUTURE, AppJob, ToolUse
-from statek_sim.backends.installed.handler_log import shown
+from statek_sim.backends.installed.stored_value import label, stored_value
 from statek_sim.backends.record import HandlerCall
-from statek_sim.values import JSON, Message
-
-_LIMITS: Final = {
-    "Maximum number of turns exceeded": "max_turns",
-    "Maximum number of exceptions exceeded": "max_exceptions",
-    "Maximum consecutive exceptions exceeded": "max_consecutive_exceptions",
-    "Maximum token usage exceeded": "max_token_usage",
-}
-"""The limits by how STATEK's harness begins to speak of them."""
+from statek_sim.harness.limits import EXCEEDED
+from statek_sim.values import Message
 
 
 def described(
@@ -38,7 +30,7 @@ def described(
         agent=job.agent.role,
         status=label(job.status),
         stop=_stop(job),
-        exit=plain(job.py_env.exit_status),
+        exit=stored_value(job.py_env.exit_status, future=FUTURE),
         error=None if job.error is None else job.error.error_message,
         definition_errors=tuple(error.error_message for error in job.job_def.get_errors() or ()),
         parent=next((other for other, found in others.items() if _is(found, job.parent_job)), None),
@@ -48,7 +40,10 @@ def described(
         streak=job.max_consecutive_exceptions,
         completions=job.num_completions,
         console=tuple(str(entry) for entry in job.py_env.console or ()),
-        locals={key: plain(value) for key, value in sorted(dict(job.py_env.local_state or {}).items())},
+        locals={
+            key: stored_value(value, future=FUTURE)
+            for key, value in sorted(dict(job.py_env.local_state or {}).items())
+        },
         history=history,
         tools=tuple(tools),
         handlers=tuple(call for call in handlers if call.job == name),
@@ -57,27 +52,6 @@ def described(
         bytes_received=usage.total_bytes_received,
         approx_tokens=job.approx_token_usage,
     )
-
-
-def label(value: Any) -> str:
-    """Return the name of a member of one of STATEK's enumerations."""
-    return str(value).rpartition(".")[2]
-
-
-def plain(value: Any) -> JSON:
-    """Return a value as plain data, or as the text an agent would see. The store has its own lists and mappings."""
-    kind = type(value).__name__
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, FutureResult):
-        return FUTURE
-    if isinstance(value, list | tuple) or kind in ("List", "Tuple"):
-        return [plain(item) for item in value]
-    if isinstance(value, dict) or kind == "Dict":
-        pairs = dict(value)
-        if all(isinstance(key, str) for key in pairs):
-            return {key: plain(item) for key, item in pairs.items()}
-    return shown(value)
 
 
 def _stop(job: Any) -> str | None:
@@ -89,7 +63,8 @@ def _stop(job: Any) -> str | None:
         message = str(job.error.error_message)
         stopped = str(status) == f"Error: {message}"
         return next(
-            (limit for begin, limit in _LIMITS.items() if stopped and message.startswith(begin)), "crash"
+            (str(limit) for limit, begin in EXCEEDED.items() if stopped and message.startswith(begin)),
+            "crash",
         )
     if status is not None:
         return "exit"

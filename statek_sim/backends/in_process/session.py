@@ -19,12 +19,13 @@ from statek.executors.job import Job
 from statek.task import create_new_job
 
 from statek_sim.backends.application import AppJob, AppOutcome
-from statek_sim.backends.in_process.describe import described, label
+from statek_sim.backends.in_process.describe import described
 from statek_sim.backends.in_process.isolation import isolated
 from statek_sim.backends.in_process.plain_dates import plain_dates
 from statek_sim.backends.in_process.transport import Stopped, Transport
 from statek_sim.backends.in_process.watch import Watch
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop, waiting_names
+from statek_sim.backends.installed.stored_value import label
 from statek_sim.backends.installed.virtual_time import VirtualTime
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob

@@ -16,7 +16,7 @@ from statek.executors.job import ErrorHandler, Job
 from statek.future import FutureResult
 
 from statek_sim.backends.application import FUTURE, ToolUse
-from statek_sim.backends.installed.handler_log import shown
+from statek_sim.backends.installed.stored_value import shown
 from statek_sim.backends.record import HandlerCall
 
 OBJECT: Final = "<Object>"

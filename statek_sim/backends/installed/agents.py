@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,11 @@ def _tool(name: str) -> Callable[..., Any]:
             f"{name!r} is no tool of STATEK's; on the installed package tools say: from statek import tool"
         )
     return found  # type: ignore[no-any-return]  # checked just above
+
+
+def is_async(name: str) -> bool:
+    """Return whether a tool is a coroutine function."""
+    return inspect.iscoroutinefunction(inspect.unwrap(_tool(name)))
 
 
 def _attribute(name: str) -> Any:

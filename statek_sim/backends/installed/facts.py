@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dbzero
 
 from statek_sim.backends.installed import stored_world
-from statek_sim.backends.installed.handler_log import shown
 from statek_sim.backends.installed.loop import waiting_names
+from statek_sim.backends.installed.played import Played
+from statek_sim.backends.installed.stored_value import label, stored_value
 from statek_sim.backends.installed.wire import Message
 from statek_sim.values import JSON
 
-if TYPE_CHECKING:
-    from statek_sim.backends.installed.stage import Stage
 
-
-def run_facts(stage: Stage) -> Message:
+def run_facts(stage: Played) -> Message:
     """Return everything that was seen of a run."""
     jobs = stage.known()
     facts: Message = {
@@ -44,12 +42,12 @@ def _with_names(facts: Message, names: dict[str, str]) -> Message:
     return named
 
 
-def _job_facts(stage: Stage, name: str, job: Any) -> JSON:
+def _job_facts(stage: Played, name: str, job: Any) -> JSON:
     usage = job.usage
     return {
         "agent": job.agent.role,
-        "status": _label(job.status),
-        "exit": plain(job.py_env.exit_status),
+        "status": label(job.status),
+        "exit": stored_value(job.py_env.exit_status),
         "error": None if job.error is None else job.error.error_message,
         "definition_errors": [error.error_message for error in job.job_def.get_errors() or ()],
         "llm_calls": stage.transport.calls.get(name, 0),
@@ -59,7 +57,9 @@ def _job_facts(stage: Stage, name: str, job: Any) -> JSON:
         "completions": job.num_completions,
         "steps": stage.loop.steps.get(name, 0),
         "console": [str(entry) for entry in job.py_env.console or ()],
-        "locals": {key: plain(value) for key, value in sorted(dict(job.py_env.local_state or {}).items())},
+        "locals": {
+            key: stored_value(value) for key, value in sorted(dict(job.py_env.local_state or {}).items())
+        },
         "history": stage.transport.last.get(name, []),
         "tool_log": [_tool_log(item.tool_log) for item in job.chat_log if _is_turn(item) and item.tool_log],
         "delivered": list(stage.delivered.get(name, [])),
@@ -69,10 +69,6 @@ def _job_facts(stage: Stage, name: str, job: Any) -> JSON:
         "approx_tokens": job.approx_token_usage,
         "reported_tokens": (usage.total_input_tokens or 0) + (usage.total_output_tokens or 0),
     }
-
-
-def _label(value: Any) -> str:
-    return str(value).rpartition(".")[2]
 
 
 def _is_turn(item: Any) -> bool:
@@ -86,26 +82,11 @@ def _tool_log(results: Any) -> list[JSON]:
     ]
 
 
-def _subtasks(stage: Stage, parent: Any) -> dict[str, JSON]:
+def _subtasks(stage: Played, parent: Any) -> dict[str, JSON]:
     states: dict[str, JSON] = {}
     for name, job in stage.jobs.items():
         handle = job.py_env.local_state.get("sub_task_handler")
         if handle is None or job.parent_job is None or dbzero.uuid(job.parent_job) != dbzero.uuid(parent):
             continue
-        states[str(handle.id or name)] = _label(handle.state)
+        states[str(handle.id or name)] = label(handle.state)
     return states
-
-
-def plain(value: Any) -> JSON:
-    """Return `value` as a YAML value, or as the text an agent would see. The store has its own lists and mappings."""
-    kind = type(value).__name__
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, list | tuple) or kind in ("List", "Tuple"):
-        return [plain(item) for item in value]
-    if isinstance(value, dict) or kind == "Dict":
-        # No dict of it: the store's tuples, which may be its keys, have no hash.
-        keys = list(value)
-        if all(isinstance(key, str) for key in keys):
-            return {key: plain(value[key]) for key in keys}
-    return shown(value)

@@ -7,29 +7,8 @@ from functools import wraps
 from typing import Any
 
 import statek
-from statek.agents import Agent, DialogAgent
-from statek.executors.job import Job
-from statek.future import FutureResult
 
-
-def shown(value: Any) -> str:
-    """Return the text an agent would see; for an object whose own text raises, its class and the error.
-
-    A job, an agent or a future shows its private fields, which are the runtime's own matter: here it is named.
-    """
-    if isinstance(value, Job):
-        return "<Object>"
-    if isinstance(value, FutureResult):
-        return f"{type(value).__name__}(a future)"
-    if isinstance(value, Agent):
-        kind = "DialogAgent" if isinstance(value, DialogAgent) else "Agent"
-        return f'{kind}(role="{value.role}")'
-    try:
-        # Agent code may not look into everything, and STATEK may be in the middle of some.
-        with statek.as_unrestricted():
-            return str(statek.format_default_llm_repr(value))
-    except Exception as error:  # noqa: BLE001  # the value's own __str__ or __llm_repr__
-        return f"<{type(value).__name__}: {type(error).__name__}>"
+from statek_sim.backends.installed.stored_value import shown
 
 
 class HandlerLog:

@@ -10,17 +10,15 @@ import json
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import dbzero
 
 from statek_sim.backends.installed import stored_objects as stored
 from statek_sim.backends.installed import stored_world
+from statek_sim.backends.installed.played import Played
 from statek_sim.backends.installed.wire import Message
 from statek_sim.world.queue import ItemStatus, WorkItem
-
-if TYPE_CHECKING:
-    from statek_sim.backends.installed.stage import Stage
 
 FILE: Final = "handover.json"
 """In the folder of the scenario's store."""
@@ -29,7 +27,7 @@ _KEPT: Final = "statek-sim"
 """A tag: the store forgets what nothing refers to."""
 
 
-def hand_over(stage: Stage, folder: str, *, restart: bool) -> NoReturn:
+def hand_over(stage: Played, folder: str, *, restart: bool) -> NoReturn:
     """Leave everything to the next process and die; with `restart` its worker begins to work at once."""
     told = {"restart": restart, **_of_the_run(stage), **_of_the_world(), **_of_the_store(stage)}
     Path(folder, FILE).write_text(json.dumps(told))
@@ -39,14 +37,14 @@ def hand_over(stage: Stage, folder: str, *, restart: bool) -> NoReturn:
     raise AssertionError("this process is dead")
 
 
-def take_over(stage: Stage, told: Message) -> None:
+def take_over(stage: Played, told: Message) -> None:
     """Go on where the process before stopped."""
     _take_store(stage, told)
     _take_world(told)
     _take_run(stage, told)
 
 
-def _of_the_run(stage: Stage) -> dict[str, Any]:
+def _of_the_run(stage: Played) -> dict[str, Any]:
     transport = stage.transport
     return {
         "now": stage.time.now,
@@ -60,7 +58,7 @@ def _of_the_run(stage: Stage) -> dict[str, Any]:
     }
 
 
-def _take_run(stage: Stage, told: Any) -> None:
+def _take_run(stage: Played, told: Any) -> None:
     stage.time.now = told["now"]
     stage.witness.remember(told["events"])
     stage.driver.remember(told["driver"])
@@ -96,7 +94,7 @@ def _take_world(told: Any) -> None:
     stored_world.WORLD.ledger.lines.extend(told["ledger"])
 
 
-def _of_the_store(stage: Stage) -> Message:
+def _of_the_store(stage: Played) -> Message:
     """Return where the objects are that the application holds in its hands."""
     kept = {
         "agents": stored_world.AGENTS,
@@ -113,7 +111,7 @@ def _of_the_store(stage: Stage) -> Message:
     }
 
 
-def _take_store(stage: Stage, told: Any) -> None:
+def _take_store(stage: Played, told: Any) -> None:
     for name, uuid in told["names"].items():
         stage.names[uuid], stage.jobs[name] = name, dbzero.fetch(uuid)
     for role, uuid in told["agents"].items():

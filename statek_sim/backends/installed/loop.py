@@ -18,13 +18,8 @@ from statek.executors.job import Job, JobStatus
 from statek.executors.utils import job_worker, unsuspend_jobs
 
 from statek_sim.backends.installed.virtual_time import STEP, VirtualTime, let_others_run
+from statek_sim.harness.limits import MOST_ESCAPES, MOST_STEPS
 from statek_sim.values import JSON
-
-MOST_STEPS: Final = 20_000
-"""Steps of one job; more mean that it never comes to rest (as in the reference runtime)."""
-
-MOST_ESCAPES: Final = 25
-"""Steps in a row that end in an exception which STATEK's worker lets through; more mean that it never ends."""
 
 _RUNNABLE: Final = (JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED)
 

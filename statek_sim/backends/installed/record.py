@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from statek_sim.backends.installed.peer import Lost, Ran
-from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord
-from statek_sim.backends.trace_facts import handler_calls, stop_reason, tool_calls
+from statek_sim.backends.record import (
+    JobRecord,
+    RunError,
+    RunRecord,
+    UsageRecord,
+    handler_calls,
+    stop_reason,
+    tool_calls,
+)
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event, Trace
 

@@ -24,24 +24,25 @@ from statek.task import create_new_job, create_sub_task  # noqa: E402
 
 from statek_sim import trace as events  # noqa: E402
 from statek_sim.backends.driver import Driver, Refused  # noqa: E402
-from statek_sim.backends.installed import stored_objects, stored_world, wall_clock  # noqa: E402
-from statek_sim.backends.installed.agents import make_agent, outbox  # noqa: E402
+from statek_sim.backends.installed import stored_objects, stored_world  # noqa: E402
+from statek_sim.backends.installed.agents import is_async, make_agent, outbox  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
-from statek_sim.backends.installed.handler_log import shown  # noqa: E402
 from statek_sim.backends.installed.handover import hand_over, take_over  # noqa: E402
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
+from statek_sim.backends.installed.stored_value import shown  # noqa: E402
 from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
 from statek_sim.backends.installed.transport import Transport  # noqa: E402
-from statek_sim.backends.installed.virtual_time import VirtualTime  # noqa: E402
+from statek_sim.backends.installed.virtual_time import VirtualTime, allow_nested_runs, install_wall_clock  # noqa: E402
 from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
+from statek_sim.backends.installed.watching import Watching  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.backends.installed.witness import Witness  # noqa: E402
-from statek_sim.errors import BadInput  # noqa: E402
+from statek_sim.errors import BadInput, UnusedEvents  # noqa: E402
 from statek_sim.ids import IdSource  # noqa: E402
 from statek_sim.scenario.references import WorldReference  # noqa: E402
 from statek_sim.scenario.schema import JobText, Scenario, ScenarioText  # noqa: E402
 from statek_sim.values import JSON  # noqa: E402
-from statek_sim.world.events import ExternalEvents  # noqa: E402
+from statek_sim.world.external_futures import ExternalEvents  # noqa: E402
 
 _CACHE_BYTES: Final = 64 * 2**20
 
@@ -77,9 +78,7 @@ class Stage:
         self._fresh = False
         self._ids = IdSource()
         self._one_style = False
-        self.witness = Witness(
-            lambda: self.time.now, self.name_of, self._answer_to, self._newcomer, Watchdog(self._lost)
-        )
+        self.witness = Witness(lambda: self.time.now, self.name_of, self._answer_to, self._newcomer)
         self.transport = Transport(line, self.time, self.witness, self._current)
         self.loop = WorkerLoop(
             self.time,
@@ -112,13 +111,13 @@ class Stage:
         _use_harness(LLM_Harness(**limits))
         self.transport.install()
         asyncio.sleep = self._sleep  # type: ignore[assignment]  # nothing sleeps for real
-        self.witness.install()
+        Watching(self.witness, Watchdog(self._lost)).install()
         ToolWitness(
             self.witness, lambda job, tool: self.driver.tool_returned(self.name_of(job), tool)
         ).install()
         stored_world.HANDLED.tell = lambda job, *facts: self.witness.tell(events.HandlerRan, job, *facts)
         outbox.deliver = self._deliver
-        wall_clock.install(lambda: self.time.now)
+        install_wall_clock(lambda: self.time.now)
 
     # -- jobs and events -------------------------------------------------------------------------------------------
 
@@ -268,8 +267,11 @@ class Stage:
             await self._set(handover)
             self.driver.begin()
             self.settled = await self.loop.run(self.scenario.until)
+            self.driver.check_finished()
         except BadInput as refused:
             self.error = {"type": "BadInput", "message": str(refused)}
+        except UnusedEvents as left:
+            self.error = {"type": type(left).__name__, "message": str(left)}
         except Interrupted as end:
             self.error = {"type": end.kind, "message": end.message}
         except Refused as refusal:
@@ -278,6 +280,8 @@ class Stage:
     async def _set(self, handover: Message | None) -> None:
         """Bring the world, the agents and their loops to where the run begins or goes on."""
         stored_world.reset(self.scenario.world, self._world_changed)
+        if any(is_async(name) for text in self.scenario.agents.values() for name in text.tools):
+            await allow_nested_runs()
         if handover is None:
             for role, text in self.scenario.agents.items():
                 try:

@@ -10,7 +10,8 @@ from typing import Any, Final
 import dbzero
 from statek import future
 
-from statek_sim.world import events, queue
+from statek_sim.world import external_futures as events
+from statek_sim.world import queue
 
 
 class Live:

@@ -18,12 +18,11 @@ from statek_sim.backends.installed import stored_objects as stored
 from statek_sim.backends.installed.handler_log import HandlerLog
 from statek_sim.scenario.schema import World as WrittenWorld
 from statek_sim.values import JSON
-from statek_sim.world.events import ExternalEvents
-from statek_sim.world.ledger import Ledger
+from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
-from statek_sim.world.world import World
+from statek_sim.world.world import Ledger, World
 
 WORLD: Final = World()
 """The world of the scenario that this process runs. The tools are made once: a hidden one must exist before STATEK

@@ -12,7 +12,7 @@ from statek import system
 from statek.executors import utils
 
 from statek_sim import trace as events
-from statek_sim.backends.installed.handler_log import shown
+from statek_sim.backends.installed.stored_value import shown
 from statek_sim.backends.installed.witness import Witness
 
 

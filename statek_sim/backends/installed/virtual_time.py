@@ -1,14 +1,30 @@
-"""Virtual seconds: what would be slept is put on an agenda, events before the end of sleeps."""
+"""Virtual seconds: what would be slept is put on an agenda, and agents and tools read them off the wall clock.
+
+Events come before the end of sleeps. Stand-ins for `date` and `datetime` are put where agent code and the world's tools
+find them. What they return are real dates, because STATEK's store takes nothing else.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import datetime
 import heapq
+import importlib
+import importlib.util
+import types
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
+
+from statek import python_sandbox
+
+from statek_sim.clock import EPOCH
+from statek_sim.world import plain_tools
 
 EVENT: Final = 0
 STEP: Final = 1
+
+_IDLE_ROUNDS: Final = 4
+"""Rounds of the loop without work for anybody else; after them all tasks wait."""
 
 _yield = asyncio.sleep
 
@@ -52,7 +68,60 @@ class VirtualTime:
         return result
 
 
+async def allow_nested_runs() -> None:
+    """Patch asyncio for loops in loops now, and not in the middle of the first call of an async tool, as STATEK does.
+
+    There asyncio's own loop is in the middle of a round, and misses what the nested run took from it: an IndexError
+    that ends the process. One job of a real worker has no such round, ten at once have one. The round in which our own
+    driver waits would be one more, and nothing of STATEK's.
+    """
+    name = next(name for name in ("nest_asyncio2", "nest_asyncio") if importlib.util.find_spec(name))
+    importlib.import_module(name).apply()
+    await _yield(0)
+
+
 async def let_others_run() -> None:
-    """Let every task go on until it waits for something; each async tool on its way takes some turns of the loop."""
-    for _ in range(12):
+    """Let every task go on until it waits for something.
+
+    An async tool runs the loop inside of its job's task, and we are called in there: so it is asked what is ready, a
+    few times over, for between two calls of such tools nothing is.
+    """
+    ready = cast("Any", asyncio.get_running_loop())._ready
+    idle = 0
+    while idle < _IDLE_ROUNDS:
         await _yield(0)
+        idle = 0 if ready else idle + 1
+
+
+def install_wall_clock(now: Callable[[], float]) -> None:
+    """Have clocks show the moment `now()` virtual seconds after the start of the run."""
+
+    def wall(zone: datetime.tzinfo | None = None) -> datetime.datetime:
+        moment = EPOCH + datetime.timedelta(seconds=now())
+        return moment.astimezone(zone) if zone is not None else moment.replace(tzinfo=None)
+
+    dates, times = _stand_in(datetime.date), _stand_in(datetime.datetime)
+    times.now = times.today = staticmethod(wall)
+    times.utcnow = staticmethod(wall)
+    dates.today = staticmethod(lambda: wall().date())
+    exports = python_sandbox._SAFE_IMPORTS["datetime"]._exports
+    exports.update(date=dates, datetime=times)
+    module = types.ModuleType("datetime")
+    vars(module).update({**vars(datetime), "date": dates, "datetime": times})
+    plain_tools.datetime = module  # type: ignore[attr-defined]  # its own name for it
+
+
+def _stand_in(kind: type) -> Any:
+    """Return a class that makes objects of `kind` and takes them for its own."""
+
+    class Kind(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, kind)
+
+        def __subclasscheck__(cls, other: type) -> bool:
+            return issubclass(other, kind)
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return kind(*args, **kwargs)
+
+    return Kind(kind.__name__, (kind,), {"__module__": kind.__module__})

@@ -27,11 +27,11 @@ class Curve:
     limit_line: list[int | None] = field(default_factory=list)
 
 
-def harness_of(result: ScenarioResult) -> LLM_Harness:
+def result_harness(result: ScenarioResult) -> LLM_Harness:
     """Return the harness that the scenario ran under."""
     preset = None if result.preset is None else located_preset(result.preset)
     settings = settings_of(result.scenario, preset=preset)
-    return setup.harness_of(result.scenario, result.profile, settings, preset=preset)
+    return setup.scenario_harness(result.scenario, result.profile, settings, preset=preset)
 
 
 def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:

@@ -1,8 +1,15 @@
-"""All data of a page: the index, and the details of as many runs as a page can hold."""
+r"""All data of a page: the index, and the details of as many runs as a page can hold, as JSON inside HTML.
+
+No browser can take that text for anything but data, and it reads back as the same values: everything outside ASCII and
+every `<`, `>` and `&` is written as `\uXXXX`. So no text can end its element or begin a comment, a lone surrogate can
+be written at all, and what is invisible or changes the reading direction is not in the file. The data is not
+compressed: every machine writes the same bytes, whatever compressor it has, and the file can be searched.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -14,11 +21,23 @@ from statek_sim.analysis.usage import Use
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.reporting.model import Report, in_order
 from statek_sim.reporting.page.details import details_of
-from statek_sim.reporting.page.embed import embedded
 from statek_sim.reporting.page.index import index_of
 from statek_sim.suite.diff import failure_text
 from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.values import JSON
+
+_MARKUP: Final = re.compile("[<>&\x7f]")
+_encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def embedded(value: JSON) -> str:
+    """Return `value` as JSON for the inside of a `script` element; ValueError for numbers that JSON does not have."""
+    return _MARKUP.sub(_escape, _encode(value))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
 
 ROOM: Final = 32_000_000
 """Characters of details on one page. Past it details are left out, those of passed runs first; the page says so."""

@@ -13,7 +13,7 @@ from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.reporting.json import writable
-from statek_sim.reporting.page.calls import Curve, curves, harness_of
+from statek_sim.reporting.page.calls import Curve, curves, result_harness
 from statek_sim.reporting.page.excerpt import Excerpts, excerpt
 from statek_sim.reporting.page.marks import marks
 from statek_sim.reporting.page.spans import spans
@@ -61,7 +61,7 @@ def _item(item: Mapping[str, JSON]) -> dict[str, JSON]:
 def _jobs(
     result: ScenarioResult, texts: Excerpts, tokenizers: TokenizerRegistry | None
 ) -> Iterator[dict[str, JSON]]:
-    record, harness = result.record, harness_of(result)
+    record, harness = result.record, result_harness(result)
     known = curves(result, harness)
     uses = {use.name: use for use in scenario_use(result, tokenizers=tokenizers).jobs}
     created = {event.job: event for event in record.events if isinstance(event, events.JobCreated)}

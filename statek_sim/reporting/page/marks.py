@@ -8,7 +8,7 @@ from typing import NamedTuple, assert_never
 from statek_sim import trace as events
 from statek_sim.reporting.page.excerpt import excerpt, label
 from statek_sim.reporting.page.spans import held_item
-from statek_sim.suite.transcript import place
+from statek_sim.suite.transcript import lost_words, place
 from statek_sim.trace import Event
 from statek_sim.values import JSON
 
@@ -69,6 +69,8 @@ _Harness = (
     | events.StepMoved
     | events.Compacted
     | events.HarnessSpoke
+    | events.PersonAsked
+    | events.PersonAnswered
     | events.Committed
 )
 
@@ -159,11 +161,14 @@ def _told_of_harness(event: _Harness) -> _Told:
         case events.StepMoved():
             return _Told("step", f"{event.step} {event.change}", ", ".join(event.open) or None)
         case events.Compacted():
-            return _Told(
-                "compacted", event.strategy, f"{event.tokens_before:,} -> {event.tokens_after:,} tokens"
-            )
+            tokens = f"{event.tokens_before:,} -> {event.tokens_after:,} tokens"
+            return _Told("compacted", event.strategy, f"{tokens}; {lost_words(event)}")
         case events.HarnessSpoke():
             return _Told("harness", f"{event.part}: {event.action}", event.detail)
+        case events.PersonAsked():
+            return _Told("asked", event.question, event.tool)
+        case events.PersonAnswered():
+            return _Told("person", event.kind, event.text or None)
         case events.Committed():
             return _Told("commit", event.point, f"iteration {event.iteration}")
         case _:

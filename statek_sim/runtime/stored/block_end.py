@@ -46,7 +46,7 @@ def cross(before: Mapping[str, object], after: Mapping[str, object]) -> Crossing
     pending = list(_written(before, after, crossing.remarks))
     for place, name in enumerate(pending):
         found = _kept(name, after[name])
-        remark = _remark(name, found)
+        remark = remark_of(name, found)
         if remark is not None:
             crossing.remarks.append(remark)
         if found.value is not NOTHING:
@@ -69,7 +69,7 @@ def foresee(before: Mapping[str, object], after: Mapping[str, object]) -> list[R
             found = kept(after[name])
         except StoreKills as end:
             return [*remarks, Remark(name, "kills", str(end))]
-        remark = _remark(name, found)
+        remark = remark_of(name, found)
         if remark is not None:
             remarks.append(remark)
         if found.error is not None:
@@ -116,10 +116,11 @@ def _kept(name: str, value: object) -> Kept:
         raise StoreKills(f"`{name}`: {end}") from None
 
 
-def _remark(name: str, found: Kept) -> Remark | None:
+def remark_of(name: str, found: Kept) -> Remark | None:
+    """Return what there is to say of a name and what is left of its value, None when it comes back as it was."""
     error = found.error
     if error is None:
-        return Remark(name, "changed", "dbzero cuts texts at the first NUL") if found.cut else None
+        return Remark(name, "changed", found.told) if found.told else None
     change: Change = "lost" if found.value is NOTHING else "changed"
     return Remark(name, change, refused_because(error))
 

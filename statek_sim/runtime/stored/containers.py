@@ -13,6 +13,7 @@ from decimal import Decimal
 from types import FunctionType
 from typing import Any, Final, NamedTuple, NoReturn
 
+from statek_sim.runtime.stored import decimals, moments
 from statek_sim.runtime.stored.hashing import in_store_order
 from statek_sim.runtime.stored.kinds import Kind, kind_of, refusal
 from statek_sim.sandbox.llm_repr import StoredCollection
@@ -36,8 +37,8 @@ class Kept(NamedTuple):
 
     value: Value
     error: Exception | None
-    cut: bool = False
-    """Whether a text lost what came after its first NUL."""
+    told: str = ""
+    """What of it comes back otherwise without an error, in words."""
 
 
 NOTHING: Final = object()
@@ -50,7 +51,7 @@ class Damage(list[Exception]):
     `left` is what remains of a mapping of which a key was refused: the entries before it.
     """
 
-    cut = False
+    told = ""
     left: Value = NOTHING
 
 
@@ -60,10 +61,10 @@ def kept(value: Value) -> Kept:
     try:
         found = _convert(value, late, 0)
     except TypeError as refused:
-        return Kept(late.left, refused, late.cut)
+        return Kept(late.left, refused, late.told)
     except RuntimeError as refused:
-        return Kept(NOTHING, refused, late.cut)
-    return Kept(found, late[0] if late else None, late.cut)
+        return Kept(NOTHING, refused, late.told)
+    return Kept(found, late[0] if late else None, late.told)
 
 
 def inside(value: Value) -> Value:
@@ -96,9 +97,13 @@ def _convert(value: Value, late: Damage, depth: int) -> Value:
         case Kind.TEXT:
             return _text(value, late)
         case Kind.DECIMAL:
-            return _decimal(value)
+            return _decimal(value, late)
         case Kind.DATETIME:
-            return value
+            found = moments.stored_datetime(value)
+            late.told = late.told or moments.why_changed(value, found)
+            return found
+        case Kind.TIME:
+            return moments.stored_time(value)
         case Kind.FUNCTION:
             return _function(value)
         case Kind.REFUSED:
@@ -141,17 +146,17 @@ def _text(value: str, late: Damage) -> str:
             return ""
     if "\0" not in value:
         return value
-    late.cut = True
+    late.told = late.told or "dbzero cuts texts at the first NUL"
     return stored_text(value)
 
 
-def _decimal(value: Decimal) -> Decimal:
-    if not value.is_finite() or len(value.as_tuple().digits) > _MOST_DIGITS:
-        raise RuntimeError("Decimal out of range.\n")
-    return value
-
-
-_MOST_DIGITS: Final = 17
+def _decimal(value: Decimal, late: Damage) -> Decimal:
+    if not value.is_finite():
+        late.append(TypeError("'str' object cannot be interpreted as an integer"))
+        return Decimal("0.0")
+    found = decimals.stored_decimal(value)
+    late.told = late.told or decimals.why_changed(value, found)
+    return found
 
 
 def _function(value: FunctionType) -> FunctionType:

@@ -43,6 +43,7 @@ class Kind(Enum):
     FUNCTION = auto()
     DECIMAL = auto()
     DATETIME = auto()
+    TIME = auto()
     REFUSED = auto()
 
 
@@ -66,7 +67,9 @@ def kind_of(found: type) -> Kind:
     if issubclass(found, datetime | date | time) and (
         module == "datetime" or module.startswith("statek_sim.sandbox.")
     ):
-        return Kind.DATETIME if issubclass(found, datetime) else Kind.AS_IT_IS
+        if issubclass(found, datetime):
+            return Kind.DATETIME
+        return Kind.TIME if issubclass(found, time) else Kind.AS_IT_IS
     if issubclass(found, set) and found.__name__ == "set" and module == "builtins":
         return Kind.SET
     if any(base.__module__.startswith(_OWN) for base in found.__mro__):

@@ -42,7 +42,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 }
 
 
-def read_request(body: JSON, url: str = "") -> WireRequest:  # other formats need it
+def read_request(body: JSON, url: str = "") -> WireRequest:
     """Read a request as the API does: `max_tokens` must be there, unless `url` ends in `/count_tokens`."""
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")

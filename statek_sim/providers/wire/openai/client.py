@@ -36,7 +36,7 @@ class _Usage(TypedDict, total=False):
     cost: JSON
 
 
-def request_url(api_url: str, model: str) -> str:  # other formats need the model
+def request_url(api_url: str, model: str) -> str:
     """Return `<P>_API_URL` as it is (behaviour 12)."""
     return api_url
 

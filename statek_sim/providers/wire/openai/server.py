@@ -47,7 +47,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 }
 
 
-def read_request(body: JSON, url: str = "") -> WireRequest:  # other formats need it
+def read_request(body: JSON, url: str = "") -> WireRequest:
     """Read a request as the API does; text parts of a message's content become one text."""
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")

@@ -21,7 +21,7 @@ from statek_sim.providers.wire.tool_call import read_tool_call
 from statek_sim.values import JSON, Message, ToolSpec
 
 
-def request_url(api_url: str, model: str) -> str:  # other formats need the model
+def request_url(api_url: str, model: str) -> str:
     """Return the address of the API; one that names chat completions is changed to it."""
     base = api_url.removesuffix("/chat/completions").removesuffix("/responses")
     return f"{base}/responses"

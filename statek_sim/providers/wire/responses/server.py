@@ -44,7 +44,7 @@ _ECHOED: Final[Mapping[str, JSON]] = {
 _INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-def read_request(body: JSON, url: str = "") -> WireRequest:  # other formats need it
+def read_request(body: JSON, url: str = "") -> WireRequest:
     """Read a request as the API does: instructions are the system message, and a model's items in a row one message."""
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")

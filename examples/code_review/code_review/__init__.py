@@ -1,0 +1,1 @@
+"""Three specialists and a critic review a change on one inference slot."""

@@ -1,0 +1,54 @@
+"""What the fixture `statek_guest` stands on. Imported when a test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pytest_statek.lab import OPENED, Opened, conversation
+from statek_sim.guests.guest import Guest
+from statek_sim.providers.network import forbid_network
+from statek_sim.providers.script import ScriptEntry
+from statek_sim.server.fault import FaultRule
+
+
+class GuestMaker:
+    """Makes the guests of one test, each with its own script, virtual time and trace."""
+
+    def __init__(self) -> None:
+        self.guests: list[Guest] = []
+
+    def __call__(
+        self,
+        *,
+        script: Sequence[ScriptEntry],
+        tools: Iterable[Callable[..., Any]] = (),
+        faults: Sequence[FaultRule] = (),
+        **settings: Any,
+    ) -> Guest:
+        """Return a guest that plays `script`; `settings` are what `Guest` takes besides."""
+        guest = Guest(script, tools=tools, faults=faults, **settings)
+        self.guests.append(guest)
+        return guest
+
+    def check_finished(self) -> None:
+        """Raise for the first guest whose script is not used up, or whose request found no reply."""
+        for guest in self.guests:
+            guest.llm.check_finished()
+
+
+@contextmanager
+def open_guests(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
+    """Let a test make guests; the network is closed while it does."""
+    item: pytest.Item = request.node
+    make = GuestMaker()
+    with forbid_network() as guard:
+        item.stash[OPENED] = Opened(
+            make,
+            lambda: [line for guest in make.guests for line in conversation(guest.trace.events)],
+            guard,
+        )
+        yield make

@@ -1,0 +1,189 @@
+"""The context manager of an agent (004 §5): asked before every request, it makes a history shorter that is too long.
+
+`ContextManager` is a part of the loop. `compacted` is the same as a plain function, for other loops and for tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from statek_sim.agent.context.document import document_compaction
+from statek_sim.agent.context.forge import forge_compaction
+from statek_sim.agent.context.past import Goal, Past, past_of
+from statek_sim.agent.context.settings import ContextSettings, Step
+from statek_sim.agent.context.steps import STEPS, cut, drop, drop_the_rest, summarise
+from statek_sim.agent.context.units import Count, Unit, messages_of, open_from, units_of
+from statek_sim.agent.context.variants import HARDENED, ContextRules
+from statek_sim.agent.context.wire_check import wire_faults
+from statek_sim.agent.effects import Compaction, SummaryWanted
+from statek_sim.errors import BadInput, CompactionFailed, ContextOverflow
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.values import Message
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+Compacting: TypeAlias = Generator[SummaryWanted, str | None, Compaction | None]  # Python 3.11
+"""A compaction that may need a model on its way."""
+
+Summarise = Callable[[SummaryWanted], str | None]
+"""Answers what a step wants of a model; None: there is no answer."""
+
+
+class ContextManager:
+    """Holds one agent's prompts to a budget.
+
+    `count` returns the tokens of one message, `wire` is the format that requests are sent in. A manager remembers
+    nothing: what it gives depends on the history alone.
+    """
+
+    def __init__(
+        self,
+        settings: ContextSettings,
+        count: Count,
+        *,
+        wire: FormatName = "openai",
+        rules: ContextRules = HARDENED,
+    ) -> None:
+        self.settings = settings
+        self.rules = rules
+        self._count = count
+        self._wire = wire
+        self._steps = _steps(settings, rules)
+
+    def __call__(self, messages: Sequence[Message], *, tokens: int) -> Compacting | None:
+        """Return what makes the history shorter, None while the prompt's `tokens` fit.
+
+        Raises, when it is run, `ContextOverflow` for a history that cannot be made to fit, and `CompactionFailed` for
+        one that no provider would take, or, under `document`, where its code breaks.
+        """
+        rules, settings = self.rules, self.settings
+        if rules.counted == "content characters / 4":
+            made = document_compaction if rules.summary == "system message" else forge_compaction
+            return made(messages, settings)
+        if tokens <= settings.room:
+            return None
+        return self._compacting(messages, tokens)
+
+    def _compacting(self, messages: Sequence[Message], tokens: int) -> Compacting:
+        settings = self.settings
+        units = units_of(messages, self._count, settings.pinned)
+        around = tokens - sum(unit.tokens for unit in units)
+        goal = Goal(
+            room=settings.room - around,
+            target=max(1, settings.aim - around),
+            settings=settings,
+            count=self._count,
+        )
+        past = yield from self._shorter(past_of(units, settings.keep), goal)
+        if past.tokens > goal.room:
+            last = replace(goal, target=max(1, goal.room), last=True)
+            past = yield from self._shorter(past.in_last_round(), last)
+            past = self._least(past, last)
+        if past.tokens > goal.room:
+            raise ContextOverflow(_overflow(past, around, settings))
+        made = messages_of(past.units)
+        self._check(messages, made)
+        return Compaction(
+            messages=made,
+            strategy=" > ".join(past.told) or "nothing",
+            cleared=past.cleared,
+            summarised=past.summarised,
+            dropped=past.dropped,
+            cut=past.cut,
+        )
+
+    def _shorter(self, past: Past, goal: Goal) -> Generator[SummaryWanted, str | None, Past]:
+        for step in self._steps:
+            if past.tokens <= (goal.enough if step is summarise else goal.room):
+                break
+            made = step(past, goal)
+            past = (yield from made) if isinstance(made, Generator) else made
+        return past
+
+    def _least(self, past: Past, goal: Goal) -> Past:
+        """Return a history that did not fit in the last round without what is given up after everything else."""
+        if past.tokens > goal.room and drop in self._steps:
+            past = drop_the_rest(past, goal)
+        if past.tokens > goal.room and cut in self._steps:
+            past = cut(past, goal)
+        return past
+
+    def _check(self, before: Sequence[Message], after: Sequence[Message]) -> None:
+        """Raise `CompactionFailed` for what the provider would not take."""
+        faults = wire_faults(after, self._wire)
+        if faults:
+            whose = "the history was so before" if wire_faults(before, self._wire) else "the steps made it so"
+            raise CompactionFailed(
+                f"the compacted history cannot be sent in the format {self._wire}: {faults[0].sentence} ({whose})"
+            )
+
+
+def _steps(settings: ContextSettings, rules: ContextRules) -> tuple[Step, ...]:
+    named = settings.steps
+    if named is None:
+        named = rules.steps if isinstance(rules.steps, tuple) else ()
+    found: list[Step] = []
+    for name in named:
+        if callable(name):
+            found.append(name)
+        elif name in STEPS:
+            found.append(STEPS[name])
+        else:
+            raise BadInput(f"context: no step is called {name!r}, expected {', '.join(STEPS)} or a callable")
+    return tuple(found)
+
+
+def _overflow(past: Past, around: int, settings: ContextSettings) -> str:
+    """Return what there is no room for, by what holds it."""
+    at = open_from(past.units)
+    parts = {"tools and framing": around}
+    for position, unit in enumerate(past.units):
+        name = _name(unit, is_open=position >= at)
+        parts[name] = parts.get(name, 0) + unit.tokens
+    told = ", ".join(f"{name} {tokens}" for name, tokens in parts.items() if tokens)
+    return (
+        f"the prompt has {sum(parts.values())} tokens that cannot be taken away ({told}), and there are "
+        f"{settings.room}: {settings.budget} less {settings.reserve} for the answer; expected a larger budget, "
+        "shorter results, or less that is pinned"
+    )
+
+
+def _name(unit: Unit, *, is_open: bool) -> str:
+    if unit.kind in ("system", "task"):
+        return unit.kind
+    if unit.pinned:
+        return "pinned"
+    return "what has to be answered" if is_open else "the rest"
+
+
+def compacted(
+    messages: Sequence[Message],
+    settings: ContextSettings,
+    count: Count,
+    *,
+    summary: Summarise | None = None,
+    around: int = 0,
+    wire: FormatName = "openai",
+    rules: ContextRules = HARDENED,
+) -> Compaction | None:
+    """Return a shorter history, None where it fits; `around`: tokens of the prompt beside the messages.
+
+    `summary` answers for the model that the settings name. Raises as `ContextManager` does.
+    """
+    manager = ContextManager(settings, count, wire=wire, rules=rules)
+    tokens = around + sum(count(message) for message in messages)
+    made = manager(messages, tokens=tokens)
+    if made is None:
+        return None
+    answer: str | None = None
+    try:
+        wanted = next(made)
+        while True:
+            answer = None if summary is None else summary(wanted)
+            wanted = made.send(answer)
+    except StopIteration as end:
+        done: Compaction | None = end.value
+        return done

@@ -1,0 +1,221 @@
+"""The steps by which a history is made shorter: plain functions, from what costs the model least upwards.
+
+`clear` takes results away and leaves their calls, `summarise` puts a note in the place of turns, `drop` takes turns
+away, `cut` shortens the results that the model has not read yet. The first three leave the newest turns alone until
+the last round. What the user said later, and notes, go with `drop` too, but after everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from statek_sim.agent.context.notes import note_by_rule, note_of, read_note, unfit, wanted_of
+from statek_sim.agent.context.past import Goal, Past
+from statek_sim.agent.context.settings import Step, Summarising
+from statek_sim.agent.context.units import Count, Unit, open_from
+from statek_sim.agent.context.variants import TierName
+from statek_sim.providers.wire.request import text_in
+from statek_sim.values import Message
+
+LEAST_NOTE: Final = 48
+"""Tokens below which a summary says nothing: there is none then."""
+
+LEAST_CUT: Final = 24
+"""Tokens of a result below which nothing is left of it that is worth reading: it is not cut further."""
+
+
+# -- results -----------------------------------------------------------------------------------------------------
+
+
+def clear(past: Past, goal: Goal) -> Past:
+    """Put a placeholder in the place of results, the oldest first."""
+    units, over, cleared = list(past.units), past.tokens - goal.target, 0
+    for at in range(past.recent):
+        if over <= 0:
+            break
+        if units[at].kind == "turn" and not units[at].pinned:
+            units[at], saved, number = _cleared(units[at], goal.count)
+            over -= saved
+            cleared += number
+    if not cleared:
+        return past
+    return replace(past.with_units(units), cleared=past.cleared + cleared).said("clear")
+
+
+def _cleared(unit: Unit, count: Count) -> tuple[Unit, int, int]:
+    """Return a turn with its results cleared, the tokens that saves, and how many there were."""
+    messages = list(unit.messages)
+    number = 0
+    for at, message in enumerate(messages[1:], 1):
+        tokens = count(message)
+        short: Message = {**message, "content": f"[cleared: a result of {tokens} tokens]"}
+        if count(short) < tokens:
+            messages[at] = short
+            number += 1
+    left = sum(count(message) for message in messages) if number else unit.tokens
+    return replace(unit, messages=tuple(messages), tokens=left), unit.tokens - left, number
+
+
+# -- turns -------------------------------------------------------------------------------------------------------
+
+
+def _losable(past: Past) -> list[int]:
+    """Return the positions of what a note may stand for: turns, corrections and older notes."""
+    units = past.units
+    return [at for at in range(past.recent) if not units[at].stays and units[at].kind != "user"]
+
+
+def summarise(past: Past, goal: Goal) -> Past | Summarising:
+    """Put one note in the place of all turns: what a model makes of them, or a line of each by rule."""
+    lost = _losable(past)
+    units = [past.units[at] for at in lost]
+    limit = _room_for_note(past, goal, sum(unit.tokens for unit in units))
+    if all(unit.kind == "note" and unit.tokens <= limit for unit in units):
+        return past
+    if limit < LEAST_NOTE:
+        # In the last round even a note without a line is better than an error.
+        return _noted(past, lost, note_by_rule(units, 0, goal.count)) if goal.last else past
+    if goal.settings.summary is None:
+        return _noted(past, lost, note_by_rule(units, limit, goal.count))
+    return _by_model(past, goal, lost, limit)
+
+
+def _room_for_note(past: Past, goal: Goal, replaced: int) -> int:
+    """Return the tokens that a summary may have: its own limit, and half of what is left beside everything that stays.
+
+    The other half is for new turns, so that the next summary is not due with the next turn, unless half is too little.
+    """
+    beside = past.tokens - replaced
+    spare = goal.room - beside
+    return min(goal.settings.max_summary, max(goal.target - beside, spare // 2, min(spare, LEAST_NOTE)))
+
+
+def _by_model(past: Past, goal: Goal, lost: list[int], limit: int) -> Summarising:
+    settings, units = goal.settings, [past.units[at] for at in lost]
+    assert settings.summary is not None, "asked for by the caller"
+    replaced = sum(unit.tokens for unit in units)
+    text = yield wanted_of(units, settings.summary, limit=limit, room=settings.room, count=goal.count)
+    why = unfit(text, limit, replaced, goal.count)
+    if why is not None or text is None:
+        return _noted(past.said(f"summarise by rule: {why}"), lost, note_by_rule(units, limit, goal.count))
+    return _noted(past, lost, note_of(text.strip().splitlines(), 0, goal.count))
+
+
+def _noted(past: Past, lost: list[int], note: Unit) -> Past:
+    """Return the history with the note, unless that makes it no shorter."""
+    turns = sum(past.units[at].kind == "turn" for at in lost)
+    made = past.without(lost, note)
+    if made.tokens >= past.tokens:
+        return past
+    return replace(made, summarised=past.summarised + turns).said("summarise")
+
+
+def drop(past: Past, goal: Goal) -> Past:
+    """Take turns away, the oldest first; a note says how many messages there were."""
+    turns = [at for at in _losable(past) if past.units[at].kind != "note"]
+    lost = _oldest(past, turns, past.tokens - goal.target)
+    return _told(past, lost, goal) if lost else past
+
+
+def drop_the_rest(past: Past, goal: Goal) -> Past:
+    """Take away what goes only when nothing else makes it fit: the user's later messages, then notes."""
+    later = [at for at in range(past.recent) if past.units[at].kind == "user" and not past.units[at].stays]
+    lost = _oldest(past, later, past.tokens - goal.room)
+    made = _told(past, lost, goal) if lost else past
+    return _without_notes(made, goal)
+
+
+def _oldest(past: Past, order: list[int], over: int) -> list[int]:
+    """Return the first positions whose loss saves `over` tokens; a correction goes with the turn that it corrects."""
+    lost: list[int] = []
+    for at in order:
+        corrects_lost = bool(lost) and past.units[at].kind == "nudge" and lost[-1] == at - 1
+        if over <= 0 and not corrects_lost:
+            break
+        lost.append(at)
+        over -= past.units[at].tokens
+    return lost
+
+
+def _told(past: Past, lost: list[int], goal: Goal) -> Past:
+    """Return the history without what was lost, with a note of how much it was where there is room for one."""
+    dropped = sum(len(past.units[at].messages) for at in lost)
+    old = next(
+        (at for at in range(past.recent) if past.units[at].kind == "note" and not past.units[at].stays), None
+    )
+    lines, before = ([], 0) if old is None else read_note(past.units[old])
+    note = note_of(lines, before + dropped, goal.count)
+    made = past.without(lost if old is None else [*lost, old], note)
+    if made.tokens > goal.room:
+        made = past.without(lost)
+    return replace(made, dropped=past.dropped + dropped).said("drop")
+
+
+def _without_notes(past: Past, goal: Goal) -> Past:
+    """Return the history without its notes, when it still does not fit."""
+    notes = [at for at in range(past.recent) if past.units[at].kind == "note" and not past.units[at].stays]
+    if not notes or past.tokens <= goal.room:
+        return past
+    made = past.without(notes)
+    return replace(made, dropped=past.dropped + len(notes)).said("drop")
+
+
+# -- what was not read yet ---------------------------------------------------------------------------------------
+
+
+def cut(past: Past, goal: Goal) -> Past:
+    """Shorten the results that the model has not read yet, the longest first, to what there is room for."""
+    at = open_from(past.units)
+    if not goal.last or at >= len(past.units) or past.units[at].kind != "turn":
+        return past
+    unit, count = past.units[at], goal.count
+    sizes = {
+        number: count(message)
+        for number, message in enumerate(unit.messages)
+        if number and not any(fact in text_in(message.get("content")) for fact in goal.settings.pinned)
+    }
+    most = _most(list(sizes.values()), sum(sizes.values()) - (past.tokens - goal.room))
+    messages, number = list(unit.messages), 0
+    for which, size in sizes.items():
+        if most is not None and size > most:
+            messages[which] = _cut(messages[which], most, size, count)
+            number += 1
+    if not number:
+        return past
+    shorter = replace(unit, messages=tuple(messages), tokens=sum(count(message) for message in messages))
+    units = (*past.units[:at], shorter, *past.units[at + 1 :])
+    return replace(past.with_units(units), cut=past.cut + number).said("cut")
+
+
+def _most(sizes: list[int], room: int) -> int | None:
+    """Return the tokens that each result may have, all of them `room` together; None: too few for any to be read."""
+    left = sorted(sizes)
+    while left and left[0] * len(left) <= room:
+        room -= left.pop(0)
+    if not left:
+        return None
+    most = room // len(left)
+    return most if most >= LEAST_CUT else None
+
+
+def _cut(message: Message, most: int, size: int, count: Count) -> Message:
+    """Return a result of at most `most` tokens: its beginning, a mark with what is missing, its end."""
+    text = text_in(message.get("content"))
+    mark = f"\n[... cut to fit: the whole result has {size} tokens ...]\n"
+    low, high = 0, min(len(text), most * 64)
+    best: Message = {**message, "content": mark.strip()}
+    while low < high:
+        half = (low + high + 1) // 2
+        head = half * 3 // 4
+        made: Message = {**message, "content": text[:head] + mark + text[len(text) - (half - head) :]}
+        if count(made) <= most:
+            low, best = half, made
+        else:
+            high = half - 1
+    return best
+
+
+STEPS: Final[Mapping[TierName, Step]] = {"clear": clear, "summarise": summarise, "drop": drop, "cut": cut}
+"""The steps by their names."""

@@ -1,0 +1,138 @@
+"""A history in units that are kept or lost as a whole: a call and its results never without one another.
+
+What the agent is there for (the system's messages, the task, pinned facts) and what it has to answer now (the newest
+turn with its results, and what was said after it) are told apart from the past, which may be made shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from statek_sim.values import JSON, Message
+
+NOTE_OPENING: Final = "[CONTEXT SUMMARY — earlier conversation compressed]"
+"""What a summary begins with (004 §5)."""
+
+NUDGE_OPENING: Final = "[CORRECTION REQUIRED]"
+"""What the harness's own corrections begin with (004 §6); they have the role of the user and are none of his."""
+
+Kind = Literal["system", "task", "user", "nudge", "note", "turn", "stray"]
+"""What a unit is. `turn`: what the model said, with the results of its calls; `stray`: results without their call."""
+
+Count = Callable[[Message], int]
+"""Returns the tokens of one message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Messages that belong together. `pinned`: one of them holds a pinned fact."""
+
+    kind: Kind
+    messages: tuple[Message, ...]
+    tokens: int
+    pinned: bool = False
+
+    @property
+    def stays(self) -> bool:
+        """Whether nothing may take it away."""
+        return self.pinned or self.kind in ("system", "task")
+
+
+def units_of(messages: Sequence[Message], count: Count, pinned: Sequence[str] = ()) -> list[Unit]:
+    """Return a history's units in order."""
+    tasks = 0
+    found: list[Unit] = []
+    for group in _groups(messages):
+        kind = _kind(group[0], first_user=not tasks)
+        tasks += kind == "task"
+        held = any(fact in text for fact in pinned for message in group for text in texts_of(message))
+        found.append(
+            Unit(kind=kind, messages=group, tokens=sum(count(message) for message in group), pinned=held)
+        )
+    return found
+
+
+def _groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
+    group: list[Message] = []
+    for message in messages:
+        if message.get("role") == "tool" and group and group[0].get("role") in ("assistant", "tool"):
+            group.append(message)
+            continue
+        if group:
+            yield tuple(group)
+        group = [message]
+    if group:
+        yield tuple(group)
+
+
+def _kind(message: Message, *, first_user: bool) -> Kind:
+    role, content = message.get("role"), message.get("content")
+    if role in ("system", "developer"):
+        return "system"
+    if role == "assistant":
+        return "turn"
+    if role == "tool":
+        return "stray"
+    text = content if isinstance(content, str) else ""
+    if text.startswith(NOTE_OPENING):
+        return "note"
+    if text.startswith(NUDGE_OPENING):
+        return "nudge"
+    return "task" if first_user else "user"
+
+
+def open_from(units: Sequence[Unit]) -> int:
+    """Return where the part of a history begins that the model has to answer now.
+
+    That is its newest turn, for a correction is read beside what it corrects and a result beside its call, and what
+    follows it; where the model has said nothing yet, or the newest turn was answered by the user long since, all
+    that was said at the end.
+    """
+    last = next((at for at in range(len(units) - 1, -1, -1) if units[at].kind == "turn"), None)
+    return 0 if last is None else last
+
+
+def recent_from(units: Sequence[Unit], keep: int) -> int:
+    """Return where the newest `keep` turns begin; never after what has to be answered now."""
+    turns = [at for at, unit in enumerate(units) if unit.kind == "turn"]
+    return min(turns[-keep] if 0 < keep <= len(turns) else 0 if keep else len(units), open_from(units))
+
+
+def messages_of(units: Sequence[Unit]) -> list[Message]:
+    """Return the messages of units, in order."""
+    return [message for unit in units for message in unit.messages]
+
+
+def texts_of(message: Message) -> Iterator[str]:
+    """Yield every text of a message that a model reads: content, arguments, names of calls."""
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        yield from (text for part in content if isinstance(text := _part_text(part), str))
+    for name, arguments in calls_of(message):
+        yield name
+        yield arguments
+
+
+def calls_of(message: Message) -> list[tuple[str, str]]:
+    """Return name and arguments of a message's calls, as written."""
+    calls = message.get("tool_calls")
+    found = []
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            found.append((str(function.get("name")), str(function.get("arguments"))))
+    return found
+
+
+def call_ids(message: Message) -> list[JSON]:
+    """Return the ids of a message's calls."""
+    calls = message.get("tool_calls")
+    return [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def _part_text(part: JSON) -> JSON:
+    return part.get("text") if isinstance(part, dict) else part

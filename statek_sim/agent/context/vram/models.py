@@ -1,0 +1,76 @@
+"""Common models by name, and models in files: a GGUF file, a `config.json`, or a folder with one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from statek_sim.agent.context.vram.gguf import read_metadata
+from statek_sim.agent.context.vram.shape import KvShape, shape_of_config, shape_of_gguf
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+from statek_sim.values import JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model: its shape, and the bytes of its weights where the file says them (0: not known)."""
+
+    name: str
+    shape: KvShape
+    weights: int = 0
+
+
+@cache
+def known_models() -> Mapping[str, Model]:
+    """Return the models of the table by name, the smallest first."""
+    text = (
+        resources.files("statek_sim.agent.context.vram").joinpath("models.json").read_text(encoding="utf-8")
+    )
+    told = json.loads(text)
+    found = {}
+    for entry in told["models"]:
+        source = f"{told['sources'][entry['source']]}: {entry['key']}"
+        read = (
+            shape_of_gguf(entry["gguf"], source)
+            if "gguf" in entry
+            else shape_of_config(entry["config"], source)
+        )
+        found[entry["name"]] = Model(name=entry["name"], shape=read)
+    return found
+
+
+def model_called(name: str) -> Model:
+    """Return a model of the table, or the one in a file; `BadInput` when there is neither."""
+    known = known_models()
+    if name in known:
+        return known[name]
+    path = Path(name)
+    if path.is_dir():
+        path /= "config.json"
+    if path.suffix == ".gguf":
+        return Model(name=path.name, shape=shape_of_gguf(read_metadata(path), str(path)), weights=_size(path))
+    if path.suffix == ".json":
+        return Model(name=str(path.parent.name or path.name), shape=shape_of_config(_config(path), str(path)))
+    said = f"{name!r} is no .gguf file, no config.json, no folder with one, and none of {', '.join(known)}."
+    raise BadInput((said + suggestion(name, known)).removesuffix("."))
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
+def _config(path: Path) -> Mapping[str, JSON]:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: not JSON: {error}") from None
+    if not isinstance(told, dict):
+        raise BadInput(f"{path}: expected an object, like the config.json of a model")
+    return told

@@ -1,0 +1,228 @@
+"""What a model's cache of keys and values (KV) takes: read from a `config.json` or from the metadata of a GGUF file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+from statek_sim.values import JSON
+
+KV_TYPES: Final[Mapping[str, Fraction]] = {
+    "f32": Fraction(4),
+    "f16": Fraction(2),
+    "bf16": Fraction(2),
+    "q8_0": Fraction(34, 32),
+    "q5_1": Fraction(24, 32),
+    "q5_0": Fraction(22, 32),
+    "q4_1": Fraction(20, 32),
+    "q4_0": Fraction(18, 32),
+    "iq4_nl": Fraction(18, 32),
+}
+"""Bytes of one number in the cache. A quantised block is 32 numbers with their scale (llama.cpp `ggml-common.h`).
+
+What the weights are quantised to has nothing to do with it.
+"""
+
+_PATTERNS: Final[Mapping[str, int]] = {
+    "gemma2": 2,
+    "gemma3": 6,
+    "gemma3_text": 6,
+    "gpt-oss": 2,
+    "gpt_oss": 2,
+    "cohere2": 4,
+}
+"""Architectures in which one layer of so many sees everything, the others a window, where their file does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """Numbers that one layer keeps for each token, keys and values together, for at most `window` tokens."""
+
+    numbers: int
+    window: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvShape:
+    """A model's layers, and the longest context that it was made for (None: it does not say)."""
+
+    layers: tuple[Layer, ...]
+    longest: int | None
+    source: str = ""
+
+    def bytes_per_token(self, kv: str = "f16") -> Fraction:
+        """Return the bytes that one token takes while no window is full."""
+        return kv_bytes(kv) * sum(layer.numbers for layer in self.layers)
+
+    def bytes_for(self, tokens: int, kv: str = "f16", *, windows: bool = True) -> Fraction:
+        """Return the bytes that a context takes; `windows` off: every layer keeps everything, as some servers do."""
+        kept = (
+            layer.numbers * (min(tokens, layer.window) if windows and layer.window is not None else tokens)
+            for layer in self.layers
+        )
+        return kv_bytes(kv) * sum(kept)
+
+    def tokens_in(self, free: int, kv: str = "f16", *, windows: bool = True) -> int | None:
+        """Return how many tokens fit into `free` bytes; None: any number, because every layer has a window."""
+        low, high = 0, 1
+        most = self.bytes_for(2**62, kv, windows=windows)
+        if most <= free or not self.layers:
+            return None
+        while self.bytes_for(high, kv, windows=windows) <= free:
+            high *= 2
+        while low < high - 1:
+            half = (low + high) // 2
+            if self.bytes_for(half, kv, windows=windows) <= free:
+                low = half
+            else:
+                high = half
+        return low
+
+
+def kv_bytes(kv: str) -> Fraction:
+    """Return the bytes of one number of this type; `BadInput` for an unknown type."""
+    if kv not in KV_TYPES:
+        said = f"no type of cache is called {kv!r}, expected {', '.join(KV_TYPES)}.{suggestion(kv, KV_TYPES)}"
+        raise BadInput(said.removesuffix("."))
+    return KV_TYPES[kv]
+
+
+# -- config.json -------------------------------------------------------------------------------------------------
+
+
+def shape_of_config(config: Mapping[str, JSON], source: str) -> KvShape:
+    """Return the shape that a `config.json` describes; `BadInput` names what is missing.
+
+    Of a model that sees as well as reads it is the `text_config`.
+    """
+    inner = config.get("text_config")
+    told: Mapping[str, JSON] = {**config, **inner} if isinstance(inner, dict) else config
+    fields = _Fields(told, source)
+    layers = fields.number("num_hidden_layers", "n_layer")
+    numbers = _numbers(fields)
+    windows = _windows(told, layers, fields)
+    return KvShape(
+        layers=tuple(Layer(numbers=numbers, window=window) for window in windows),
+        longest=fields.optional("max_position_embeddings", "n_positions"),
+        source=source,
+    )
+
+
+def _numbers(fields: _Fields) -> int:
+    """Return the numbers that a layer keeps per token: keys and values, or DeepSeek's one vector."""
+    compressed = fields.optional("kv_lora_rank")
+    if compressed is not None:
+        return compressed + fields.number("qk_rope_head_dim")
+    heads = fields.number("num_attention_heads", "n_head")
+    kv_heads = fields.optional("num_key_value_heads", "n_head_kv") or heads
+    size = fields.optional("head_dim") or fields.number("hidden_size", "n_embd") // heads
+    return 2 * kv_heads * size
+
+
+def _windows(config: Mapping[str, JSON], layers: int, fields: _Fields) -> list[int | None]:
+    window = fields.optional("sliding_window")
+    if window is None or config.get("use_sliding_window") is False:
+        return [None] * layers
+    kinds = config.get("layer_types")
+    if isinstance(kinds, list) and len(kinds) == layers:
+        return [window if kind == "sliding_attention" else None for kind in kinds]
+    every = fields.optional("sliding_window_pattern") or _PATTERNS.get(str(config.get("model_type")))
+    return [window if every is None or (at + 1) % every else None for at in range(layers)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """A mapping with numbers, and where it came from."""
+
+    told: Mapping[str, JSON]
+    source: str
+
+    def optional(self, *names: str) -> int | None:
+        """Return the first of these numbers that is there."""
+        for name in names:
+            value = self.told.get(name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise BadInput(f"{self.source}: {name} is {value!r}, expected a whole number")
+            return value
+        return None
+
+    def number(self, *names: str) -> int:
+        """Return the first of these numbers above 0; `BadInput` where there is none."""
+        value = self.optional(*names)
+        if not value:
+            raise BadInput(f"{self.source}: {' or '.join(names)} is missing, expected a whole number above 0")
+        return value
+
+
+# -- GGUF --------------------------------------------------------------------------------------------------------
+
+
+def shape_of_gguf(metadata: Mapping[str, JSON], source: str) -> KvShape:
+    """Return the shape that a GGUF file's metadata describes; `BadInput` names what is missing."""
+    name = metadata.get("general.architecture")
+    if not isinstance(name, str):
+        raise BadInput(f"{source}: general.architecture is missing: this is no model")
+    told = {key.removeprefix(f"{name}."): value for key, value in metadata.items()}
+    fields = _Fields(told, source)
+    layers = fields.number("block_count")
+    return KvShape(
+        layers=tuple(_gguf_layers(told, fields, layers, name)),
+        longest=fields.optional("context_length"),
+        source=source,
+    )
+
+
+def _gguf_layers(told: Mapping[str, JSON], fields: _Fields, layers: int, name: str) -> Iterator[Layer]:
+    compressed = fields.optional("attention.kv_lora_rank")
+    windows = _gguf_windows(told, fields, layers, name)
+    # Layers at the end that use the cache of others keep nothing of their own.
+    shared = fields.optional("attention.shared_kv_layers") or 0
+    for at, window in enumerate(windows):
+        if at >= layers - shared:
+            yield Layer(numbers=0)
+        elif compressed is not None:
+            yield Layer(numbers=compressed + fields.number("rope.dimension_count"), window=window)
+        else:
+            yield Layer(numbers=_gguf_numbers(told, fields, at, windowed=window is not None), window=window)
+
+
+def _gguf_numbers(told: Mapping[str, JSON], fields: _Fields, at: int, *, windowed: bool) -> int:
+    heads = _of_layer(told, fields, "attention.head_count", at)
+    kept = (
+        _of_layer(told, fields, "attention.head_count_kv", at) if "attention.head_count_kv" in told else heads
+    )
+    if not kept:
+        return 0
+    suffix = "_swa" if windowed and "attention.key_length_swa" in told else ""
+    size = fields.optional(f"attention.key_length{suffix}")
+    if size is None:
+        size = fields.number("embedding_length") // heads
+    return kept * (size + (fields.optional(f"attention.value_length{suffix}") or size))
+
+
+def _of_layer(told: Mapping[str, JSON], fields: _Fields, name: str, at: int) -> int:
+    """Return a number that is one for all layers, or one for each; a layer without attention has 0."""
+    value = told.get(name)
+    if not isinstance(value, list):
+        return fields.number(name)
+    one = value[at] if at < len(value) else None
+    if isinstance(one, bool) or not isinstance(one, int):
+        raise BadInput(f"{fields.source}: {name} has no number for layer {at}")
+    return one
+
+
+def _gguf_windows(told: Mapping[str, JSON], fields: _Fields, layers: int, name: str) -> Sequence[int | None]:
+    window = fields.optional("attention.sliding_window")
+    pattern = told.get("attention.sliding_window_pattern")
+    if not window:
+        return [None] * layers
+    if isinstance(pattern, list) and len(pattern) == layers:
+        return [window if one else None for one in pattern]
+    every = pattern if isinstance(pattern, int) and pattern > 0 else _PATTERNS.get(name)
+    return [window if every is None or (at + 1) % every else None for at in range(layers)]

@@ -1,0 +1,188 @@
+"""Whether a provider would take a history: the rules of the four wire formats about calls, results, roles and content.
+
+Sources: OpenAI's error texts ("messages with role 'tool' must be a response to a preceeding message with
+'tool_calls'"), Anthropic's ("`tool_use` ids were found without `tool_result` blocks immediately after"), Gemini's
+("function call turn comes immediately after a user turn or after a function response turn"; a request ends with a user
+or a function), Mistral's chat template for `alternating`, and this package's own clients for what they leave out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+from statek_sim.agent.context.units import call_ids
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.values import JSON, Message
+
+_ROLES: Final = ("system", "developer", "user", "assistant", "tool")
+_NO_LATE_SYSTEM: Final[frozenset[FormatName]] = frozenset(("anthropic", "gemini"))
+_OBJECTS_ONLY: Final[frozenset[FormatName]] = frozenset(("anthropic", "gemini"))
+_USER_FIRST: Final[frozenset[FormatName]] = frozenset(("anthropic", "gemini"))
+
+
+class WireRule(StrEnum):
+    """What a history can do wrong on the wire."""
+
+    ORPHAN = "a result without its call"
+    UNANSWERED = "a call without its result"
+    TWICE = "a call answered twice, or an id used twice"
+    EMPTY = "empty content"
+    ROLE = "an unknown role"
+    ARGUMENTS = "arguments that are no object"
+    LATE_SYSTEM = "a system message that is left out"
+    NOT_USER_FIRST = "it does not begin with the user"
+    NOTHING = "nothing is said"
+    ENDS_WITH_MODEL = "it ends with the model"
+    CALL_AFTER_MODEL = "a call behind a text of the model"
+    NOT_ALTERNATING = "roles do not alternate"
+
+
+@dataclass(frozen=True, slots=True)
+class WireFault:
+    """One broken rule: which, at what position of the history, and a sentence."""
+
+    rule: WireRule
+    at: int
+    sentence: str
+
+
+def wire_faults(
+    messages: Sequence[Message], wire: FormatName, *, alternating: bool = False
+) -> list[WireFault]:
+    """Return what a provider of this format would refuse, or never see, in the order of the messages.
+
+    `alternating`: user and model take turns, as many chat templates of open models want it; turns with calls and
+    their results are not counted.
+    """
+    found = [*_pairs(messages), *_contents(messages, wire), *_order(messages, wire)]
+    if alternating:
+        found += _turns(messages)
+    return sorted(found, key=lambda fault: fault.at)
+
+
+# -- calls and results -------------------------------------------------------------------------------------------
+
+
+def _pairs(messages: Sequence[Message]) -> Iterator[WireFault]:
+    """Yield what is wrong between calls and results: each call has one result, right behind its turn."""
+    open_: list[JSON] = []
+    answered: list[JSON] = []
+    turn = 0
+    for at, message in enumerate(messages):
+        if message.get("role") == "tool":
+            answer = message.get("tool_call_id")
+            if answer in open_:
+                open_.remove(answer)
+                answered.append(answer)
+            elif answer in answered:
+                yield WireFault(WireRule.TWICE, at, f"message {at} answers the call {answer!r} a second time")
+            else:
+                said = f"message {at} is the result of {answer!r}, and no call of that id is right before it"
+                yield WireFault(WireRule.ORPHAN, at, said)
+            continue
+        yield from _unanswered(open_, turn)
+        turn, open_, answered = at, call_ids(message), []
+        if len(set(map(str, open_))) < len(open_):
+            yield WireFault(WireRule.TWICE, at, f"message {at} uses an id for two calls: {open_!r}")
+    yield from _unanswered(open_, turn)
+
+
+def _unanswered(open_: Sequence[JSON], turn: int) -> Iterator[WireFault]:
+    for call in open_:
+        yield WireFault(WireRule.UNANSWERED, turn, f"message {turn} calls {call!r}, and no result follows")
+
+
+# -- contents ----------------------------------------------------------------------------------------------------
+
+
+def _contents(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFault]:
+    for at, message in enumerate(messages):
+        role = message.get("role")
+        if role not in _ROLES:
+            yield WireFault(
+                WireRule.ROLE, at, f"message {at} has the role {role!r}, expected {', '.join(_ROLES)}"
+            )
+        elif _is_empty(message):
+            yield WireFault(WireRule.EMPTY, at, f"message {at}, of the role {role!r}, says nothing")
+        if wire in _OBJECTS_ONLY and not all(map(_is_object, _arguments(message))):
+            said = f"message {at} has arguments that are no JSON object, and {wire} has no place for others"
+            yield WireFault(WireRule.ARGUMENTS, at, said)
+
+
+def _is_empty(message: Message) -> bool:
+    """Whether a message says nothing; a tool may return nothing, but it has to say that much."""
+    content = message.get("content")
+    if message.get("role") == "tool":
+        return content is None
+    if message.get("role") == "assistant" and message.get("tool_calls"):
+        return False
+    if isinstance(content, str):
+        return not content.strip()
+    return not content
+
+
+def _arguments(message: Message) -> Iterator[JSON]:
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        yield function.get("arguments") if isinstance(function, dict) else None
+
+
+def _is_object(arguments: JSON) -> bool:
+    try:
+        return isinstance(json.loads(str(arguments)), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+# -- order -------------------------------------------------------------------------------------------------------
+
+
+def _order(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFault]:
+    said = [(at, str(message.get("role"))) for at, message in enumerate(messages)]
+    spoken = [(at, role) for at, role in said if role not in ("system", "developer")]
+    if not spoken:
+        yield WireFault(WireRule.NOTHING, 0, "there is nothing but the system's messages")
+        return
+    if wire in _NO_LATE_SYSTEM:
+        for at, role in said[1:]:
+            if role in ("system", "developer"):
+                text = f"message {at} is the system's and not the first; {wire} has no place for it"
+                yield WireFault(WireRule.LATE_SYSTEM, at, text)
+    at, role = spoken[0]
+    if wire in _USER_FIRST and role != "user":
+        yield WireFault(
+            WireRule.NOT_USER_FIRST, at, f"message {at}, the first, is of the role {role!r}, not the user's"
+        )
+    if wire == "gemini":
+        yield from _gemini(messages, spoken)
+
+
+def _gemini(messages: Sequence[Message], spoken: Sequence[tuple[int, str]]) -> Iterator[WireFault]:
+    for (_, before), (at, role) in pairwise(spoken):
+        if role == before == "assistant" and call_ids(messages[at]):
+            text = f"message {at} calls a tool right behind another message of the model"
+            yield WireFault(WireRule.CALL_AFTER_MODEL, at, text)
+    if spoken[-1][1] == "assistant":
+        at = spoken[-1][0]
+        yield WireFault(
+            WireRule.ENDS_WITH_MODEL, at, f"message {at}, the last, is the model's: nothing is asked"
+        )
+
+
+def _turns(messages: Sequence[Message]) -> Iterator[WireFault]:
+    expected = "user"
+    for at, message in enumerate(messages):
+        role = message.get("role")
+        if role in ("system", "developer", "tool") or message.get("tool_calls"):
+            continue
+        if role != expected:
+            text = f"message {at} is of the role {role!r} where it is the turn of {expected!r}"
+            yield WireFault(WireRule.NOT_ALTERNATING, at, text)
+            return
+        expected = "assistant" if role == "user" else "user"

@@ -1,0 +1,269 @@
+"""What guards are worth: how much of what they are to catch they catch, and how much else they flag.
+
+A corpus is lines of attacks (or of what else a guard is to find) and of harmless texts. Precision and recall come with
+Wilson intervals of 95 %, because 57 of 60 is not 95 %. Variants of every text show what a disguise does to the recall,
+and leaving out each rule in turn shows which of them the corpora would miss.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from statek_sim.agent.effects import GuardPoint
+from statek_sim.agent.guards.guard import Find, Guard, Subject
+from statek_sim.agent.guards.injection import Rule
+from statek_sim.agent.guards.pipeline import GuardSet, Outcome
+from statek_sim.agent.guards.shipped import injection
+from statek_sim.errors import BadInput
+
+Z: Final = 1.959963984540054
+"""The normal quantile of 95 %, both sides."""
+OWN: Final = ("injection", "personal-data")
+"""The guards that have a corpus of our own; it is called as the guard is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One text of a corpus, and whether the guard it is for has to find something in it."""
+
+    id: str
+    text: str
+    bad: bool
+    point: GuardPoint = GuardPoint.INPUT
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Texts for one guard."""
+
+    name: str
+    guard: str
+    samples: Sequence[Sample]
+
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+
+def own_corpora() -> Iterator[Corpus]:
+    """Yield the corpora that are shipped: written for this project, and harder than what is written to be caught."""
+    for guard in OWN:
+        text = (
+            files("statek_sim.agent.guards").joinpath("corpora", f"{guard}.jsonl").read_text(encoding="utf-8")
+        )
+        yield Corpus(guard, guard, tuple(samples(text, f"{guard}.jsonl")))
+
+
+def corpus_file(path: Path, guard: str) -> Corpus:
+    """Return a corpus of the user's: lines of `{"id", "text", "bad"}`, and `point` where it is not the input."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: {error}") from None
+    found = tuple(samples(text, str(path)))
+    if not found:
+        raise BadInput(f"{path}: has no texts; a line is {{'id': ..., 'text': ..., 'bad': true or false}}")
+    return Corpus(path.name, guard, found)
+
+
+def samples(text: str, place: str) -> Iterator[Sample]:
+    """Yield the samples of lines of JSON; `BadInput` names the line that is none."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        entry = entry_of(line, f"{place}:{number}")
+        if not isinstance(entry.get("bad"), bool):
+            raise BadInput(f"{place}:{number}: bad is true (the guard has to find something) or false")
+        yield Sample(
+            str(entry.get("id", number)), entry["text"], entry["bad"], point_of(entry, f"{place}:{number}")
+        )
+
+
+def entry_of(line: str, place: str) -> dict[str, Any]:
+    """Return a line's object, which has a text."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{place}: no JSON: {error}") from None
+    if not isinstance(entry, dict) or not isinstance(entry.get("text"), str):
+        raise BadInput(f"{place}: expected an object with a text, like {{'id': 'a', 'text': 'Hello.'}}")
+    return entry
+
+
+def point_of(entry: Mapping[str, Any], place: str) -> GuardPoint:
+    """Return where an entry's text stands; the input, where it does not say."""
+    try:
+        return GuardPoint(entry.get("point", "input"))
+    except ValueError:
+        raise BadInput(f"{place}: point is one of {', '.join(GuardPoint)}, not {entry['point']!r}") from None
+
+
+# -- measuring --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Efficacy:
+    """A guard on a corpus. `by_rule`: bad and harmless texts in which each rule found something."""
+
+    name: str
+    corpus: str
+    attacks: int
+    caught: int
+    harmless: int
+    flagged: int
+    microseconds_per_kb: float
+    by_rule: Mapping[str, tuple[int, int]]
+    missed: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+    @property
+    def recall(self) -> float | None:
+        """Of what it is to find, the share it found; None where there is nothing to find."""
+        return self.caught / self.attacks if self.attacks else None
+
+    @property
+    def precision(self) -> float | None:
+        """Of what it flagged, the share that was bad; None where it flagged nothing."""
+        flagged = self.caught + self.flagged
+        return self.caught / flagged if flagged else None
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float] | None]:
+        """The Wilson intervals of precision and recall, and of the share of harmless texts that it flagged."""
+        return {
+            "precision": wilson(self.caught, self.caught + self.flagged),
+            "recall": wilson(self.caught, self.attacks),
+            "flagged": wilson(self.flagged, self.harmless),
+        }
+
+
+def measure(guard: Guard, corpus: Corpus, clock: Callable[[], float]) -> Efficacy:
+    """Run a guard over a corpus; `clock` counts seconds of processor time."""
+    by_rule: dict[str, Counter[bool]] = {}
+    missed, wrong = [], []
+    began = clock()
+    outcomes = [finds_of(guard, sample) for sample in corpus.samples]
+    spent = clock() - began
+    for sample, finds in zip(corpus.samples, outcomes, strict=True):
+        for rule in dict.fromkeys(find.rule for find in finds):
+            by_rule.setdefault(rule, Counter())[sample.bad] += 1
+        if sample.bad and not finds:
+            missed.append(sample.id)
+        elif finds and not sample.bad:
+            wrong.append(sample.id)
+    attacks = sum(sample.bad for sample in corpus.samples)
+    size = sum(len(sample.text.encode()) for sample in corpus.samples) / 1024
+    return Efficacy(
+        name=guard.name,
+        corpus=corpus.name,
+        attacks=attacks,
+        caught=attacks - len(missed),
+        harmless=len(corpus.samples) - attacks,
+        flagged=len(wrong),
+        microseconds_per_kb=spent * 1e6 / size if size else 0.0,
+        by_rule={rule: (count[True], count[False]) for rule, count in sorted(by_rule.items())},
+        missed=tuple(missed),
+        wrong=tuple(wrong),
+    )
+
+
+def finds_of(guard: Guard, sample: Sample) -> tuple[Find, ...]:
+    """Return what a plain guard finds in a sample, wherever it stands."""
+    found = guard.check(Subject(point=sample.point, text=sample.text))
+    if not isinstance(found, Iterable):
+        raise BadInput(f"guard {guard.name!r} is async; only plain guards are measured")
+    return tuple(found)
+
+
+def wilson(hits: int, of: int) -> tuple[float, float] | None:
+    """Return Wilson's 95 % interval of a share; None of nothing."""
+    if not of:
+        return None
+    share, square = hits / of, Z * Z
+    middle = (share + square / (2 * of)) / (1 + square / of)
+    half = Z / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+# -- disguises --------------------------------------------------------------------------------------------------
+
+
+def _full_width(text: str) -> str:
+    return "".join(chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in text)
+
+
+def _every_other(text: str) -> str:
+    return "".join(one.upper() if at % 2 else one.lower() for at, one in enumerate(text))
+
+
+def _percent(text: str) -> str:
+    return "".join(f"%{byte:02x}" for byte in text.encode())
+
+
+VARIANTS: Final[Mapping[str, Callable[[str], str]]] = {
+    "full-width": _full_width,
+    "zero-width": "\u200b".join,
+    "spaced": lambda text: "   ".join(" ".join(word) for word in text.split(" ")),
+    "upper case": str.upper,
+    "mixed case": _every_other,
+    "beside Chinese": lambda text: f"資料{text}資料",
+    "look-alikes": lambda text: text.translate(
+        str.maketrans(
+            "aeopcxAEOPCX", "\u0430\u0435\u043e\u0440\u0441\u0445\u0410\u0415\u041e\u0420\u0421\u0425"
+        )
+    ),
+    "base64": lambda text: f"Please read this: {base64.b64encode(text.encode()).decode()}",
+    "percent": _percent,
+    "references": lambda text: "".join(f"&#{ord(one)};" for one in text),
+    "tag characters": lambda text: "".join(
+        chr(0xE0000 + ord(one)) if " " <= one <= "~" else one for one in text
+    ),
+    "escaped html": html.escape,
+}
+"""Disguises that leave what a text says as it is: a guard has to find in them what it finds without."""
+
+
+def disguised(guard: Guard, corpus: Corpus) -> dict[str, tuple[int, int]]:
+    """Return for each disguise how many of the texts that the guard finds plain it finds still, and of how many."""
+    plain = [sample for sample in corpus.samples if sample.bad and finds_of(guard, sample)]
+    kept = {}
+    for name, disguise in VARIANTS.items():
+        again = [Sample(sample.id, disguise(sample.text), True, sample.point) for sample in plain]
+        kept[name] = (sum(bool(finds_of(guard, sample)) for sample in again), len(again))
+    return kept
+
+
+# -- mutation ---------------------------------------------------------------------------------------------------
+
+
+def unmissed_rules(rules: Sequence[Rule], corpora: Iterable[Corpus]) -> tuple[str, ...]:
+    """Return the rules of the injection guard whose loss no corpus shows: mutants that survive."""
+    bad = [sample for corpus in corpora for sample in corpus.samples if sample.bad]
+    whole = injection(among=rules)
+    caught = [sample for sample in bad if finds_of(whole, sample)]
+    named = {sample: {find.rule for find in finds_of(whole, sample)} for sample in caught}
+    survivors = []
+    for rule in rules:
+        without = injection(among=[one for one in rules if one is not rule])
+        touched = [sample for sample in caught if rule.id in named[sample]]
+        if all(finds_of(without, sample) for sample in touched):
+            survivors.append(rule.id)
+    return tuple(survivors)
+
+
+# -- lines ------------------------------------------------------------------------------------------------------
+
+
+def checked(guards: GuardSet, entry: Mapping[str, Any], place: str) -> tuple[object, Outcome]:
+    """Return the id of a line and what the guards say of it."""
+    point = point_of(entry, place)
+    tool = entry.get("tool")
+    return entry.get("id"), guards.run(Subject(point=point, text=entry["text"], tool=tool))

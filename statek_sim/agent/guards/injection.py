@@ -1,0 +1,88 @@
+"""Injected instructions: texts that tell the model to drop its own, from users and in what tools return.
+
+The rules are data (`injection.toml`): a new one is a few lines there, and `statek-sim guards` says what it catches and
+what it flags without need. Rules are no proof: what a text means cannot be told from its words alone.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from statek_sim.agent.guards.views import LOOK_ALIKE, View, near
+
+CAUGHT: Final = 1.0
+"""From this weight on a text is caught."""
+REACH: Final = 300
+"""Characters around a word that a rule needs in which it is looked for."""
+_SPACE: Final = r"[^\\w]{1,5}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One way in which texts tell a model what to do; `weight` of 1 is enough by itself."""
+
+    id: str
+    needs: tuple[str, ...]
+    pattern: re.Pattern[str]
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a rule found: start and end in the original text."""
+
+    rule: str
+    weight: float
+    start: int
+    end: int
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Return the shipped rules."""
+    text = files("statek_sim.agent.guards").joinpath("injection.toml").read_text(encoding="utf-8")
+    return tuple(
+        Rule(
+            entry["id"],
+            tuple(need.translate(LOOK_ALIKE) for need in entry["needs"]),
+            compiled(entry["pattern"]),
+            entry["weight"],
+        )
+        for entry in tomllib.loads(text)["rule"]
+    )
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return a rule's pattern: its spaces stand for up to five characters between words."""
+    pattern = pattern.translate(LOOK_ALIKE)
+    return re.compile(re.sub(r"(?<![\[^]) (?!\?|\{)", _SPACE, pattern).replace(" ?", r"[^\w]{0,3}"))
+
+
+def matches(views: Iterable[View], among: Iterable[Rule] | None = None) -> list[Match]:
+    """Return what the rules find in the views of one text, each rule once."""
+    found: dict[str, Match] = {}
+    chosen = rules() if among is None else tuple(among)
+    for view in views:
+        for rule in chosen:
+            if rule.id in found:
+                continue
+            for start, end in near(_places(view.lowered, rule.needs), REACH, len(view.lowered)):
+                match = rule.pattern.search(view.lowered, start, end)
+                if match is not None and match.end() > match.start():
+                    found[rule.id] = Match(rule.id, rule.weight, *view.span(*match.span()))
+                    break
+    return list(found.values())
+
+
+def _places(text: str, words: Iterable[str]) -> Iterator[int]:
+    for word in words:
+        place = text.find(word)
+        while place >= 0:
+            yield place
+            place = text.find(word, place + REACH)

@@ -1,0 +1,141 @@
+"""Personal data: what identifies a person, found by its shape and its check digits, not by its shape alone.
+
+The kinds are those of 002 §3 (US social security numbers, Taiwan's national IDs and mobile numbers) and those that a
+team expects beside them. Phone numbers of other countries are read by `phonenumbers` where it is installed (extra
+`pii`), else by their international form alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Final
+
+from statek_sim.agent.guards.views import View, near
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of personal data. `hint` is quick to find, and in each of them."""
+
+    name: str
+    hint: re.Pattern[str]
+    pattern: re.Pattern[str]
+    is_valid: Callable[[str], bool]
+
+
+_NUMBER: Final = re.compile(r"[0-9](?:[ .-]?[0-9]){6}")
+_AT: Final = re.compile("@")
+_PLUS: Final = re.compile(r"\+[1-9]")
+_REACH: Final = 100
+"""Characters around a hint in which a kind is looked for."""
+
+
+def _kind(name: str, hint: re.Pattern[str], pattern: str, is_valid: Callable[[str], bool] = bool) -> Kind:
+    # Not `\b`: it sees no edge between a digit and a Chinese character. `[0-9]`, not `\d`: the views are ASCII by now.
+    return Kind(name, hint, re.compile(rf"(?<![A-Za-z0-9_])(?:{pattern})(?![A-Za-z0-9_])"), is_valid)
+
+
+def _digits(text: str) -> str:
+    return re.sub(r"[^0-9]", "", text)
+
+
+def is_social_security_number(text: str) -> bool:
+    """Return whether a US number can have been given out: no area 000, 666 or 9xx, no group 00, no serial 0000."""
+    digits = _digits(text)
+    area, group, serial = digits[:3], digits[3:5], digits[5:]
+    return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
+
+
+_TAIWAN_LETTERS: Final = {letter: 10 + at for at, letter in enumerate("ABCDEFGHJKLMNPQRSTUVXYWZIO")}
+
+
+def is_taiwan_id(text: str) -> bool:
+    """Return whether the check digit of a national ID or a resident certificate fits."""
+    first = _TAIWAN_LETTERS[text[0]]
+    second = _TAIWAN_LETTERS[text[1]] % 10 if text[1].isalpha() else int(text[1])
+    weighted = first // 10 + first % 10 * 9 + second * 8
+    weighted += sum(
+        int(digit) * weight for digit, weight in zip(text[2:], (7, 6, 5, 4, 3, 2, 1, 1), strict=True)
+    )
+    return weighted % 10 == 0
+
+
+def is_card_number(text: str) -> bool:
+    """Return whether a payment card's number has a length and a check digit (Luhn) that fit."""
+    digits = _digits(text)
+    if not 13 <= len(digits) <= 19 or len(set(digits)) == 1:
+        return False
+    doubled = [int(digit) * (1 + at % 2) for at, digit in enumerate(reversed(digits))]
+    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
+
+
+_IBAN_LENGTHS: Final = {
+    "AT": 20, "BE": 16, "BG": 22, "CH": 21, "CY": 28, "CZ": 24, "DE": 22, "DK": 18, "EE": 20, "ES": 24, "FI": 18,
+    "FR": 27, "GB": 22, "GR": 27, "HR": 21, "HU": 28, "IE": 22, "IS": 26, "IT": 27, "LI": 21, "LT": 20, "LU": 20,
+    "LV": 21, "MC": 27, "MT": 31, "NL": 18, "NO": 15, "PL": 28, "PT": 25, "RO": 24, "SE": 24, "SI": 19, "SK": 24,
+    "SM": 27, "TR": 26, "UA": 29, "SA": 24, "AE": 23, "IL": 23, "BR": 29,
+}  # fmt: skip
+
+
+def is_iban(text: str) -> bool:
+    """Return whether a bank account's number has its country's length and a check sum (ISO 13616) that fits."""
+    bare = text.replace(" ", "").upper()
+    if _IBAN_LENGTHS.get(bare[:2]) != len(bare):
+        return False
+    return int("".join(str(int(one, 36)) for one in bare[4:] + bare[:4])) % 97 == 1
+
+
+def _is_phone(text: str) -> bool:
+    """Return whether an international number can exist."""
+    read = _phone_reader()
+    return 8 <= len(_digits(text)) <= 15 if read is None else read(text)
+
+
+@cache
+def _phone_reader() -> Callable[[str], bool] | None:
+    if find_spec("phonenumbers") is None:
+        return None
+    phonenumbers = import_module("phonenumbers")
+
+    def is_possible(text: str) -> bool:
+        try:
+            return bool(phonenumbers.is_valid_number(phonenumbers.parse(text, None)))
+        except phonenumbers.NumberParseException:
+            return False
+
+    return is_possible
+
+
+KINDS: Final = (
+    _kind("us-ssn", _NUMBER, r"[0-9]{3}([- .])[0-9]{2}\1[0-9]{4}", is_social_security_number),
+    _kind("taiwan-id", _NUMBER, r"[A-Z][A-D1289][0-9]{8}", is_taiwan_id),
+    _kind("taiwan-mobile", _NUMBER, r"(?:\+?886[- ]?|0)9[0-9]{2}[- ]?[0-9]{3}[- ]?[0-9]{3}"),
+    _kind("card", _NUMBER, r"[0-9](?:[ -]?[0-9]){12,18}", is_card_number),
+    _kind("iban", _NUMBER, r"[A-Za-z]{2}[0-9]{2}(?: ?[A-Za-z0-9]{4}){2,7}(?: ?[A-Za-z0-9]{1,3})?", is_iban),
+    _kind("email", _AT, r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}"),
+    _kind("phone", _PLUS, r"(?<!\w)\+[1-9][0-9]{0,2}(?:[ ().-]{0,2}[0-9]){6,13}", _is_phone),
+)
+"""Every kind that is known, in the order in which they are looked for."""
+
+BY_NAME: Final = {kind.name: kind for kind in KINDS}
+
+
+def found_in(view: View, kinds: tuple[Kind, ...] = KINDS) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, start and end (in the original) of personal data in a view."""
+    taken: list[tuple[int, int]] = []
+    parts: dict[re.Pattern[str], list[tuple[int, int]]] = {}
+    for kind in kinds:
+        if kind.hint not in parts:
+            places = [found.start() for found in kind.hint.finditer(view.text)]
+            parts[kind.hint] = near(places, _REACH, len(view.text))
+        for start, end in parts[kind.hint]:
+            for found in kind.pattern.finditer(view.text, start, end):
+                overlaps = any(first < found.end() and found.start() < last for first, last in taken)
+                if not overlaps and kind.is_valid(found[0]):
+                    taken.append(found.span())
+                    yield kind.name, *view.span(*found.span())

@@ -1,0 +1,329 @@
+"""The guards that are shipped, by the name they have in a file; each takes its settings as arguments.
+
+Those that look at texts: `personal-data`, `secrets`, `injection`, `length`, `language`. At calls: `arguments`,
+`rate`, `roles`. At answers: `format`, `citations`, `judge`. At what a session has spent: `budget`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Final
+
+from statek_sim.agent.effects import GuardPoint
+from statek_sim.agent.guards.guard import Action, Find, Finds, Guard, Subject
+from statek_sim.agent.guards.injection import CAUGHT, Rule, matches, rules
+from statek_sim.agent.guards.personal import BY_NAME, KINDS, found_in
+from statek_sim.agent.guards.views import views
+from statek_sim.agent.schema import errors_of, validator_of
+from statek_sim.cassettes.secrets import find_secrets
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+
+INPUT, CALL, RESULT, OUTPUT, BUDGET = GuardPoint
+_TEXTS: Final = frozenset({INPUT, RESULT, OUTPUT})
+
+
+# -- texts ------------------------------------------------------------------------------------------------------
+
+
+def personal_data(kinds: Collection[str] = (), *, action: Action = "modify") -> Guard:
+    """Find personal data of these kinds (none: all) and put `[kind]` in its place."""
+    for name in kinds:
+        if name not in BY_NAME:
+            raise BadInput(
+                f"unknown kind of personal data {name!r}; "
+                f"expected one of {', '.join(BY_NAME)}{suggestion(name, BY_NAME)}"
+            )
+    chosen = tuple(kind for kind in KINDS if not kinds or kind.name in kinds)
+
+    def check(subject: Subject) -> Finds:
+        seen: set[tuple[int, int]] = set()
+        for view in views(subject.text):
+            for kind, start, end in found_in(view, chosen):
+                if (start, end) not in seen:
+                    seen.add((start, end))
+                    yield Find(kind, (start, end), f"[{kind}]")
+
+    return Guard(name="personal-data", check=check, points=_TEXTS, action=action)
+
+
+def secrets(*, action: Action = "modify") -> Guard:
+    """Find credentials, by the rules that cassettes are scrubbed with, and put `[secret]` in their place."""
+
+    def check(subject: Subject) -> Finds:
+        for span in find_secrets(subject.text):
+            yield Find("credential", (span.start, span.end), "[secret]")
+
+    return Guard(name="secrets", check=check, points=_TEXTS, action=action)
+
+
+def injection(
+    *, action: Action = "block", caught: float = CAUGHT, among: Sequence[Rule] | None = None
+) -> Guard:
+    """Find texts that tell the model to drop its instructions; rules whose weights add up to `caught` are enough."""
+    chosen = rules() if among is None else tuple(among)
+
+    def check(subject: Subject) -> Finds:
+        found = matches(views(subject.text), chosen)
+        if sum(match.weight for match in found) < caught:
+            return
+        for match in sorted(found, key=lambda one: one.start):
+            yield Find(match.rule, (match.start, match.end), "[removed]")
+
+    return Guard(name="injection", check=check, points=frozenset({INPUT, RESULT}), action=action)
+
+
+def length(
+    most: int, *, least: int = 0, points: Collection[GuardPoint] = (INPUT,), action: Action = "block"
+) -> Guard:
+    """Hold texts to so many characters."""
+    if not 0 <= least <= most:
+        raise BadInput(f"length takes 0 <= least <= most characters, not least {least!r} and most {most!r}")
+
+    def check(subject: Subject) -> Finds:
+        size = len(subject.text)
+        if size > most:
+            yield Find("too-long", (most, size), "", f"{size} characters, {most} at most")
+        elif size < least:
+            yield Find("too-short", None, "", f"{size} characters, {least} at least")
+
+    return Guard(name="length", check=check, points=frozenset(points), action=action)
+
+
+_SCRIPTS: Final[Mapping[str, str]] = {
+    "latin": r"[A-Za-z\u00c0-\u024f]", "cyrillic": r"[\u0400-\u04ff]", "greek": r"[\u0370-\u03ff]",
+    "han": r"[\u3400-\u4dbf\u4e00-\u9fff]", "kana": r"[\u3040-\u30ff]", "hangul": r"[\uac00-\ud7af]",
+    "arabic": r"[\u0600-\u06ff]", "hebrew": r"[\u0590-\u05ff]", "devanagari": r"[\u0900-\u097f]",
+    "thai": r"[\u0e00-\u0e7f]",
+}  # fmt: skip
+
+
+def language(scripts: Collection[str], *, share: float = 0.8, action: Action = "block") -> Guard:
+    """Hold texts to scripts (latin, cyrillic, han ...): at least `share` of their letters are of one of them.
+
+    A script, not a language: which language a text is in wants a model. `judge` takes one.
+    """
+    for name in scripts:
+        if name not in _SCRIPTS:
+            raise BadInput(
+                f"unknown script {name!r}; expected one of {', '.join(_SCRIPTS)}{suggestion(name, _SCRIPTS)}"
+            )
+    allowed = re.compile("|".join(_SCRIPTS[name] for name in scripts) or r"(?!)")
+    letter = re.compile(r"[^\W\d_]")
+
+    def check(subject: Subject) -> Finds:
+        letters = letter.findall(subject.text)
+        good = sum(allowed.match(one) is not None for one in letters)
+        if letters and good < share * len(letters):
+            yield Find("script", None, "", f"{good} of {len(letters)} letters are {' or '.join(scripts)}")
+
+    return Guard(name="language", check=check, points=frozenset({INPUT, OUTPUT}), action=action)
+
+
+# -- calls ------------------------------------------------------------------------------------------------------
+
+
+def arguments(schemas: Mapping[str, Mapping[str, Any]], *, action: Action = "block") -> Guard:
+    """Hold the arguments of calls against a JSON Schema by tool; a tool without one is a find."""
+
+    def check(subject: Subject) -> Finds:
+        tool = subject.tool or ""
+        if tool not in schemas:
+            yield Find("no-schema", None, "", f"{tool!r} has none")
+            return
+        for problem in errors_of(validator_of(schemas[tool]), subject.arguments):
+            yield Find("schema", None, "", f"{problem.json_path}: {problem.message}")
+
+    return Guard(name="arguments", check=check, points=frozenset({CALL}), action=action)
+
+
+class Rate:
+    """At most so many calls of a tool in a session in so many seconds: reserved before a call, given back if not made.
+
+    Refused calls do not count, other sessions' neither, and what lies further back than the window does not.
+    """
+
+    def __init__(self, most: int, *, seconds: float = float("inf"), tools: Collection[str] = ()) -> None:
+        if most < 0 or not seconds > 0:
+            raise BadInput(f"a rate is 0 or more calls in more than 0 seconds, not {most!r} in {seconds!r}")
+        self._most = most
+        self._seconds = seconds
+        self._tools = frozenset(tools)
+        self._calls: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
+
+    def __call__(self, subject: Subject) -> Finds:
+        """Reserve a call, or find that there is none left."""
+        tool = subject.tool or ""
+        if self._tools and tool not in self._tools:
+            return ()
+        made = self._calls[subject.session, tool]
+        while made and subject.at - made[0] >= self._seconds:
+            made.popleft()
+        if len(made) >= self._most:
+            window = "" if self._seconds == float("inf") else f" in {self._seconds:g} s"
+            return (
+                Find(
+                    "rate", None, "", f"{tool!r} was called {len(made)} times{window}, {self._most} at most"
+                ),
+            )
+        made.append(subject.at)
+        return ()
+
+    def give_back(self, session: str, tool: str) -> None:
+        """Take back the newest reservation of a call that was not made."""
+        made = self._calls[session, tool]
+        if made:
+            made.pop()
+
+
+def rate(
+    most: int, *, seconds: float = float("inf"), tools: Collection[str] = (), action: Action = "block"
+) -> Guard:
+    """Hold every tool (or `tools`) to so many calls of a session in so many seconds."""
+    return Guard(
+        name="rate", check=Rate(most, seconds=seconds, tools=tools), points=frozenset({CALL}), action=action
+    )
+
+
+def roles(allowed: Mapping[str, Collection[str]], *, action: Action = "block") -> Guard:
+    """Hold calls to the roles that may make them, by tool; a tool that is not named is for nobody."""
+
+    def check(subject: Subject) -> Finds:
+        tool = subject.tool or ""
+        if subject.role not in allowed.get(tool, ()):
+            yield Find("role", None, "", f"{subject.role or 'nobody'!r} may not call {tool!r}")
+
+    return Guard(name="roles", check=check, points=frozenset({CALL}), action=action)
+
+
+# -- answers ----------------------------------------------------------------------------------------------------
+
+
+def output_format(schema: Mapping[str, Any], *, action: Action = "block") -> Guard:
+    """Hold an answer to be JSON that fits a schema."""
+
+    def check(subject: Subject) -> Finds:
+        try:
+            value = json.loads(subject.text)
+        except ValueError as error:
+            yield Find("not-json", None, "", str(error))
+            return
+        # In an object of its own: an answer may be any JSON, where arguments are always an object.
+        whole: dict[str, Any] = {"properties": {"answer": schema}}
+        for problem in errors_of(validator_of(whole), {"answer": value}):
+            yield Find(
+                "schema", None, "", f"{problem.json_path.replace('.answer', '', 1)}: {problem.message}"
+            )
+
+    return Guard(name="format", check=check, points=frozenset({OUTPUT}), action=action)
+
+
+_QUOTE: Final = re.compile(
+    r"[\"\u201c\u00ab\u201e]([^\"\u201c\u201d\u00ab\u00bb\u201e]{12,600})[\"\u201d\u00bb\u201c]"
+)
+_MARK: Final = re.compile(r"\[(\d{1,3})\]")
+
+
+def citations(*, needed: bool = False, action: Action = "block") -> Guard:
+    """Hold an answer's quotations and `[n]` marks to its sources; with `needed` there is at least one."""
+
+    def check(subject: Subject) -> Finds:
+        known = [_bare(source) for source in subject.sources]
+        cited = False
+        for quote in _QUOTE.finditer(subject.text):
+            cited = True
+            if not any(_bare(quote[1]) in source for source in known):
+                yield Find("not-in-sources", quote.span(), "", f"{quote[1][:60]!r}")
+        for mark in _MARK.finditer(subject.text):
+            cited = True
+            if not 1 <= int(mark[1]) <= len(known):
+                yield Find("no-such-source", mark.span(), "", f"{mark[0]} of {len(known)}")
+        if needed and not cited:
+            yield Find("no-citation", None, "", "the answer cites nothing")
+
+    return Guard(name="citations", check=check, points=frozenset({OUTPUT}), action=action)
+
+
+def _bare(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+Judge = Callable[[Subject], "str | Awaitable[str | None] | None"]
+"""Says what is wrong with a text, None for nothing: a model, or a script of one."""
+
+
+def judged(
+    name: str,
+    judge: Judge,
+    *,
+    points: Collection[GuardPoint] = (OUTPUT,),
+    action: Action = "block",
+    timeout: float | None = None,
+) -> Guard:
+    """Let a judge look, for what rules cannot tell: toxicity, groundedness. An async judge may have a `timeout`."""
+
+    async def wait(said: Awaitable[str | None]) -> Finds:
+        return _as_finds(name, await said)
+
+    def check(subject: Subject) -> Finds | Awaitable[Finds]:
+        said = judge(subject)
+        return _as_finds(name, said) if said is None or isinstance(said, str) else wait(said)
+
+    return Guard(name=name, check=check, points=frozenset(points), action=action, timeout=timeout)
+
+
+def _as_finds(name: str, said: str | None) -> Finds:
+    return () if said is None else (Find(name, None, "", said),)
+
+
+# -- what is spent ----------------------------------------------------------------------------------------------
+
+
+def budget(
+    *, tokens: int | None = None, cost: float | None = None, seconds: float | None = None, steps: int | None = None,
+    reserve: int = 0, action: Action = "block",
+) -> Guard:  # fmt: skip
+    """Hold a session to what it may spend; `reserve` tokens are held back for the request that is about to be made."""
+    limits = {"tokens": tokens, "cost": cost, "seconds": seconds, "steps": steps}
+    if all(limit is None for limit in limits.values()):
+        raise BadInput("a budget limits at least one of tokens, cost, seconds, steps")
+
+    def check(subject: Subject) -> Finds:
+        for name, limit in limits.items():
+            spent = getattr(subject.spent, name)
+            needed = spent + (reserve if name == "tokens" else 0)
+            if limit is not None and needed >= limit and needed > 0:
+                yield Find(
+                    name,
+                    None,
+                    "",
+                    f"{spent:g} spent{f' and {reserve} reserved' * bool(reserve)}, {limit:g} at most",
+                )
+
+    return Guard(name="budget", check=check, points=frozenset({BUDGET}), action=action)
+
+
+# -- by name ----------------------------------------------------------------------------------------------------
+
+MAKERS: Final[Mapping[str, Callable[..., Guard]]] = {
+    "personal-data": personal_data,
+    "secrets": secrets,
+    "injection": injection,
+    "length": length,
+    "language": language,
+    "arguments": arguments,
+    "rate": rate,
+    "roles": roles,
+    "format": output_format,
+    "citations": citations,
+    "budget": budget,
+}
+"""The shipped guards that data can describe."""
+
+
+def texts() -> tuple[Guard, ...]:
+    """Return the guards that look at a text alone, whatever it is about: what `statek-sim guards` measures."""
+    return (personal_data(), secrets(), injection())

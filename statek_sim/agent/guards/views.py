@@ -1,0 +1,212 @@
+"""How a text can be read: as it stands without disguise, and with what is encoded in it decoded.
+
+A rule looks at views, never at the raw text, so that full-width letters, zero-width spaces, look-alike letters of other
+alphabets, letters set apart, base64, percent and character references hide nothing. Every view knows where each of
+its characters stands in the original, so that what was found can be replaced there.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from urllib.parse import unquote
+
+MOST_DECODED: Final = 65_536
+"""Characters that are decoded of one text, over all of its views."""
+
+LOOK_ALIKE: Final = str.maketrans(
+    "авекмнорстухіѕјԁԛԝһьΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιν",
+    "abekmhopctyxisjdqwhbabezhikmnoptyxoiv",
+)
+"""Letters of other alphabets that look like Latin ones, as `str.translate` takes them."""
+_INVISIBLE: Final = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
+)
+_FOREIGN: Final = re.compile(r"[^\x00-\x7f]+")
+_TAG: Final = re.compile("[\U000e0020-\U000e007e]")
+_APART: Final = re.compile(r"(?<!\w)(?:\w[ .*_|~-]{1,3}){4,}\w(?!\w)")
+_ENCODED: Final = re.compile(
+    r"(?P<base64>(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2})"
+    r"|(?P<hex>(?<![0-9A-Fa-f])[0-9A-Fa-f]{2}(?:[ :]?[0-9A-Fa-f]{2}){11,})"
+    r"|(?P<percent>(?:%[0-9A-Fa-f]{2})+)"
+    r"|(?P<reference>&(?:#[0-9]{1,6}|#x[0-9A-Fa-f]{1,6}|[a-z]{2,8});)"
+    r"|(?P<escape>\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One reading: `text`, the same in small letters (`lowered`, as long), and where its characters stand."""
+
+    name: str
+    text: str
+    lowered: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return where the characters from `start` to `end` of this view stand in the original."""
+        return self.starts[start], self.ends[end - 1]
+
+
+@lru_cache(maxsize=8)
+def views(text: str) -> tuple[View, ...]:
+    """Return the text without disguise, then with what is set apart put together, then decoded, where there is such.
+
+    The newest texts are kept: several guards look at one text.
+    """
+    plain = _plain("plain", text, range(len(text)), range(1, len(text) + 1))
+    others = (_put_together(plain), _decoded(text))
+    return (plain, *(view for view in others if view is not None))
+
+
+def _plain(name: str, text: str, starts: Sequence[int], ends: Sequence[int]) -> View:
+    if text.isascii():
+        return View(name, text, text.lower(), starts, ends)
+    pieces: list[str] = []
+    lowered: list[str] = []
+    kept_starts: list[int] = []
+    kept_ends: list[int] = []
+    done = 0
+
+    def as_it_is(end: int) -> None:
+        if end > done:
+            run = text[done:end]
+            pieces.append(run)
+            lowered.append(run.lower())
+            kept_starts.extend(starts[done:end])
+            kept_ends.extend(ends[done:end])
+
+    for found in _FOREIGN.finditer(text):
+        as_it_is(found.start())
+        done = found.end()
+        for position in range(*found.span()):
+            for one in _undisguised(text[position]):
+                small = one.lower()
+                pieces.append(one)
+                lowered.append(small if len(small) == 1 else one)
+                kept_starts.append(starts[position])
+                kept_ends.append(ends[position])
+    as_it_is(len(text))
+    return View(name, "".join(pieces), "".join(lowered).translate(LOOK_ALIKE), kept_starts, kept_ends)
+
+
+@lru_cache(maxsize=8192)
+def _undisguised(character: str) -> str:
+    """Return what a character stands for: nothing where it cannot be seen."""
+    if character.isascii():
+        return character
+    if _INVISIBLE.match(character):
+        return ""
+    if _TAG.match(character):
+        return chr(ord(character) - 0xE0000)
+    if unicodedata.category(character) == "Zs":
+        return " "
+    return unicodedata.normalize("NFKC", character)
+
+
+def _put_together(view: View) -> View | None:
+    """Return the view with letters that stand apart put together (`i g n o r e`), None when none do."""
+    pieces: list[tuple[int, int]] = []
+    done = 0
+    for found in _APART.finditer(view.text):
+        pieces.append((done, found.start()))
+        position = found.start()
+        while position < found.end():
+            gap = position + 1
+            while gap < found.end() and not view.text[gap].isalnum():
+                gap += 1
+            pieces.append((position, position + 1))
+            # Two spaces or more set words apart where one sets letters apart.
+            if gap - position > 2:
+                pieces.append((position + 1, position + 2))
+            position = gap
+        done = found.end()
+    if not pieces:
+        return None
+    pieces.append((done, len(view.text)))
+    return View(
+        "put together",
+        "".join([view.text[start:end] for start, end in pieces]),
+        "".join([view.lowered[start:end] for start, end in pieces]),
+        [at for start, end in pieces for at in view.starts[start:end]],
+        [at for start, end in pieces for at in view.ends[start:end]],
+    )
+
+
+def _decoded(text: str) -> View | None:
+    """Return the text with everything decoded that is encoded in it, None when nothing is."""
+    pieces: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    done, left = 0, MOST_DECODED
+    for found in _ENCODED.finditer(text):
+        clear = _clear(found.lastgroup or "", found[0])
+        if clear is None or len(clear) > left:
+            continue
+        left -= len(clear)
+        start, end = found.span()
+        pieces += (text[done:start], clear)
+        starts += (*range(done, start), *[start] * len(clear))
+        ends += (*range(done + 1, start + 1), *[end] * len(clear))
+        done = end
+    if not pieces:
+        return None
+    pieces.append(text[done:])
+    starts += range(done, len(text))
+    ends += range(done + 1, len(text) + 1)
+    return _plain("decoded", "".join(pieces), starts, ends)
+
+
+def _clear(how: str, encoded: str) -> str | None:
+    """Return what an encoded piece says, None when it says nothing to people."""
+    match how:
+        case "base64":
+            return _sentence(_from_base64(encoded))
+        case "hex":
+            return _sentence(bytes.fromhex(re.sub("[ :]", "", encoded)))
+        case "percent":
+            return unquote(encoded, errors="ignore")
+        case "reference":
+            return html.unescape(encoded)
+        case _:
+            return chr(int("0x" + encoded[2:], base=0))
+
+
+def _from_base64(encoded: str) -> bytes | None:
+    bare = encoded.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
+    except binascii.Error:
+        return None
+
+
+def _sentence(decoded: bytes | None) -> str | None:
+    """Return decoded bytes as a text of several words, None when they are none."""
+    if decoded is None:
+        return None
+    try:
+        text = decoded.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    is_text = all(character.isprintable() or character in "\n\t" for character in text)
+    return text if is_text and " " in text else None
+
+
+def near(places: Iterable[int], reach: int, size: int) -> list[tuple[int, int]]:
+    """Return the parts of a text of `size` characters within `reach` of some places, in order and apart."""
+    parts: list[tuple[int, int]] = []
+    for place in sorted(places):
+        start, end = max(0, place - reach), min(size, place + reach)
+        if parts and start <= parts[-1][1]:
+            parts[-1] = (parts[-1][0], end)
+        else:
+            parts.append((start, end))
+    return parts

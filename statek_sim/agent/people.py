@@ -1,0 +1,151 @@
+"""Asking a person: a question that is out suspends the run, until it is answered, refused, or its deadline passed.
+
+A tool may ask (`Tool.asks`), and a gate may before it admits a call (`Approvals`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from statek_sim import trace as events
+from statek_sim.agent.effects import (
+    Answer,
+    Ask,
+    AskPerson,
+    CommitPoint,
+    Effect,
+    PersonSaid,
+    Question,
+    ToolCall,
+    ToolOutcome,
+    ToolStatus,
+)
+from statek_sim.agent.tools.tool import Tool
+from statek_sim.values import JSON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from statek_sim.agent.loop import AgentRun
+
+EXPIRED: Final = PersonSaid("expired")
+"""Nobody said a word until the deadline."""
+
+Asking = Generator[Effect, Answer, Sequence[PersonSaid]]
+
+
+def ask_people(
+    run: AgentRun, asks: Sequence[tuple[str, Ask]], told: Callable[[int, PersonSaid], None]
+) -> Asking:
+    """Ask all of these at once, each about a call of a tool; the run is SUSPENDED until the last one is settled.
+
+    `told` hears of each at the moment it is. A commit comes first, so that what waits can be taken up again.
+    """
+    questions = tuple([_question(run, tool, ask) for tool, ask in asks])
+    for question in questions:
+        deadline = None if question.seconds is None else run.now() + question.seconds
+        run.tell(
+            events.PersonAsked(run.now(), run.job, question.token, question.tool, question.text, deadline)
+        )
+    run.move("SUSPENDED")
+    yield from run.commit(CommitPoint.SUSPENDED, questions)
+
+    def said(position: int, answer: PersonSaid) -> None:
+        token = questions[position].token
+        run.tell(events.PersonAnswered(run.now(), run.job, token, answer.kind, answer.text))
+        told(position, answer)
+
+    answer = yield AskPerson(questions, said)
+    run.move("STARTED")
+    assert isinstance(answer, Sequence), "a driver answers AskPerson with what was said"
+    return [one for one in answer if isinstance(one, PersonSaid)]
+
+
+def _question(run: AgentRun, tool: str, ask: Ask) -> Question:
+    run.asked += 1
+    return Question(
+        token=f"{run.job}:{run.asked}", job=run.job, tool=tool, text=ask.text, seconds=ask.seconds
+    )
+
+
+def filled(ask: Ask, call: ToolCall) -> Ask:
+    """Return a tool's question with the call's arguments in the place of `{their names}`."""
+    text = ask.text
+    for name, value in call.arguments.items():
+        text = text.replace(f"{{{name}}}", value if isinstance(value, str) else repr(value))
+    return Ask(text=text, seconds=ask.seconds)
+
+
+def outcome_of_asking(said: PersonSaid, ask: Ask) -> ToolOutcome:
+    """Return what a person's word is as the result of a tool that asks."""
+    match said.kind:
+        case "answered":
+            return ToolOutcome(ToolStatus.RETURNED, said.text)
+        case "refused":
+            return ToolOutcome(ToolStatus.RAISED, why_not(said, ask))
+        case "expired":
+            return ToolOutcome(ToolStatus.TIMED_OUT, why_not(said, ask))
+
+
+def why_not(said: PersonSaid, ask: Ask) -> str:
+    """Return what the model reads of a question that was not answered."""
+    if said.kind == "expired":
+        return f"nobody answered within {ask.seconds:g} seconds: {ask.text}"
+    return f"a person refused: {said.text}" if said.text else "a person refused"
+
+
+def tool_that_asks(
+    name: str = "ask_person",
+    description: str = "Ask the person you work for. Use it when something only they can know is missing.",
+    *,
+    question: str = "{question}",
+    parameters: Mapping[str, JSON] | None = None,
+    seconds: float | None = None,
+) -> Tool:
+    """Return a tool whose call asks a person; `question` has the call's arguments in braces.
+
+    Its result is the answer. A refusal is an error, and so is no answer within `seconds`.
+    """
+    schema: Mapping[str, JSON] = parameters or {
+        "type": "object",
+        "properties": {"question": {"type": "string", "description": "What you want to know."}},
+        "required": ["question"],
+    }
+    return Tool(
+        name=name,
+        description=description,
+        parameters=schema,
+        run=_never_run,
+        asks=Ask(text=question, seconds=seconds),
+    )
+
+
+def _never_run(**arguments: Any) -> NoReturn:
+    raise AssertionError("a tool that asks a person has no code to run")
+
+
+class Approvals:
+    """A gate that lets calls of these tools wait until a person allows them; put it last among the gates.
+
+    A question may name the call's arguments in braces; an empty one asks whether the call may be made.
+    """
+
+    def __init__(self, asks: Mapping[str, Ask]) -> None:
+        self._asks = dict(asks)
+
+    def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
+        """Return the question, for a tool that needs one."""
+        ask = self._asks.get(call.name)
+        if ask is None:
+            return None
+        if ask.text:
+            return filled(ask, call)
+        arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
+        return Ask(text=f"May {call.name}({arguments}) be called?", seconds=ask.seconds)
+
+    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+        """Do nothing: every call is asked about anew."""
+
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        """Do nothing: no right was given."""

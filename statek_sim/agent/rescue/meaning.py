@@ -1,0 +1,109 @@
+"""What a JSON value says: one call, several, or data.
+
+Inside a format (`wrapped`) less is asked of a value than where it stands bare in a reply: bare JSON may be data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim.agent.rescue.offered import NAME, Offered
+from statek_sim.agent.rescue.reader import ARGUMENT_KEYS
+from statek_sim.values import JSON
+
+Meant = tuple[str, dict[str, JSON], tuple[str, ...]]
+"""A call's name, its arguments, and the stages it took to see that it is one."""
+
+_NAME_KEYS: Final = ("name", "tool_name", "function_name", "tool", "recipient_name", "action")
+_HARMLESS: Final = frozenset(("id", "type", "tool_call_id", "call_id", "index", "call_type", "status"))
+_AROUND: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use")
+_LISTS: Final = ("tool_calls", "tool_uses", "function_calls", "calls")
+_NO_TOOL: Final = frozenset(("directly-answer", "directly_answer"))
+"""What Cohere's models name where they call nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """Tells calls from data, given the offered tools. `read` reads arguments that are JSON in a string."""
+
+    offered: Offered
+    read: Callable[[str], tuple[JSON, tuple[str, ...]]]
+    shorthand: bool = False
+    """Whether the format writes `{"name": {arguments}}`, so that it is one for tools that nobody listed, too."""
+
+    def calls_in(self, value: JSON, *, wrapped: bool) -> list[Meant] | None:
+        """Return the calls that a JSON value is, or None when it is data. `wrapped`: a format says that it is one."""
+        if isinstance(value, list):
+            each = [self.calls_in(member, wrapped=wrapped) for member in value]
+            if not each or any(calls is None for calls in each):
+                return None
+            return [call for calls in each if calls is not None for call in calls]
+        if not isinstance(value, dict):
+            return None
+        for key in _LISTS:
+            if isinstance(value.get(key), list) and not set(value) - {key, "content", "role", "refusal"}:
+                return self.calls_in(value[key], wrapped=True)
+        for key in _AROUND:
+            inner = value.get(key)
+            if isinstance(inner, dict) and not set(value) - {key, *_HARMLESS}:
+                return self.calls_in(inner, wrapped=True)
+        return self._one_call(value, wrapped=wrapped)
+
+    def _one_call(self, value: dict[str, JSON], *, wrapped: bool) -> list[Meant] | None:
+        name_keys = [key for key in (*_NAME_KEYS, "function") if isinstance(value.get(key), str)]
+        argument_keys = [key for key in ARGUMENT_KEYS if key in value]
+        if not name_keys:
+            return self._shorthand(value) if wrapped else None
+        name, key = value[name_keys[0]], argument_keys[0] if argument_keys else None
+        extra = set(value) - {name_keys[0], *argument_keys[:1], *_HARMLESS}
+        if not isinstance(name, str) or NAME.fullmatch(name) is None or len(argument_keys) > 1:
+            return None
+        if name_keys[0] == "tool_name" and name in _NO_TOOL and name not in self.offered.schemas:
+            return []
+        if extra and (not wrapped or name not in self.offered.schemas or extra & self._properties(name)):
+            # A member that is an argument by its name: the arguments' bracket stands too early.
+            return None
+        if key is None:
+            if extra:
+                # A key like " arguments" may be what was meant.
+                return None
+            return [(name, {}, ("no_arguments",))] if wrapped and self._takes_nothing(name) else None
+        return self._with_arguments(name, value[key], wrapped=wrapped)
+
+    def _with_arguments(self, name: str, arguments: JSON, *, wrapped: bool) -> list[Meant] | None:
+        stages: tuple[str, ...] = ()
+        if isinstance(arguments, str):
+            if not wrapped and self.offered.anything and not arguments.lstrip().startswith("{"):
+                # {"name": "Alice", "input": "text"}: where any name is accepted, nothing says that this is a call.
+                return None
+            arguments, stages = self._unquoted(arguments)
+        if arguments is None and wrapped:
+            arguments, stages = {}, ("no_arguments",)
+        return [(name, arguments, stages)] if isinstance(arguments, dict) else None
+
+    def _unquoted(self, arguments: str) -> tuple[JSON, tuple[str, ...]]:
+        """Read arguments that are JSON in a string, as the OpenAI format has them."""
+        if not arguments.strip():
+            return {}, ("no_arguments",)
+        value, repairs = self.read(arguments)
+        return (arguments, ()) if isinstance(value, str) else (value, ("arguments_in_a_string", *repairs))
+
+    def _properties(self, name: str) -> frozenset[str]:
+        properties = self.offered.schemas[name].get("properties")
+        return frozenset(properties if isinstance(properties, dict) else ())
+
+    def _takes_nothing(self, name: str) -> bool:
+        schema = self.offered.schemas.get(name)
+        return schema is not None and not schema.get("required")
+
+    def _shorthand(self, value: dict[str, JSON]) -> list[Meant] | None:
+        """Read `{"name": {arguments}}`, Apertus' format."""
+        if len(value) != 1:
+            return None
+        ((name, arguments),) = value.items()
+        known = name in self.offered.schemas or (self.shorthand and self.offered.anything)
+        if not isinstance(arguments, dict) or not known or NAME.fullmatch(name) is None:
+            return None
+        return [(name, arguments, ("shorthand",))]

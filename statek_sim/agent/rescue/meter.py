@@ -1,0 +1,119 @@
+"""How much work one reply takes, and strict JSON at the speed of the standard library.
+
+Every reader counts its steps here, so that work is bounded whatever the reply is; what cannot be read is `Broken`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import count
+
+from statek_sim.agent.schema import NoJSON, no_constant, once, real, whole
+from statek_sim.values import JSON
+
+
+class Broken(Exception):
+    """The text at `at` cannot be read. `cut`: because the reply ends there."""
+
+    def __init__(self, at: int, why: str, *, cut: bool = False, limit: bool = False) -> None:
+        super().__init__(why)
+        self.at = at
+        self.why = why
+        self.cut = cut
+        self.limit = limit
+
+
+class Meter:
+    """Counts the work on one reply, and says when enough was done: pieces repaired, and values of one call."""
+
+    def __init__(self, tokens: int, values: int) -> None:
+        self.tokens_left = tokens
+        self.steps = 0
+        self.gone: set[re.Pattern[str]] = set()
+        """Tags that were looked for up to the reply's end, so that nothing is searched twice."""
+        self._values = values
+        self._values_left = values
+        self._decoder = json.JSONDecoder(
+            object_pairs_hook=self._pairs,
+            parse_int=self._whole,
+            parse_float=self._real,
+            parse_constant=no_constant,
+        )
+
+    def decode(self, text: str, at: int) -> tuple[JSON, int]:
+        """Return the strict JSON at `at` and where it ends, as `JSONDecoder.raw_decode` does."""
+        self._values_left = self._values
+        return self._decoder.raw_decode(text, at)
+
+    def _value(self) -> None:
+        self._values_left -= 1
+        if self._values_left < 0:
+            raise Broken(-1, f"it has more than {self._values} values", limit=True)
+
+    def _pairs(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+        self._value()
+        return once(pairs)
+
+    def _whole(self, digits: str) -> int:
+        self._value()
+        return whole(digits)
+
+    def _real(self, digits: str) -> float:
+        self._value()
+        return real(digits)
+
+    def token(self, at: int) -> None:
+        """Count one piece."""
+        self.steps += 1
+        self.tokens_left -= 1
+        if self.tokens_left < 0:
+            raise Broken(at, "the reply needs more repairs than are made", limit=True)
+
+
+def strict(text: str, at: int, meter: Meter) -> tuple[JSON, int] | None:
+    """Return the JSON value that starts at `at` and where it ends, or None when it is not JSON as it stands.
+
+    Raises `Broken` for what no repair can help: a key that is there twice, NaN, a number out of range.
+    """
+    try:
+        value, end = meter.decode(text, at)
+    except json.JSONDecodeError as error:
+        meter.steps += error.pos - at + 1
+        return None
+    except RecursionError:
+        raise Broken(at + 1, "it is nested too deeply", limit=True) from None
+    except NoJSON as error:
+        raise Broken(at + 1, str(error)) from None
+    except Broken as error:
+        raise Broken(at + 1, error.why, limit=error.limit) from None
+    meter.steps += end - at
+    return value, end
+
+
+def measure(value: JSON, at: int, *, depth: int, values: int) -> None:
+    """Raise `Broken` for a value that is too deep or too much, and for text that is no Unicode."""
+    todo: list[tuple[JSON, int]] = [(value, 0)]
+    for number in count():
+        if not todo:
+            return
+        one, level = todo.pop()
+        if number > values:
+            raise Broken(at + 1, f"it has more than {values} values", limit=True)
+        if level > depth:
+            raise Broken(at + 1, f"it is nested more than {depth} deep", limit=True)
+        if isinstance(one, dict):
+            todo += [(member, level + 1) for member in one.values()]
+            todo += [(key, level) for key in one]
+        elif isinstance(one, list):
+            todo += [(member, level + 1) for member in one]
+        elif isinstance(one, str) and not _is_text(one):
+            raise Broken(at + 1, "a string holds half of a surrogate pair")
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

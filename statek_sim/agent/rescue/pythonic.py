@@ -1,0 +1,75 @@
+"""Calls that are written as Python: `f(a=1), g(b='x')`. Nothing is evaluated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim.agent.rescue.meter import Broken
+from statek_sim.agent.rescue.openings import CLOSERS
+from statek_sim.agent.rescue.reader import Reader
+from statek_sim.values import JSON
+
+PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.]{0,127})\s*\(")
+_KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
+
+Measure = Callable[[JSON, int], None]
+"""Refuses a value that is too deep or too much; it is told where the value stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCall:
+    """One call, and where it ends."""
+
+    name: str
+    arguments: dict[str, JSON]
+    end: int
+
+
+def read_python(reader: Reader, at: int, measure: Measure, *, bracket: bool) -> tuple[list[PythonCall], int]:
+    """Return the calls at `at` and where they end, behind the closing `]` when a `bracket` was opened."""
+    text, taken = reader.text, list[PythonCall]()
+    while (call := PYTHON_CALL.match(text, at)) is not None:
+        reader.meter.token(at)
+        arguments, end = _keywords(reader, call.end(), measure)
+        taken.append(PythonCall(call["name"], arguments, end))
+        at = reader.space(end)
+        if text.startswith(",", at):
+            at += 1
+        elif bracket:
+            break
+    end = taken[-1].end
+    if bracket:
+        end = reader.space(end)
+        if text.startswith("]", end):
+            end += 1
+        elif end < len(text) and CLOSERS.match(text, end) is None:
+            raise Broken(end, f"{text[end : end + 12]!r} behind a call")
+    return taken, end
+
+
+def _keywords(reader: Reader, at: int, measure: Measure) -> tuple[dict[str, JSON], int]:
+    text, made = reader.text, dict[str, JSON]()
+    while True:
+        at = reader.space(at)
+        if text.startswith(")", at):
+            return made, at + 1
+        if at >= len(text):
+            raise Broken(at, "the reply ends inside the call", cut=True)
+        word = _KEYWORD.match(text, at)
+        if word is None:
+            raise Broken(at, "an argument has no name")
+        if word["key"] in made:
+            raise Broken(at, f"the argument {word['key']!r} is there twice")
+        value, at = reader.value(word.end())
+        measure(value, at - 1)
+        made[word["key"]] = value
+        at = reader.space(at)
+        if text.startswith(",", at):
+            at += 1
+        elif at >= len(text):
+            raise Broken(at, "the reply ends inside the call", cut=True)
+        elif not text.startswith(")", at):
+            raise Broken(at, f"{text[at : at + 12]!r} behind an argument")

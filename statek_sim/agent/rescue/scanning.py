@@ -1,0 +1,315 @@
+"""The pass over a reply, from left to right.
+
+At each opening that `openings` finds, a reader takes a call, or says what is wrong with it; the pass goes on behind
+what was read, so that no text is read twice. A reply that is cut inside a call ends there, and so does one with a
+broken call whose strings cannot be told apart: what follows may be part of a string.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from statek_sim.agent.rescue import markup
+from statek_sim.agent.rescue.answer import answer
+from statek_sim.agent.rescue.hints import Hint
+from statek_sim.agent.rescue.meter import Broken, Meter
+from statek_sim.agent.rescue.offered import Offered
+from statek_sim.agent.rescue.openings import (
+    CLOSERS,
+    EXAMPLE,
+    FAMILIES,
+    OPENING,
+    PROSE,
+    SAID_ENDS,
+    SECTION,
+    THINK_ENDS,
+)
+from statek_sim.agent.rescue.pythonic import PYTHON_CALL
+from statek_sim.agent.rescue.taking import Taker
+from statek_sim.agent.rescue.values import Limits, Reason, Rescued
+from statek_sim.agent.rescue.variants import RescueRules
+from statek_sim.agent.rescue.wrapping import Wrapper
+
+_BLOCKS: Final = frozenset(
+    (
+        "",
+        "json",
+        "json5",
+        "jsonc",
+        "javascript",
+        "js",
+        "tool_call",
+        "tool_calls",
+        "tool_code",
+        "tool",
+        "python",
+        "xml",
+    )
+)
+"""Languages of code blocks that may be a call as a whole."""
+_NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_name|action)\b")
+_PYTHON_FIRST: Final = re.compile(r"\[\s*([^\W\d][\w.]*)\(")
+"""How JSON and Python begin that were meant as calls."""
+_TOOL_LINE: Final = re.compile(r"\s{0,40}(?P<line_name>[^\W\d][\w.-]{0,127})[ \t]{0,40}\n\s{0,40}(?=\{)")
+_LOOKBACK: Final = 120
+"""Characters before bare JSON in which a word may make it an example."""
+_BLOCK_CLOSERS: Final = 8
+"""Closing tokens that are tried to find the end of a broken call."""
+_ELEMENTS: Final = {
+    "function": markup.FUNCTION, "invoke": markup.INVOKE, "param": markup.PARAM, "kimi3": markup.KIMI3,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Pass:
+    """One pass over a reply: `run` returns what it says."""
+
+    text: str
+    offered: Offered
+    rules: RescueRules
+    limits: Limits
+    hint: Hint | None
+    meter: Meter = field(init=False)
+    taker: Taker = field(init=False)
+    attempts: int = 0
+    leading: int | None = 0
+    """Up to where the reply holds nothing but thinking and calls; None: something else was there."""
+
+    def __post_init__(self) -> None:
+        self.meter = Meter(self.limits.max_repaired_tokens, self.limits.max_values)
+        self.taker = Taker(self.text, self.offered, self.rules, self.limits, self.meter, self.hint)
+
+    def run(self) -> Rescued:
+        """Read the reply from its beginning to its end."""
+        at, end = self._unquoted()
+        at = self._lines_first(at, end)
+        while at < end:
+            prose = PROSE.match(self.text, at, end)
+            opening = OPENING.match(self.text, at if prose is None else prose.end(), end)
+            here = end if opening is None else opening.start()
+            self.meter.steps += here - at + 1
+            if opening is None or self._enough(here):
+                break
+            at = max(self._at(opening), opening.end() if opening.lastgroup in _SOLID else here + 1)
+        return answer(self.taker)
+
+    def _lines_first(self, at: int, end: int) -> int:
+        """Read what is a call only where a reply begins: a tool's name on a line, or Python calls and nothing else."""
+        named = self._named_first(at)
+        return named if named > at else self._python_only(at, end)
+
+    def _python_only(self, at: int, end: int) -> int:
+        """Read a reply that is Python calls of offered tools, without brackets around them."""
+        call = PYTHON_CALL.match(self.text, at)
+        known = call is not None and (call["name"] in self.offered.schemas or self._expects_python())
+        if call is None or not known or "python" not in self.rules.dialects:
+            return at
+        before, start = len(self.taker.found), call.start("name")
+        try:
+            stop = self.taker.python(start, "python", start, bracket=False)
+        except Broken as error:
+            if error.cut:
+                self.taker.refused.append((Reason.CUT, error.why, start, len(self.text)))
+            return len(self.text) if error.cut else at
+        if self.text[stop:end].strip():
+            del self.taker.found[before:]
+            return at
+        return stop
+
+    def _expects_python(self) -> bool:
+        return self.hint is not None and self.hint.python == "anywhere" and self.offered.anything
+
+    def _named_first(self, at: int) -> int:
+        """Read a reply that begins with a tool's name on a line and its arguments on the next (Functionary)."""
+        first = _TOOL_LINE.match(self.text, at)
+        if (
+            first is None
+            or first["line_name"] not in self.offered.schemas
+            or "tokens" not in self.rules.dialects
+            or self.hint is not None
+        ):
+            return at
+        return self._try(lambda: self.taker.named(first, "line", first.end()), first)
+
+    def _unquoted(self) -> tuple[int, int]:
+        """Return where the reply begins and ends; a reply that is one piece of code on a line is what is in it."""
+        bare = self.text.strip()
+        if len(bare) > 2 and bare[0] == bare[-1] == "`" and "`" not in bare[1:-1]:
+            start = self.text.index("`")
+            return start + 1, start + len(bare) - 1
+        return 0, len(self.text)
+
+    def _enough(self, here: int) -> bool:
+        if len(self.taker.found) > self.limits.max_calls:
+            return True
+        self.attempts += 1
+        if self.attempts <= self.limits.max_attempts + len(self.taker.found):
+            return False
+        why = f"more than {self.limits.max_attempts} openings are no call; the rest is not read"
+        self.taker.refused.append((Reason.LIMIT, why, here, len(self.text)))
+        return True
+
+    def _at(self, opening: re.Match[str]) -> int:
+        """Read what opens here, and return where the pass goes on."""
+        kind = opening.lastgroup or ""
+        if kind in ("think", "thought"):
+            self._leads(opening.start())
+            self.leading = behind = self._think(opening, opens=kind == "think")
+            return self._lines_first(behind, len(self.text))
+        leads = self._leads(opening.start())
+        if self.hint is not None and not self.hint.expects(kind, leads=leads):
+            return self._over(kind, opening)
+        at = self._opened(kind, opening)
+        if leads and self.taker.found:
+            self.leading = at
+        return at
+
+    def _leads(self, at: int) -> bool:
+        """Whether nothing but thinking and calls stands before `at`."""
+        if self.leading is not None and self.text[self.leading : at].strip(" \t\r\n,;"):
+            self.leading = None
+        return self.leading is not None
+
+    def _over(self, kind: str, opening: re.Match[str]) -> int:
+        """Return the end of what is not expected here; calls in it are refused, and nothing in it is read again."""
+        before = len(self.taker.found)
+        end = self._opened(kind, opening)
+        if len(self.taker.found) > before:
+            name = self.hint.name if self.hint is not None else ""
+            why = f"the call is not written as {name!r} writes one"
+            self.taker.refused.append((Reason.DIALECT, why, opening.start(), end))
+            del self.taker.found[before:]
+        return end
+
+    def _opened(self, kind: str, opening: re.Match[str]) -> int:
+        if kind == "fence":
+            return self._fence(opening)
+        if kind == "said":
+            closing = SAID_ENDS.search(self.text, opening.end())
+            end = len(self.text) if closing is None else closing.end()
+            self.meter.steps += end - opening.end()
+            return end
+        if FAMILIES[kind] not in self.rules.dialects:
+            return opening.end()
+        return self._try(lambda: self._read(kind, opening), opening)
+
+    def _read(self, kind: str, opening: re.Match[str]) -> int:
+        taker = self.taker
+        match kind:
+            case "wrapper":
+                return Wrapper(taker, opening).read()
+            case "mistral":
+                return taker.mistral(opening)
+            case "gemma":
+                return taker.gemma(opening)
+            case "minimax":
+                return taker.minimax(opening)
+            case "brace":
+                return taker.bare(opening.start(), shown=self._shown(opening.start()))
+            case "bracket":
+                return taker.bracket(opening.start(), shown=self._shown(opening.start()))
+        if kind in _ELEMENTS:
+            return taker.elements(opening, kind, _ELEMENTS[kind])
+        return taker.named(opening, kind, opening.end())
+
+    def _try(self, read: Callable[[], int], opening: re.Match[str]) -> int:
+        start, before = opening.start(), len(self.taker.found)
+        try:
+            return read()
+        except Broken as error:
+            reason = Reason.LIMIT if error.limit else Reason.CUT if error.cut else Reason.BROKEN
+            at = max(error.at, opening.end())
+            # A list of calls keeps those that were complete; what was read of one format only in part is not kept.
+            del self.taker.found[max(before, self.taker.sure) :]
+            if self._looks_like_a_call(opening):
+                self.taker.refused.append((reason, error.why, start, min(at, len(self.text))))
+            if error.cut or error.limit:
+                return len(self.text)
+            return at if opening.lastgroup in ("brace", "bracket") else self._behind(opening.end(), at)
+
+    def _looks_like_a_call(self, opening: re.Match[str]) -> bool:
+        if opening.lastgroup not in ("brace", "bracket"):
+            return True
+        head = self.text[opening.start() : opening.start() + 60]
+        python = _PYTHON_FIRST.match(head)
+        return _NAME_FIRST.match(head) is not None or (
+            python is not None and python[1] in self.offered.schemas
+        )
+
+    def _behind(self, at: int, broken_at: int) -> int:
+        """Return the end of a broken call: its closing token, where the quotes before it are even in number."""
+        quotes, here = 0, at
+        for _ in range(_BLOCK_CLOSERS):
+            closer = CLOSERS.search(self.text, here)
+            if closer is None:
+                break
+            quotes += self.text.count('"', here, closer.start()) - self.text.count(
+                '\\"', here, closer.start()
+            )
+            self.meter.steps += closer.end() - here
+            here = closer.end()
+            if quotes % 2 == 0 and here >= broken_at:
+                return here
+        self.meter.steps += len(self.text) - here
+        return len(self.text)
+
+    # Thinking and code
+
+    def _think(self, opening: re.Match[str], *, opens: bool) -> int:
+        if not opens:
+            # It was opened in the prompt: everything up to here was thinking.
+            del self.taker.found[:], self.taker.refused[:], self.taker.thinking[:]
+            self.taker.thinking.append((0, opening.end()))
+            return opening.end()
+        closing = THINK_ENDS.search(self.text, opening.end())
+        end = len(self.text) if closing is None else closing.end()
+        self.meter.steps += end - opening.end()
+        section = SECTION.search(self.text, opening.end()) if closing is None else None
+        if section is not None:
+            self.taker.thinking.append((opening.start(), section.start()))
+            return section.start()
+        self.taker.thinking.append((opening.start(), end))
+        if closing is None and OPENING.search(self.text, opening.end()) is not None:
+            why = "the reply ends before its thinking does"
+            self.taker.refused.append((Reason.CUT, why, opening.start(), end))
+        return end
+
+    def _fence(self, opening: re.Match[str]) -> int:
+        """Read a block of code: a call when it is nothing else, and else text."""
+        closing = self.text.find(opening["ticks"], opening.end())
+        inside = len(self.text) if closing < 0 else closing
+        end = min(len(self.text), inside + len(opening["ticks"]))
+        self.meter.steps += end - opening.end()
+        if "fence" not in self.rules.dialects or opening["language"].lower() not in _BLOCKS:
+            return end
+        body = self.text[opening.end() : inside]
+        head = opening.end() + len(body) - len(body.lstrip())
+        first = self.text[head : head + 1]
+        if first not in ("{", "[") and opening["language"].lower() not in ("tool_code", "tool_call"):
+            return end
+        return self._try(lambda: self._block(head, inside, end, opening.start()), opening)
+
+    def _block(self, head: int, inside: int, end: int, start: int) -> int:
+        shown = self._shown(start)
+        before = len(self.taker.found)
+        if self.text[head] == "{" or self.text[head:inside].lstrip("[").lstrip()[:1] == "{":
+            stop = self.taker.bare(head, "fence", shown=shown)
+        else:
+            stop = self.taker.block(head, start)
+        if self.text[stop:inside].strip() and stop <= inside:
+            del self.taker.found[before:]
+            return end
+        for found in self.taker.found[before:]:
+            found.start, found.end = start, max(end, stop)
+        return max(end, stop)
+
+    def _shown(self, at: int) -> bool:
+        """Whether the words before `at` make what follows an illustration."""
+        return EXAMPLE.search(self.text[max(0, at - _LOOKBACK) : at]) is not None
+
+
+_SOLID: Final = frozenset(("think", "thought", "fence"))
+"""What is never read again from the inside."""

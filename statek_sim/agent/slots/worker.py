@@ -1,0 +1,215 @@
+"""Slots under asyncio: many agents share one model, the most urgent first, and nobody waits for ever.
+
+    worker = SlotWorker()
+    answer = await worker.submit(lambda slot: agent.run(question), submitter="reviewer", priority=2)
+
+There is no task in the background that could die: a job runs in its submitter's own task once a slot is its own. On a
+`VirtualLoop` the same code runs in virtual time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import TypeVar
+
+from statek_sim.agent.slots.queue import SlotQueue, Ticket
+from statek_sim.agent.slots.rules import HARDENED, SlotRules
+from statek_sim.errors import SlotRefused
+
+T = TypeVar("T")
+
+_HELD: ContextVar[tuple[Slot, ...]] = ContextVar("statek_sim_held_slots", default=())
+"""The slots for whose jobs the running code works."""
+
+
+class Slot:
+    """The slot that a job holds."""
+
+    def __init__(self, worker: SlotWorker, ticket: Ticket) -> None:
+        self._worker = worker
+        self._ticket = ticket
+
+    @property
+    def waited(self) -> float:
+        """Seconds that the job has waited for a slot so far."""
+        return self._ticket.waited
+
+    def of(self, worker: SlotWorker) -> bool:
+        """Return whether this is a slot of `worker` whose job has not ended."""
+        return self._worker is worker and self._ticket.state != "gone"
+
+    async def step(self) -> None:
+        """Say that a step is done: a more urgent job gets the slot here, and this one waits until it has it again."""
+        await self._worker._step(self._ticket)
+
+
+class SlotWorker:
+    """Runs jobs on a few slots. `submit` waits for a slot and for the result; the rest of the rules is `rules`."""
+
+    def __init__(self, rules: SlotRules = HARDENED) -> None:
+        self._queue = SlotQueue(rules)
+        self._granted: dict[Ticket, asyncio.Future[None]] = {}
+        self._tasks: dict[Ticket, asyncio.Task[object]] = {}
+        self._ended_early: dict[Ticket, str] = {}
+        self._closed: str | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def __aenter__(self) -> SlotWorker:
+        """Take jobs."""
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Drain at the end of the block, or stop when it failed."""
+        await (self.drain() if kind is None else self.stop())
+
+    # -- what people look at -----------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for a slot."""
+        return self._queue.waiting
+
+    @property
+    def running(self) -> int:
+        """How many jobs hold a slot."""
+        return len(self._queue.running)
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds of the longest wait that ended in a slot."""
+        return self._queue.longest_wait
+
+    # -- jobs --------------------------------------------------------------------------------------------------
+
+    async def submit(self, job: Callable[[Slot], Awaitable[T]], *, submitter: str, priority: int = 5) -> T:
+        """Run `job` once a slot is free, and return its result or raise its error.
+
+        `priority` is 1 (urgent) to 10. Raises `SlotRefused` when too many wait, when the worker is closed, when a more
+        urgent job took its place (`preempts="cancel"`), or when the caller holds a slot of this worker itself.
+        """
+        self._check_open(submitter)
+        self._check_outside(f"{submitter}: submitted")
+        ticket, displaced = self._queue.add(submitter, priority, now=_now())
+        if displaced is not None:
+            self._refuse(displaced, ticket)
+        self._granted[ticket] = asyncio.get_running_loop().create_future()
+        self._idle.clear()
+        try:
+            self._give()
+            self._cancel_weaker(ticket)
+            await self._granted[ticket]
+            return await self._run(job, ticket)
+        finally:
+            self._leave(ticket)
+
+    def _check_open(self, submitter: str) -> None:
+        if self._closed is not None:
+            raise SlotRefused(
+                f"{submitter}: the worker {self._closed}; submit before that, or to another one"
+            )
+
+    def _check_outside(self, what: str) -> None:
+        if any(slot.of(self) for slot in _HELD.get()):
+            raise SlotRefused(
+                f"{what} from a job that holds a slot of this worker, which would wait for itself; "
+                "do it after that job has ended, or call the work directly"
+            )
+
+    def _refuse(self, displaced: Ticket, newcomer: Ticket) -> None:
+        most = self._queue.rules.waiting
+        error = SlotRefused(
+            f"{displaced.submitter}: {most} jobs wait already, and this one would be served last; "
+            "submit it again later, or let more wait (SlotRules.waiting)"
+        )
+        if displaced is newcomer:
+            raise error
+        self._granted[displaced].set_exception(error)
+
+    def _give(self) -> None:
+        while (ticket := self._queue.take(now=_now())) is not None:
+            granted = self._granted[ticket]
+            if granted.done():
+                # Cancelled or refused a moment ago: its submitter has not been told yet.
+                self._queue.leave(ticket, now=_now())
+            else:
+                granted.set_result(None)
+
+    def _cancel_weaker(self, ticket: Ticket) -> None:
+        """End the job that has to go for a more urgent one, where that is the rule."""
+        weakest = self._queue.weakest()
+        if self._queue.rules.preempts != "cancel" or ticket.state != "waiting" or weakest is None:
+            return
+        if ticket.priority < weakest.priority:
+            self._end_early(weakest, "a more urgent job took the slot; submit it again")
+
+    def _end_early(self, ticket: Ticket, why: str) -> None:
+        if ticket in self._tasks and ticket not in self._ended_early:
+            self._ended_early[ticket] = why
+            self._tasks[ticket].cancel()
+
+    async def _run(self, job: Callable[[Slot], Awaitable[T]], ticket: Ticket) -> T:
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"
+        self._tasks[ticket] = task
+        slot = Slot(self, ticket)
+        held = _HELD.set((*_HELD.get(), slot))
+        try:
+            return await job(slot)
+        except asyncio.CancelledError:
+            why = self._ended_early.get(ticket)
+            # Cancelled by somebody else as well: that is theirs to see.
+            if why is None or task.uncancel():
+                raise
+            raise SlotRefused(f"{ticket.submitter}: {why}") from None
+        finally:
+            _HELD.reset(held)
+
+    async def _step(self, ticket: Ticket) -> None:
+        if self._queue.rules.preempts != "step" or not self._queue.gives_way(ticket):
+            return
+        self._queue.give_back(ticket, now=_now())
+        self._granted[ticket] = asyncio.get_running_loop().create_future()
+        self._give()
+        await self._granted[ticket]
+
+    def _leave(self, ticket: Ticket) -> None:
+        self._queue.leave(ticket, now=_now())
+        self._tasks.pop(ticket, None)
+        self._ended_early.pop(ticket, None)
+        future = self._granted.pop(ticket, None)
+        if future is not None:
+            future.cancel()
+        self._give()
+        if not self._granted:
+            self._idle.set()
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    async def drain(self) -> None:
+        """Take no more jobs and wait until those there are have ended."""
+        self._check_outside("drained")
+        self._closed = self._closed or "is being drained"
+        await self._idle.wait()
+
+    async def stop(self) -> None:
+        """Take no more jobs, refuse those that wait, cancel those that run, and wait until they have ended.
+
+        Their submitters get a `SlotRefused`; their own tasks go on.
+        """
+        self._check_outside("stopped")
+        self._closed = "was stopped"
+        for ticket, future in self._granted.items():
+            if ticket in self._tasks:
+                self._end_early(ticket, "the worker was stopped in the middle of it")
+            elif not future.done():
+                future.set_exception(
+                    SlotRefused(f"{ticket.submitter}: the worker was stopped before it began")
+                )
+        await self._idle.wait()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

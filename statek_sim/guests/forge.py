@@ -1,0 +1,24 @@
+"""Forge as a guest: its runner and guardrails, with our scripted LLM behind its own OpenAI-compatible client.
+
+Forge (forge-guardrails 0.10) wants Python 3.12 or newer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+from forge.clients.openai_compat import OpenAICompatClient
+
+from statek_sim.guests.guest import Guest
+from statek_sim.guests.transport import client_of
+
+
+class ScriptedClient(OpenAICompatClient):
+    """A client for a `WorkflowRunner`, answered by the guest's script; use it inside `Guest.run`."""
+
+    def __init__(self, guest: Guest) -> None:
+        super().__init__(guest.model, "http://scripted.invalid/v1")
+        # Forge takes no client of httpx, so its own is replaced. It was never used and holds no connection.
+        own: Any = self
+        own._http = client_of(guest, httpx, timeout=own._http.timeout, headers=own._http.headers)

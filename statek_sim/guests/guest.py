@@ -1,0 +1,241 @@
+"""A guest: a harness that somebody else wrote, with a scripted LLM before it, its tools recorded, and a trace.
+
+guest = Guest([tool_call("look"), text("done")], tools=[look])
+answer = my_harness("Work.", guest.ask, guest.tools)
+guest.check(answer)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+from statek_sim import trace as events
+from statek_sim.agent.reading import read_model_reply
+from statek_sim.agent.virtual_loop import run_in
+from statek_sim.clock import VirtualClock
+from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, UnmatchedRequest
+from statek_sim.guests.guest_loop import GuestLoop
+from statek_sim.guests.recorded_tools import RecordedTools
+from statek_sim.metering.messages import completion_tokens, prompt_tokens
+from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.providers.http_status import http_error_text
+from statek_sim.providers.scripted import Script
+from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole
+from statek_sim.server.fault import FaultRule
+from statek_sim.server.llm import FakeLLM
+from statek_sim.server.rendering import Pacing
+from statek_sim.server.routes import route
+from statek_sim.trace import Trace
+from statek_sim.values import JSON, Message, ToolSpec, in_common
+
+ToolFunction = Callable[..., Any]
+T = TypeVar("T")
+
+_CHAT: Final = "/v1/chat/completions"
+
+
+class Guest:
+    """What a harness of somebody else's is tested with; each has one run, in virtual time.
+
+    `script` and `faults` are those of the fake server: the same replies as everywhere, and what goes wrong with
+    requests by position, rate or condition. `tools` are recorded under their names: `tools` has them as they were, to
+    be called by the harness, `calls` what became of them. `trace` has everything; `model` is what `ask` sends.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        tools: Iterable[ToolFunction] = (),
+        faults: Sequence[FaultRule] = (),
+        model: str = "gpt-4o",
+        ignored: Sequence[str] = (),
+        name: str = "main",
+    ) -> None:
+        self.name = name
+        self.model = model
+        self.clock = VirtualClock()
+        self.trace = Trace(profile="guest", seed=0)
+        self.trace.add(events.JobCreated(0.0, name, "guest", model, None))
+        self.llm = FakeLLM(script, faults=faults, pacing=Pacing(speed=1.0), ignored=ignored)
+        self._recorded = RecordedTools(self.trace, self.clock, name)
+        self.tools = {tool.__name__: self._recorded.wrapped(tool) for tool in tools}
+        self._turn = 0
+        self._attempt = 0
+        self._body = b""
+        self._sent: Sequence[Message] = ()
+
+    @property
+    def calls(self) -> list[dict[str, str | None]]:
+        """Every call of a tool: its name, arguments, and `result` or `error`."""
+        return self._recorded.calls
+
+    # -- how a harness reaches its model -----------------------------------------------------------------------
+
+    def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> dict[str, Any]:
+        """Answer a chat in OpenAI's shape with the assistant's message, for harnesses that take a plain callable.
+
+        Raises `ProviderHTTPError`, `ProviderTimeout` or `ProviderUnreachable`, as scripted; `ValueError` for an answer
+        that is no JSON; `UnmatchedRequest` when the script has no reply for it. Time passes at once.
+        """
+        known = len(self.llm.journal.problems)
+        body = {"model": self.model, "messages": list(messages), **({"tools": list(tools)} if tools else {})}
+        answer = self.answer(_CHAT, {}, json.dumps(body, default=dict).encode())
+        told = delivered(answer)
+        self.clock.advance(told.seconds)
+        self.heard(told, "openai")
+        if len(self.llm.journal.problems) > known:
+            raise UnmatchedRequest(self.llm.journal.problems[-1])
+        if told.broken:
+            raise ProviderUnreachable("the connection broke", latency=told.seconds)
+        if told.status is None:
+            raise ProviderTimeout("", latency=told.seconds)
+        if told.status != 200:
+            raise ProviderHTTPError(
+                http_error_text(told.status), status=told.status, retry_after=told.retry_after
+            )
+        message: dict[str, Any] = json.loads(told.body)["choices"][0]["message"]
+        return message
+
+    def answer(self, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        """Answer an HTTP request, and note it; `target` is its path and query."""
+        found = route("POST", target)
+        self._note_request(found.wire, found.path, body)
+        return self.llm.answer(Incoming("POST", target, headers, body))
+
+    # -- how it is run -----------------------------------------------------------------------------------------
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a harness of coroutines in virtual time: what it sleeps, between retries say, takes none.
+
+        Threads and sockets are not there; `AsyncToolStuck` says so when one is waited for.
+        """
+        return run_in(GuestLoop(start=self.clock.now(), moved=self.clock.advance_to), coroutine)
+
+    def check(self, answer: object = None) -> None:
+        """End the run: note its answer, and raise when replies or faults are left over or a request found none."""
+        self.trace.add(
+            events.JobStopped(self.clock.now(), self.name, "final", None if answer is None else str(answer))
+        )
+        self.llm.check_finished()
+
+    # -- what the trace says -----------------------------------------------------------------------------------
+
+    def _note_request(self, wire: Any, path: str, body: bytes) -> None:
+        try:
+            asked = FORMATS[wire].read_request(json.loads(body), path)
+        except (ValueError, KeyError, TypeError):
+            return  # The fake refuses it, which is in its journal.
+        self._attempt = self._attempt + 1 if body == self._body else 1
+        self._turn += self._attempt == 1
+        self._body = body
+        kept = in_common(self._sent, asked.messages)
+        self._asked = asked
+        self.trace.add(
+            events.LLMRequested(
+                self.clock.now(),
+                self.name,
+                self._turn,
+                self._attempt,
+                asked.model,
+                len(body),
+                kept,
+                tuple(asked.messages[kept:]),
+            )
+        )
+        self._sent = asked.messages
+
+    def heard(self, told: Delivered, wire: Any) -> None:
+        """Note how a request ended, at the second at which it did."""
+        now = self.clock.now()
+        if told.status != 200 or told.broken:
+            error = "no answer" if told.status is None else f"HTTP {told.status}"
+            said = "the connection broke" if told.broken else error
+            self.trace.add(events.RequestFailed(now, self.name, self._turn, self._attempt, said, None))
+            return
+        body = FORMATS[wire].join_stream(told.body) if told.streamed else told.body
+        reply = read_model_reply(body, wire)
+        tokenizer = tokenizer_for_model(self._asked.model).tokenizer
+        calls: list[JSON] = [
+            {"function": {"name": call.name, "arguments": call.arguments}} for call in reply.calls
+        ]
+        self.trace.add(
+            events.LLMReplied(
+                now,
+                self.name,
+                self._turn,
+                len(told.body),
+                prompt_tokens(self._asked.messages, self._asked.tools, tokenizer),
+                completion_tokens(reply.text, calls, tokenizer),
+                reply.usage.prompt,
+                reply.usage.completion,
+                reply.text if reply.unreadable is None else f"[cannot be read: {reply.unreadable}]",
+                tuple([f"{call.name}({call.arguments})" for call in reply.calls]),
+            )
+        )
+
+
+class Delivered:
+    """An answer as a client gets it: its bytes, after how many seconds, and whether the connection broke.
+
+    `status` None: nothing came until the client's time was up.
+    """
+
+    __slots__ = ("body", "broken", "content_type", "headers", "seconds", "status", "streamed")
+
+    def __init__(
+        self,
+        *,
+        status: int | None,
+        body: bytes = b"",
+        headers: tuple[tuple[str, str], ...] = (),
+        content_type: str = "",
+        seconds: float = 0.0,
+        broken: bool = False,
+        streamed: bool = False,
+    ) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers
+        self.content_type = content_type
+        self.seconds = seconds
+        self.broken = broken
+        self.streamed = streamed
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds after which the provider wants to be asked again, where it says so."""
+        said = dict(self.headers).get("retry-after")
+        return None if said is None else float(said)
+
+
+def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
+    """Return what a client gets of an answer, one that gives up after `timeout` seconds without a byte."""
+    match answer:
+        case Silence():
+            return Delivered(status=None, seconds=timeout)
+        case Whole():
+            if answer.delay > timeout:
+                return Delivered(status=None, seconds=timeout)
+            return Delivered(
+                status=answer.status,
+                body=answer.body,
+                headers=answer.headers,
+                content_type=answer.content_type,
+                seconds=answer.delay,
+            )
+        case Streamed():
+            if any(frame.delay > timeout for frame in answer.frames):
+                return Delivered(status=None, seconds=timeout)
+            return Delivered(
+                status=answer.status,
+                body=b"".join(frame.data for frame in answer.frames),
+                headers=answer.headers,
+                content_type=answer.content_type,
+                seconds=sum(frame.delay for frame in answer.frames),
+                broken=answer.reset,
+                streamed="event-stream" in answer.content_type,
+            )

@@ -1,0 +1,129 @@
+"""The needle audit and the memory of models, as tables for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from statek_sim.agent.context.audit import Audited
+from statek_sim.agent.context.talks import PLACES, Place
+from statek_sim.agent.context.vram.budget import DOCUMENT_RATES, ContextFit, document_budget, fitting, mib
+from statek_sim.agent.context.vram.cards import MIB
+from statek_sim.agent.context.vram.models import Model
+from statek_sim.values import JSON
+
+AUDIT_HEAD = ("strategy", "saved", "cached", "compactions", "over", "refused", "failed")
+"""Columns of an audit before those of the places: parts of tokens, then numbers of prompts or conversations."""
+
+_CARDS = (1024, 8192, 24_576)
+"""MiB of free memory in the table of models."""
+_TYPES: Mapping[str, str] = {"f16": "FP16", "q8_0": "Q8_0", "q4_0": "Q4_K_M"}
+"""Types of cache in the table of models, and what document 004 calls the weights for which it has a rate."""
+
+
+def audit_rows(found: Sequence[Audited]) -> list[tuple[str, ...]]:
+    """Return an audit as rows, the head first."""
+    places = _places(found)
+    return [(*AUDIT_HEAD, *places), *(_audit_row(one, places) for one in found)]
+
+
+def _audit_row(one: Audited, places: Sequence[Place]) -> tuple[str, ...]:
+    courses = one.courses
+    failed = sum(course.failed is not None for course in courses)
+    through = failed < len(courses)
+    return (
+        one.strategy,
+        f"{one.saved:.0%}" if through else "-",
+        f"{one.hit_share:.0%}" if through else "-",
+        str(sum(course.compactions for course in courses)),
+        str(sum(course.over for course in courses)),
+        str(sum(course.refused for course in courses)),
+        f"{failed} of {len(courses)}" if failed else "-",
+        *(f"{one.kept[place]}/{one.planted[place]}" for place in places),
+    )
+
+
+def _places(found: Sequence[Audited]) -> list[Place]:
+    planted = {place for one in found for place in one.planted}
+    order: tuple[Place, ...] = (*PLACES, "given")
+    return [place for place in order if place in planted]
+
+
+def audit_json(found: Sequence[Audited]) -> dict[str, JSON]:
+    """Return an audit for machines: for each strategy its sums, and each conversation with what it lost and when."""
+    return {"schema": "statek-sim/context-audit@1", "strategies": [_audited(one) for one in found]}
+
+
+def _audited(one: Audited) -> JSON:
+    return {
+        "strategy": one.strategy,
+        "tokens_sent": one.sent,
+        "tokens_without": one.whole,
+        "saved": round(one.saved, 4),
+        "cached": round(one.hit_share, 4),
+        "kept": {place: [one.kept[place], one.planted[place]] for place in one.planted},
+        "conversations": [
+            {
+                "id": course.talk,
+                "prompts": course.prompts,
+                "largest": course.largest,
+                "compactions": course.compactions,
+                "over": course.over,
+                "refused": course.refused,
+                "failed": course.failed,
+                "lost": [
+                    {"text": needle.text, "place": needle.place, "prompt": at} for needle, at in course.lost
+                ],
+            }
+            for course in one.courses
+        ],
+    }
+
+
+def model_rows(models: Sequence[Model]) -> list[tuple[str, ...]]:
+    """Return what the formula and the document's rule of thumb say about models, as rows, the head first."""
+    head = (
+        "model",
+        "layers",
+        "MiB per 1K f16",
+        "q8_0",
+        "q4_0",
+        *(f"{free // 1024} GiB free" for free in _CARDS),
+    )
+    guessed = (f"{document_budget(str(free), 'FP16'):,}" for free in _CARDS)
+    rates = (f"{DOCUMENT_RATES[name]:.2f}" for name in _TYPES.values())
+    thumb = ("document's rule", "any", *rates, *guessed)
+    return [head, thumb, *map(_model_row, models)]
+
+
+def _model_row(model: Model) -> tuple[str, ...]:
+    shape = model.shape
+    rates = (mib(1000 * float(shape.bytes_per_token(kv))) for kv in _TYPES)
+    return (
+        model.name,
+        str(len(shape.layers)),
+        *(f"{rate:.1f}" for rate in rates),
+        *(_tokens(fitting(shape, [free * MIB])) for free in _CARDS),
+    )
+
+
+def _tokens(fit: ContextFit) -> str:
+    """Return how much fits, with a star where the model's longest context bounds it."""
+    return "any" if fit.tokens is None else f"{fit.tokens:,}" + ("" if fit.bound == "memory" else "*")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows as lines, the first column to the left and the others to the right."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        first, *rest = (
+            cell.ljust(width) if not at else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join((first, *rest)).rstrip()
+
+
+def in_markdown(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows as a table in Markdown, the first of them its head."""
+    head, *rest = rows
+    for row in (head, ["---", *["---:"] * (len(head) - 1)], *rest):
+        yield f"| {' | '.join(row)} |"

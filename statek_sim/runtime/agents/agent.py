@@ -1,0 +1,184 @@
+"""Agents: a role, a prompt, tools and settings that jobs are created from."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from statek_sim.errors import BadTool
+from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.state.context import traced_job
+from statek_sim.runtime.tools.tool_trace import record_delivery
+
+
+class Agent:
+    """What a job's model is told and may use.
+
+    `metadata` are STATEK's prompt metadata keys (`MODEL`, `PROVIDER`, `TEMPERATURE`, `CHAT_STYLE`,
+    `LLM_TOOLS_SCOPE`, `DEFAULT_DIFFICULTY`). `context` holds names that agent code sees besides the tools, and
+    adapters. Tools whose name starts with `_` are internal: code can call them, the model is not told.
+    `warmup` runs before the first request of every job, after the job's own warmup code.
+
+    `chat_style` is given to the definitions of its jobs, as `JobDef.set_chat_style` and `update_prompt_config` do.
+    STATEK's `create_new_job` reads CHAT_STYLE of dialog agents only: in the metadata of another agent it says nothing
+    (checked with 1.2.7 and 1.4.2).
+    """
+
+    chat_style: str | None = None
+
+    def __init__(
+        self,
+        role: str,
+        system_prompt: str = "",
+        *,
+        tools: Sequence[Callable[..., Any]] = (),
+        model: str = "gpt-4o",
+        metadata: Mapping[str, str] | None = None,
+        context: Mapping[str, object] | None = None,
+        warmup: WarmupSource = None,
+        chat_style: str | None = None,
+    ) -> None:
+        self.role = role
+        self.prompt = system_prompt
+        self.metadata: dict[str, str] = {"MODEL": model, **(metadata or {})}
+        self.context: dict[str, object] = dict(context or {})
+        self.warmup = warmup
+        self.chat_style = chat_style
+        for function in tools:
+            if not callable(function):
+                raise BadTool(f"agent {role!r}: tool {function!r} is not callable")
+        # STATEK keeps internal tools behind the others; before 1.3.0 models are offered both, in this order.
+        self.all_tools: tuple[Callable[..., Any], ...] = tuple(sorted(tools, key=_is_internal))
+
+    @property
+    def tools(self) -> tuple[Callable[..., Any], ...]:
+        """The tools that the model may be told about."""
+        return tuple(function for function in self.all_tools if not _is_internal(function))
+
+    def system_prompt(self, job_params: Mapping[str, object]) -> str:
+        """Return the prompt with `{name}` placeholders filled from `job_params`, if there are any."""
+        return self.prompt.format_map(job_params) if job_params else self.prompt
+
+    def get_adapter(self, name: str) -> Any:
+        """Return the adapter `name`, `_name` or `__name` of the context, or None."""
+        for candidate in (name, f"_{name}", f"__{name}"):
+            adapter = self.context.get(candidate)
+            if adapter is not None:
+                return adapter
+        return None
+
+
+def _is_internal(function: Callable[..., Any]) -> bool:
+    return function.__name__.startswith("_")
+
+
+class SendMessage(Protocol):
+    """How a dialog agent reaches its user."""
+
+    def __call__(self, body: str, media: str | None = None) -> object:
+        """Deliver one message."""
+
+
+class InDialog(Protocol):
+    """A job, as far as reminders are concerned."""
+
+    def dialog_length(self) -> int:
+        """Return how many messages user and agent have exchanged."""
+
+
+class RecurringReminder:
+    """Fires on every final text once the dialog has `min_dialog_len` messages and one at least (None: always)."""
+
+    def __init__(self, text: str, min_dialog_len: int | None = None) -> None:
+        self.text = text
+        self.min_dialog_len = min_dialog_len
+
+    def fire_ready(self, job: InDialog) -> bool:
+        """Return whether the reminder is due for `job`."""
+        return self.min_dialog_len is None or job.dialog_length() >= max(self.min_dialog_len, 1)
+
+
+class DialogAgent(Agent):
+    """An agent that talks to one user through `send_message(body, media=None)`.
+
+    Its jobs use MD_DIALOG unless the metadata says another `CHAT_STYLE`. `answer(body)` sends and exits; it is
+    left out with `add_answer_tool=False`.
+    """
+
+    def __init__(
+        self,
+        send_message: Callable[..., Any],
+        role: str = "dialog_agent",
+        system_prompt: str = "",
+        *,
+        tools: Sequence[Callable[..., Any]] = (),
+        add_answer_tool: bool = True,
+        reminder: RecurringReminder | None = None,
+        model: str = "gpt-4o",
+        metadata: Mapping[str, str] | None = None,
+        context: Mapping[str, object] | None = None,
+        warmup: WarmupSource = None,
+    ) -> None:
+        _check_send_message(send_message)
+        self.send_message = _traced(send_message)
+        self.reminder = reminder
+        # No hint on `media`: its schema type is part of the tools payload. Internal tools come last, as in STATEK.
+        own = [_answer(self.send_message)] if add_answer_tool else []
+        own.append(_internal_send(self.send_message))
+        super().__init__(
+            role,
+            system_prompt,
+            tools=(*tools, *own),
+            model=model,
+            metadata=metadata,
+            context=context,
+            warmup=warmup,
+        )
+
+
+def _check_send_message(send_message: Any) -> None:
+    if not callable(send_message):
+        raise TypeError("send_message must be callable")
+    if getattr(send_message, "__is_temporal__", False):
+        raise ValueError("send_message must not be a temporal function")
+    if "body" not in inspect.signature(send_message).parameters:
+        raise ValueError("send_message must accept a 'body' parameter")
+
+
+def _traced(send_message: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `send_message` with each delivery recorded in the current job's trace."""
+
+    def send(body: str, **media: Any) -> Any:
+        result = send_message(body=body, **media)
+        job = traced_job()
+        if job is not None:
+            record_delivery(job, body, media.get("media"))
+        return result
+
+    send.__doc__ = send_message.__doc__
+    return send
+
+
+def _internal_send(send_message: Callable[..., Any]) -> Callable[..., Any]:
+    def _send_message(body: str, media: Any = None) -> Any:
+        return send_message(body=body, media=media)
+
+    # Before 1.3.0 models are offered this tool, with the application's own words about it.
+    _send_message.__doc__ = send_message.__doc__
+    return _send_message
+
+
+def _answer(send_message: Callable[..., Any]) -> Callable[..., Any]:
+    def answer(body: str, media: Any = None) -> None:
+        """Deliver the final message to the user and end the dialog.
+
+        Args:
+            body (required): The final message text to send to the user.
+            media: Optional media attachment forwarded to send_message.
+        """
+        print(f"log: answer(body={body!r}, media={media!r})")
+        send_message(body=body, media=media)
+        exit("Success")  # noqa: PLR1722  # STATEK's exit, which ends the job
+
+    return answer

@@ -1,0 +1,137 @@
+"""What a job says to its user: delivering it (behaviour 6.4), and reading it out of the chat log afterwards."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from statek_sim.runtime.dialogs.logged_job import LoggedJob
+from statek_sim.runtime.dialogs.markup import dialog_messages, extract_dialog
+from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.context import FULL, current_access
+from statek_sim.runtime.tools.async_tools import run_virtual
+
+
+def deliver(job: LoggedJob, text: str) -> None:
+    """Send the dialog part of a reply through the agent's `send_message`; without one it is a TypeError."""
+    send_message = getattr(job.agent, "send_message", None)
+    if send_message is None:
+        raise TypeError(
+            f"MD_DIALOG/DIRECT chat style requires a DialogAgent, got {type(job.agent).__name__}."
+        )
+    for body, media in dialog_messages(text):
+        result = send_message(body=body) if media is None else send_message(body=body, media=media)
+        if inspect.iscoroutine(result):
+            _, slept = run_virtual(result)
+            job.spend(slept)
+
+
+class DialogItem(NamedTuple):
+    """One message between user and agent; `role` is user or assistant."""
+
+    role: str
+    message: str
+
+
+def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
+    """Yield what user and agent said to each other, oldest first; answers by the `answer` tool in their places."""
+    for index, item in enumerate(job.chat_log):
+        if isinstance(item, str | UserLogItem):
+            text = item if isinstance(item, str) else item.message
+            if text:
+                yield DialogItem("user", text)
+        elif isinstance(item, LLM_LogItem | WarmupLogItem):
+            said = _said(job, item)
+            if said is not None:
+                yield DialogItem("assistant", said)
+            for body in _answers(job, index):
+                yield DialogItem("assistant", body)
+
+
+def chat_responses(job: LoggedJob) -> Iterator[str]:
+    """Yield what the agent said to its user, oldest first; without a dialog style that is everything it wrote."""
+    for index, item in enumerate(job.chat_log):
+        if isinstance(item, LLM_LogItem) and faces_user(job, item):
+            _refuse_agent_code(job.chat_style is None, "chat_style")
+            response = item.llm_resp
+            text = response.code if isinstance(response, CodeBlock) else response
+            if isinstance(response, str) or text:
+                yield text or ""
+        if isinstance(item, LLM_LogItem | WarmupLogItem):
+            yield from _answers(job, index)
+
+
+def count_llm_actions(job: LoggedJob) -> int:
+    """Return how much a job's model has done: code that ran, tool calls, and texts for its user."""
+    return sum(_actions(job, item) for item in job.chat_log)
+
+
+def faces_user(job: LoggedJob, item: LLM_LogItem) -> bool:
+    """Return whether a turn counts as said to the user; without a dialog style every stored one does."""
+    response = item.llm_resp
+    if job.chat_style is ChatStyle.DIRECT:
+        return isinstance(response, str) and bool(response.strip())
+    if job.chat_style is ChatStyle.MD_DIALOG:
+        return isinstance(response, str) and any(line.startswith("# ") for line in response.splitlines())
+    return response is not None
+
+
+def _actions(job: LoggedJob, item: ChatItem) -> int:
+    response = item.llm_resp if isinstance(item, LLM_LogItem) else None
+    if isinstance(response, CodeBlock):
+        return len(response.tool_calls) + bool(response.code and response.code.strip())
+    return int(isinstance(item, LLM_LogItem) and isinstance(response, str) and faces_user(job, item))
+
+
+def _said(job: LoggedJob, item: LLM_LogItem | WarmupLogItem) -> str | None:
+    """Return what a turn said to the user; of an MD_DIALOG turn with tool calls the text around its code."""
+    if not isinstance(item, LLM_LogItem):
+        return None
+    response = item.llm_resp
+    if isinstance(response, str) and faces_user(job, item):
+        return response
+    if job.chat_style is ChatStyle.MD_DIALOG and isinstance(response, CodeBlock):
+        return extract_dialog(response.code or "") or None
+    return None
+
+
+_LOGGED: Final = "log:"
+
+
+def _answers(job: LoggedJob, index: int) -> Iterator[str]:
+    """Yield the bodies of `answer` calls that a turn logged on its slice of the console."""
+    log = job.chat_log
+    later = (item.console_pos for item in log[index + 1 :] if isinstance(item, LLM_LogItem | WarmupLogItem))
+    item = log[index]
+    start = item.console_pos if isinstance(item, LLM_LogItem | WarmupLogItem) else 0
+    for output in job.py_env.console[start : next(later, None)]:
+        _refuse_agent_code(bool(output), "_chat_response_from_tool_log")
+        for line in output.splitlines() if _LOGGED in output else ():
+            if line.startswith(_LOGGED) and (body := _answer_body(line.removeprefix(_LOGGED).strip())):
+                yield body
+
+
+def _refuse_agent_code(trips: bool, name: str) -> None:
+    """Fail where STATEK does when agent code reads this: it is a generator, which runs with the reader's rights.
+
+    Checked with 1.2.7 and 1.4.2: the value of `delegate_mute_task` is out of reach for agents without a chat style.
+    """
+    if trips and current_access() != FULL:
+        raise AttributeError(f"Restricted memo attribute access denied: {name}")
+
+
+def _answer_body(text: str) -> str | None:
+    try:
+        call = ast.parse(text, mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "answer":
+            return None
+        values = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+        first = ast.literal_eval(call.args[0]) if call.args else None
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    body = values.get("content", values.get("body", first))
+    return body if isinstance(body, str) else None

@@ -1,0 +1,264 @@
+"""From chat log to messages: what the model sees of a job (behaviour 6.5).
+
+STATEK rebuilds the whole history for every request. Here the messages of a job are kept and extended: items that
+can no longer change are projected once, so a turn costs what it added. The few events that change the past (a
+message pushed at an old console position) rebuild it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from statek_sim.metering.conversation import MessageMeter, MeteredConversation
+from statek_sim.runtime.dialogs.logged_job import LoggedJob
+from statek_sim.runtime.dialogs.messages import (
+    assistant_calls,
+    assistant_code,
+    console_message,
+    system_message,
+    tool_message,
+    user_message,
+)
+from statek_sim.runtime.state.calls import CallSpec, CodeBlock
+from statek_sim.runtime.state.chat_log import (
+    CONSOLE_ITEMS,
+    ChatItem,
+    LLM_LogItem,
+    NotificationLogItem,
+    PostProcessedItem,
+    ReminderLogItem,
+    SubTaskLogItem,
+    ToolError,
+    UserLogItem,
+    WarmupLogItem,
+)
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.sandbox.llm_repr import llm_repr
+from statek_sim.values import JSON, Message, in_common
+
+NOTIFICATION_CODE: Final = "print(get_pending_notifications())"
+
+
+class _Reader(NamedTuple):
+    """Who the history is for: a provider, and whether its format has only the `plain` messages."""
+
+    name: str
+    provider: str
+    plain: bool
+
+    def reasoning(self, item: ChatItem) -> Mapping[str, JSON]:
+        """Return what this provider wants back with a turn."""
+        kept = item.reasoning if isinstance(item, LLM_LogItem) else None
+        return kept.fields if kept is not None and kept.provider == self.provider else {}
+
+
+_OPENAI: Final = _Reader("", "", plain=False)
+
+
+class HistoryProjection:
+    """The messages of one job so far.
+
+    The first `_projected` chat items are in the conversation (-1: not even what comes before them). Of these only
+    the newest console item, the tail, can still change: its console slice grows until the next item closes it.
+    """
+
+    __slots__ = (
+        "_conversation",
+        "_kept",
+        "_projected",
+        "_reader",
+        "_sent",
+        "_tail",
+        "_tail_end",
+        "_tail_start",
+    )
+
+    def __init__(self, meter: MessageMeter) -> None:
+        self._conversation = MeteredConversation(meter)
+        self._kept = 0
+        self._reader = _OPENAI
+        self._sent: Sequence[Message] | None = None
+        self._projected = -1
+        self._tail = -1
+        self._tail_end = -1
+        self._tail_start = 0
+
+    @property
+    def current(self) -> MeteredConversation:
+        """The messages as of the last refresh."""
+        return self._conversation
+
+    def take_kept(self) -> int:
+        """Return how many messages are the same as in the request before, and count from here on."""
+        kept, self._kept = self._kept, len(self._conversation)
+        if self._sent is not None:
+            # Projected again; most of it usually came out as it was.
+            kept += in_common(self._sent[kept:], self._conversation.view()[kept:])
+            self._sent = None
+        return kept
+
+    def measure_with(self, meter: MessageMeter) -> None:
+        """Measure with another tokenizer from now on, for a job that changed its model."""
+        if self._conversation.meter is not meter:
+            self._conversation = self._conversation.with_meter(meter)
+
+    def read_by(self, provider: str, *, plain: bool) -> None:
+        """Project for another provider from now on, for a job that changed its model."""
+        if provider == self._reader.name and plain == self._reader.plain:
+            return
+        self._reader = _Reader(provider, provider.casefold(), plain)
+        self._forget_from(-1, 0)
+
+    def pushed(self, position: int) -> None:
+        """Note a message pushed at console `position`; if that is in the past, the past is projected again."""
+        if position <= self._tail_end or position == 0:
+            self._forget_from(-1, 0)
+
+    def refresh(self, job: LoggedJob) -> MeteredConversation:
+        """Return the messages of the next request. The same object as before, unless history changed."""
+        if self._tail >= 0 and _end_position(job, self._tail) != self._tail_end:
+            self._forget_from(self._tail, self._tail_start)
+        conversation, log = self._conversation, job.chat_log
+        if self._projected < 0:
+            self._projected = 0
+            for message in _opening(job):
+                conversation.append(message)
+        for index in range(self._projected, len(log)):
+            item = log[index]
+            if isinstance(item, str):
+                continue
+            end = _end_position(job, index)
+            if isinstance(item, CONSOLE_ITEMS):
+                self._tail, self._tail_end, self._tail_start = index, end, len(conversation)
+            for message in _project(job, item, index, end, self._reader):
+                conversation.append(message)
+        self._projected = len(log)
+        return conversation
+
+    def _forget_from(self, item: int, messages: int) -> None:
+        """Project chat items from `item` on again; requests that were sent keep their messages."""
+        if messages < self._kept and self._sent is None:
+            self._sent = self._conversation.view()[: self._kept]
+        if messages < len(self._conversation):
+            self._conversation = self._conversation.truncated(messages)
+        self._kept = min(self._kept, messages)
+        self._projected = item
+        self._tail, self._tail_end, self._tail_start = -1, -1, 0
+
+
+def _end_position(job: LoggedJob, index: int) -> int:
+    """Return where the console slice of item `index` ends: at the next console item, else at the end."""
+    log = job.chat_log
+    for later in range(index + 1, len(log)):
+        item = log[later]
+        if isinstance(item, CONSOLE_ITEMS):
+            return item.console_pos
+    return job.console_pos
+
+
+def _opening(job: LoggedJob) -> Iterator[Message]:
+    """Yield the system prompt and the first user message."""
+    prompt = job.agent.system_prompt(job_params=job.job_def.job_params)
+    if prompt:
+        yield system_message(prompt)
+    first = [job.chat_log[0]] if job.chat_log and isinstance(job.chat_log[0], str) and job.chat_log[0] else []
+    pushed = job.py_env.push_log.get(0)
+    texts = [*first, str(pushed)] if pushed else first
+    if texts:
+        yield user_message("\n".join(texts))
+
+
+def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Reader) -> Iterator[Message]:
+    if isinstance(item, LLM_LogItem | WarmupLogItem):
+        yield from _execution(job, item, end, reader)
+    elif isinstance(item, UserLogItem):
+        if item.message:
+            yield user_message(item.message)
+    elif isinstance(item, ReminderLogItem):
+        if item.reminder.text and not reader.plain:
+            yield system_message(item.reminder.text)
+    elif isinstance(item, PostProcessedItem):
+        if item.message and not reader.plain:
+            yield system_message(item.message)
+    elif isinstance(item, SubTaskLogItem):
+        yield from _subtask(job, item, _shown_index(job, index), reader)
+    elif isinstance(item, NotificationLogItem):
+        call = _cli_call(f"STATEK-NOTIFICATION-{_shown_index(job, index):03d}", NOTIFICATION_CODE)
+        yield from _call_and_result(job, call, llm_repr([item]), reader)
+
+
+def _shown_index(job: LoggedJob, index: int) -> int:
+    """Return an item's number in synthetic call ids.
+
+    A dialog's opening str is not counted, a raise of the
+    difficulty is.
+    """
+    raised = sum(position <= index for position in job.raised_at)
+    return index + raised - isinstance(job.chat_log[0], str)
+
+
+def _subtask(job: LoggedJob, item: SubTaskLogItem, index: int, reader: _Reader) -> Iterator[Message]:
+    if not reader.plain:
+        yield system_message(item.handler.get_log_message())
+    if item.tool_log is not None:
+        asked = "" if item.handler.id is None else f"id={item.handler.id!r}"
+        call = _cli_call(f"STATEK-SUBTASK-{index:03d}", f"print(find_sub_task_handler({asked}))")
+        yield from _call_and_result(job, call, item.tool_log, reader)
+
+
+def _execution(
+    job: LoggedJob, item: WarmupLogItem | LLM_LogItem, end: int, reader: _Reader
+) -> Iterator[Message]:
+    """Yield a turn: what was said or run, its results, its console output, and messages pushed meanwhile."""
+    block = _block_of(job, item)
+    if isinstance(block, CodeBlock) and block.hidden:
+        return
+    code = block.code if isinstance(block, CodeBlock) else block
+    calls = block.tool_calls if isinstance(block, CodeBlock) else ()
+    style, start = job.chat_style, item.console_pos
+    console = "\n".join(job.py_env.console[start:end]) if end > start else ""
+    if calls:
+        yield {**assistant_calls(code, calls, plain=reader.plain), **reader.reasoning(item)}
+        for position, call in enumerate(calls):
+            result = _result(item, position)
+            yield tool_message(result, call.id, style, job.host.console_tag, plain=reader.plain)
+    elif style is ChatStyle.DIRECT and isinstance(item, WarmupLogItem) and code:
+        call = _cli_call(f"STATEK-WARMUP-{item.warmup_block_num:03d}", code)
+        yield from _call_and_result(job, call, console, reader)
+    else:
+        reasoning = reader.reasoning(item)
+        if code:
+            said = assistant_code(code, style)
+            yield {**said, **reasoning} if reasoning else said
+        elif reasoning:
+            yield {"role": "assistant", "content": None, **reasoning}
+        if end > start:
+            yield console_message(console, style, job.host.console_tag)
+    pushed = job.py_env.push_log
+    for position in sorted(pushed) if pushed else ():
+        if position and start < position <= end:
+            yield user_message(str(pushed[position]))
+
+
+def _block_of(job: LoggedJob, item: WarmupLogItem | LLM_LogItem) -> str | CodeBlock | None:
+    if isinstance(item, LLM_LogItem):
+        return item.llm_resp
+    blocks = job.job_def.warmup_code
+    return blocks[item.warmup_block_num].as_code_block() if item.warmup_block_num < len(blocks) else None
+
+
+def _result(item: WarmupLogItem | LLM_LogItem, position: int) -> str:
+    if item.tool_log is None or position >= len(item.tool_log):
+        return ""
+    result = item.tool_log[position]
+    return result.err_message if isinstance(result, ToolError) else result
+
+
+def _cli_call(call_id: str, code: str) -> CallSpec:
+    return CallSpec(call_id, "python_cli", (), {"code": code})
+
+
+def _call_and_result(job: LoggedJob, call: CallSpec, result: str, reader: _Reader) -> Iterator[Message]:
+    yield assistant_calls(None, (call,), plain=reader.plain)
+    yield tool_message(result, call.id, job.chat_style, job.host.console_tag, plain=reader.plain)

@@ -1,0 +1,149 @@
+"""Tools that come with the runtime: the system tools that it reproduces, `get_any`/`get_all`, delegation.
+
+Every system tool that a STATEK release registers is offered to models with its own wire text
+(`runtime.tools.system`), because that text is part of the byte budget. Those that need STATEK's document and
+example folders are offered but not reproduced: calling one says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+from statek_sim.runtime.jobs.current import get_current_job
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
+from statek_sim.runtime.state.futures import CombinedFutureResult, get_all_future, get_any_future
+from statek_sim.runtime.tools.declaration import injected, tool
+from statek_sim.runtime.tools.documentation import brief, docstr
+from statek_sim.runtime.tools.system import system_tool_specs
+
+
+def _require_job(name: str) -> Job:
+    job = get_current_job()
+    if job is None:
+        raise RuntimeError(f"{name} requires a current job")
+    return job
+
+
+@tool(system=True)
+def get_pending_notifications(**kwargs: Any) -> list[Any]:
+    """Return the current job's notifications that are not in its history yet."""
+    return list(_require_job("get_pending_notifications").inbox.pending)
+
+
+@tool(system=True)
+def find_sub_task_handler(id: str | None = None, **kwargs: Any) -> SubTaskHandler | None:  # noqa: A002
+    """Return the handler of a completed subtask, the newest when no id is given."""
+    job = get_current_job()
+    return None if job is None else find_handler(job, id)
+
+
+@tool(system=True)
+def panic(**kwargs: Any) -> None:
+    """Move the current job to a more capable model."""
+    job = _require_job("panic()")
+    job.panic()
+    print(f"# Difficulty increased to {job.difficulty.lower()}. Continue with the harder task.")
+
+
+@tool(system=True)
+def print_locals(category: str, *args: Any, **kwargs: Any) -> None:
+    """Print the shared context's variables of a category; this runtime has no categories to register."""
+    raise ValueError(f"Unknown context category: {category}")
+
+
+@tool(system=True)
+def python_cli(code: str, **kwargs: Any) -> None:
+    """Do nothing when called from code; requested as a tool call it runs `code` (`runtime.execution.tool_calls`)."""
+
+
+@tool(system=True)
+def send_notification_to(target: SubTaskHandler | Job, message: str, **kwargs: Any) -> None:
+    """Send plain text to another job, which sees it at its next safe boundary."""
+    job = target.job if isinstance(target, SubTaskHandler) else target
+    if not isinstance(job, Job):
+        raise TypeError("target must be a Job or SubTaskHandler")
+    job.send_notification(message)
+
+
+@tool
+def get_any(*args: Any, **kwargs: Any) -> CombinedFutureResult:
+    """Waits until evaluation of given values completes and returns the first available result.
+
+    The sentence is part of requests, byte for byte. As in STATEK, agent code never gets an answer from it:
+    arguments without a type hint are waited for, all of them, before the call, and their plain values are no
+    futures (behaviour 7.5). Tools use `get_any_future`.
+    """
+    return get_any_future(*args)
+
+
+@tool
+def get_all(*args: Any, **kwargs: Any) -> CombinedFutureResult:
+    """Waits until evaluation of all given values completes and combines the results.
+
+    The sentence is part of requests, byte for byte. In agent code it ends like `get_any`.
+    """
+    return get_all_future(*args)
+
+
+_REPRODUCED: Final[Mapping[str, Callable[..., Any]]] = {
+    function.__name__: function
+    for function in (
+        get_pending_notifications,
+        find_sub_task_handler,
+        panic,
+        python_cli,
+        print_locals,
+        docstr,
+        brief,
+        send_notification_to,
+    )
+}
+
+
+for _tool, _parameter, _hint in (
+    (find_sub_task_handler, "id", Any | None),
+    (send_notification_to, "target", SubTaskHandler | Job),
+):
+    # STATEK's hints, which this module keeps as text: a model's text for such a parameter may name a variable.
+    _function: Any = _tool
+    _function.__wrapped__.__annotations__[_parameter] = _hint
+
+
+def own_spec(function: Callable[..., Any], version: str) -> Any:
+    """Return what a release says about one of its system tools when an agent has it as a tool of its own."""
+    if _REPRODUCED.get(getattr(function, "__name__", "")) is not function:
+        return None
+    return next((e.spec for e in system_tool_specs(version) if e.name == function.__name__), None)
+
+
+@cache
+def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
+    """Return the callables of a release's system tools, in its order, each with `wire_spec` and `tool_target`."""
+    found = []
+    for entry in system_tool_specs(version):
+        function = _wrapped(entry.name, _REPRODUCED.get(entry.name))
+        function.wire_spec = entry.spec
+        function.tool_target = entry.target
+        # Made once for all runs, so agent code can be given it as it is.
+        found.append(injected(function))
+    return tuple(found)
+
+
+def _wrapped(name: str, function: Callable[..., Any] | None) -> Any:
+    """Return a separate callable per release, so that its attributes belong to that release."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if function is None:
+            raise NotImplementedError(
+                f"system tool {name!r} is offered, but this runtime does not reproduce it"
+            )
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    shown: Any = call
+    shown.tool_system = True
+    shown.tool_hidden = False
+    return shown

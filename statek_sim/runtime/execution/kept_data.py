@@ -1,0 +1,86 @@
+"""How much a job keeps from block to block: each block has limits of its own, but many of them add up.
+
+Weighing everything takes time, so it is done only when blocks have built enough since the last time to be too much.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from statek_sim.runtime.state.pyenv import PyEnv
+from statek_sim.sandbox.budget import ExecutionBudget
+
+STEPS_KEPT: Final = 4
+"""A job may keep as much as four blocks may build."""
+
+_BYTES_PER_ITERATION: Final = 32
+"""What a pass of a loop may keep without having paid for it: a number and the reference to it."""
+
+_OBJECT: Final = 56
+_WIDE: Final = 4
+_SEQUENCES: Final = (list, tuple, set, frozenset, deque)
+
+# What a job keeps is whatever its code has made.
+Value = Any
+
+
+def note_built(env: PyEnv, budget: ExecutionBudget) -> None:
+    """Add what a block built to what has not been weighed yet."""
+    env.unweighed += budget.allocated + _BYTES_PER_ITERATION * budget.iterations
+
+
+def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
+    """Stop the code of a job whose names hold too much, before it adds to it."""
+    limit = STEPS_KEPT * budget.allocation
+    if env.unweighed <= limit >> 1:
+        return
+    env.unweighed = 0
+    kept = weight(env.local_state, limit)
+    if kept > limit:
+        budget.stop(
+            f"the job keeps more than {limit:,} bytes of data from turn to turn; the likely cause is a list or text "
+            "that every turn makes longer"
+        )
+    env.unweighed = kept >> 1
+
+
+def weight(names: Mapping[str, Value], limit: int) -> int:
+    """Return how many bytes the values of `names` hold, each counted once, or something above `limit`.
+
+    Reckoned, not measured, so that it is the same everywhere.
+    """
+    total = 0
+    met: set[int] = set()
+    pending: list[Value] = list(names.values())
+    while pending and total <= limit:
+        value = pending.pop()
+        if id(value) in met:
+            continue
+        met.add(id(value))
+        total += _OBJECT + _own_bytes(value)
+        pending += _inside(value)
+    return total
+
+
+def _own_bytes(value: Value) -> int:
+    if isinstance(value, str):
+        return len(value) if value.isascii() else _WIDE * len(value)
+    if isinstance(value, bytes):
+        return len(value)
+    if type(value) is int:
+        return value.bit_length() >> 3
+    if isinstance(value, dict):
+        return 64 * len(value)
+    return 8 * len(value) if isinstance(value, _SEQUENCES) else 0
+
+
+def _inside(value: Value) -> Iterable[Value]:
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, set):
+        return list(set.__iter__(value))
+    if isinstance(value, frozenset):
+        return list(frozenset.__iter__(value))
+    return value if isinstance(value, _SEQUENCES) else ()

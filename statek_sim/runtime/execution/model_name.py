@@ -1,0 +1,138 @@
+"""Model selection strings: which model a job asks for, and under which name (behaviour 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import parse_qsl
+
+from statek_sim.errors import BadSetting
+from statek_sim.harness.variables import TaskDifficulty, parse_difficulty
+
+_KEEPS_FAMILY: Final = frozenset({"OPENROUTER"})
+"""Providers whose model ids are `family/model`."""
+
+
+class BadModelName(BadSetting, ValueError):
+    """A model selection string that STATEK refuses. Also a `ValueError`, as in STATEK, and consoles call it so."""
+
+
+BadModelName.__name__ = BadModelName.__qualname__ = ValueError.__name__
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """The parts of a model selection string; a part it does not have is None."""
+
+    provider: str | None
+    model_family: str | None
+    model: str | None
+    # A mapping has no hash; equal names have equal params, so leaving it out is sound.
+    params: Mapping[str, str] = field(hash=False)
+
+
+@lru_cache(maxsize=1024)
+def parse_model_name(text: str) -> ModelName:
+    """Return the parts of `model`, `family/model` or `provider/family/model`, any with `/key=value&...`.
+
+    An empty part counts as missing; slashes after the third part belong to the model. `BadModelName` for an
+    empty text and for parameters that are no URL query, in STATEK's words; a note says more.
+    """
+    path, params = _split_params(text.strip())
+    if not path and not params:
+        raise _told(
+            BadModelName("model name must not be empty"),
+            f"MODEL {text!r}: expected 'model', 'family/model' or 'provider/family/model'",
+        )
+    parts = [part.strip() or None for part in path.split("/", 2)]
+    missing: list[str | None] = [None] * (3 - len(parts))
+    provider, family, model = missing + parts
+    return ModelName(provider, family, model, MappingProxyType(params))
+
+
+def model_provider(text: str, default: str | None = None) -> str | None:
+    """Return the provider that `text` names, else `default`."""
+    return parse_model_name(text).provider or default
+
+
+def model_for_provider(text: str, provider: str | None) -> str:
+    """Return the model id sent upstream: the model alone, or `family/model` for OpenRouter.
+
+    `provider` counts in any letter case. `BadModelName` if `text` has no model part.
+    """
+    name = parse_model_name(text)
+    if name.model is None:
+        raise BadModelName(f"model {text!r}: expected a model after the last '/'")
+    if name.model_family is not None and provider is not None and provider.upper() in _KEEPS_FAMILY:
+        return f"{name.model_family}/{name.model}"
+    return name.model
+
+
+@lru_cache(maxsize=1024)
+def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
+    """Return the model for each difficulty from `MODEL` metadata: one model, or `L:a,M:b,H:c`.
+
+    Labels may share an entry (`LM:a,H:b`); each level must be named exactly once. Any ":" makes the text a
+    difficulty mapping, so `llama3.1:8b` alone is `BadModelName`, in STATEK's words; a note says which text it was.
+    """
+    # STATEK reads the whole text as one name first, when it looks for a definition that it has already.
+    parse_model_name(text)
+    stripped = text.strip()
+    if ":" not in stripped:
+        return MappingProxyType(dict.fromkeys(TaskDifficulty, stripped))
+    models: dict[TaskDifficulty, str] = {}
+    for entry in stripped.split(","):
+        for difficulty, model in _entry(text, entry):
+            if difficulty in models:
+                raise _refused(text, f"Duplicate MODEL metadata for difficulty {difficulty}")
+            models[difficulty] = model
+    if len(models) < len(TaskDifficulty):
+        raise _refused(text, "MODEL metadata must specify all difficulty levels when using difficulty labels")
+    return MappingProxyType(models)
+
+
+def _split_params(text: str) -> tuple[str, dict[str, str]]:
+    """Return `text` without its last part and that part as a query, if it has a "="."""
+    path, _, last = text.rpartition("/")
+    if "=" not in last:
+        return text, {}
+    try:
+        return path, dict(parse_qsl(last, keep_blank_values=True, strict_parsing=True))
+    except ValueError:
+        raise _told(
+            BadModelName("model parameters must use URL query syntax"),
+            f"MODEL {text!r}: expected parameters as 'key=value&...', got {last!r}",
+        ) from None
+
+
+def _entry(text: str, entry: str) -> Iterator[tuple[TaskDifficulty, str]]:
+    """Yield what one entry such as `LM:model` says, a pair for each of its labels."""
+    labels, colon, model = (piece.strip() for piece in entry.partition(":"))
+    if not colon:
+        raise _refused(
+            text, "MODEL metadata must use either a single model or difficulty labels for all entries"
+        )
+    if not (labels and model):
+        raise _refused(text, "MODEL metadata difficulty labels and model names must be non-empty")
+    for label in labels.upper():
+        try:
+            difficulty = parse_difficulty(label)
+        except ValueError:
+            raise _refused(text, f"Invalid task difficulty: {label!r}") from None
+        yield difficulty, model
+
+
+def _refused(text: str, reason: str) -> BadModelName:
+    return _told(
+        BadModelName(reason),
+        f"MODEL {text!r}: a ':' means difficulty labels; expected one model without ':', or 'L:', 'M:' and 'H:', each "
+        "with a model, as in 'LM:small,H:large'",
+    )
+
+
+def _told(error: BadModelName, note: str) -> BadModelName:
+    error.add_note(note)
+    return error

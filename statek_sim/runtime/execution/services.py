@@ -1,0 +1,261 @@
+"""What every step needs, wired together once per runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from statek_sim import trace as events
+from statek_sim.clock import Clock
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.metering.conversation import MessageMeter
+from statek_sim.metering.messages import tools_tokens
+from statek_sim.metering.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
+from statek_sim.metering.wire import envelope_size
+from statek_sim.providers.protocol import Provider
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.formats import format_of
+from statek_sim.providers.wire.request import PLAIN, ClientOptions
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.execution.builtin import own_spec, system_tools
+from statek_sim.runtime.execution.model_name import model_for_provider, model_provider, models_by_difficulty
+from statek_sim.runtime.execution.toolbox import Toolbox
+from statek_sim.runtime.execution.waiting import WaitingRoom
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.futures import FutureError
+from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.tools.scope import select_tools
+from statek_sim.runtime.tools.spec import tool_spec
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.policy import SandboxPolicy
+from statek_sim.semantics import Profile
+from statek_sim.trace import Trace
+from statek_sim.values import ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """The part of a job's requests that does not grow: model, tools, temperature, and their sizes.
+
+    `size` is of a body in OpenAI's format, which alone is measured message by message.
+    """
+
+    provider: str
+    wire: FormatName
+    model: str
+    tools: tuple[ToolSpec, ...]
+    temperature: float | None
+    size: int
+    tools_tokens: int
+    tokenizer: ModelTokenizer
+    meter: MessageMeter
+
+
+def _no_tools() -> tuple[Callable[..., Any], ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """What an application brings to its runtime.
+
+    `registered` returns the tools that it has made: STATEK gives its system tools to every agent, and hidden ones to
+    none. `job` and `job_def` are the classes of what it is handed.
+    """
+
+    registered: Callable[[], Sequence[Callable[..., Any]]] = _no_tools
+    job: type[Job] = Job
+    job_def: type[JobDef] = JobDef
+
+
+NOTHING_BROUGHT: Final = Brought()
+
+
+class Services:
+    """The collaborators of a job step. One instance per runtime."""
+
+    def __init__(
+        self,
+        *,
+        provider: Provider,
+        harness: LLM_Harness,
+        profile: Profile,
+        clock: Clock,
+        trace: Trace,
+        budget: ExecutionBudget,
+        policy: SandboxPolicy,
+        tokenizers: TokenizerRegistry | None = None,
+        default_provider: str = "OPENROUTER",
+        custom_providers: Collection[str] = (),
+        client_options: ClientOptions = PLAIN,
+        brought: Brought = NOTHING_BROUGHT,
+    ) -> None:
+        self.provider = provider
+        self._registered = brought.registered
+        self.client_options = client_options
+        self._default_provider = default_provider
+        self._custom_providers = frozenset(name.upper() for name in custom_providers)
+        self.harness = harness
+        self.profile = profile
+        self.clock = clock
+        self.trace = trace
+        self.waiting = WaitingRoom()
+        self._budget = budget
+        self._policy = policy
+        self._tokenizers = tokenizers
+        self._meters: dict[str, MessageMeter] = {}
+        self._agents: list[Agent] = []
+        self._toolboxes: dict[Agent, tuple[object, Toolbox]] = {}
+        self._envelopes: dict[object, Envelope] = {}
+
+    # -- agents ------------------------------------------------------------------------------------------------
+
+    def register(self, agent: Agent) -> None:
+        """Make an agent known; its hidden tools are closed to the code of every agent (behaviour 3)."""
+        if agent in self._agents:
+            return
+        self._agents.append(agent)
+        self._toolboxes.clear()
+
+    def toolbox(self, job: Job) -> Toolbox:
+        """Return what the job's code can reach."""
+        agent = job.agent
+        state = self._tools_of(agent)
+        known = self._toolboxes.get(agent)
+        if known is None or known[0] != state:
+            known = self._toolboxes[agent] = (state, self._make_toolbox(agent))
+        return known[1]
+
+    def _tools_of(self, agent: Agent) -> tuple[tuple[Callable[..., Any], ...], int]:
+        """Return what changes when the agent is given a tool, or the application makes one."""
+        return agent.all_tools, len(self._registered())
+
+    def _system_tools(self) -> list[Callable[..., Any]]:
+        """Return STATEK's system tools, then the application's own: every agent has them."""
+        own = [function for function in self._registered() if getattr(function, "tool_system", False)]
+        return [*system_tools(self.profile.system_tools), *own]
+
+    def _make_toolbox(self, agent: Agent) -> Toolbox:
+        tools = [function for known in self._agents for function in known.all_tools]
+        tools += self._registered()
+        hidden = frozenset(f.__name__ for f in tools if getattr(f, "tool_hidden", False))
+        return Toolbox(
+            context=agent.context,
+            tools=agent.all_tools,
+            system_tools=self._system_tools(),
+            policy=replace(self._policy, blocked_tools=hidden),
+            budget=self._budget,
+            clock=self.clock,
+        )
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    def meter(self, model: str) -> MessageMeter:
+        """Return the message meter of a model; models with the same tokenizer share one."""
+        tokenizer = tokenizer_for_model(model, self._tokenizers)
+        meter = self._meters.get(tokenizer.label)
+        if meter is None:
+            meter = self._meters[tokenizer.label] = MessageMeter(tokenizer)
+        return meter
+
+    def envelope(self, job: Job) -> Envelope:
+        """Return the fixed part of the job's requests; errors in the agent's metadata end the job."""
+        level = job.difficulty if ":" in job.job_def.metadata["MODEL"] else ""
+        key = (job.job_def, level, job.chat_style, self._tools_of(job.agent))
+        envelope = self._envelopes.get(key)
+        if envelope is None:
+            envelope = self._envelopes[key] = self._make_envelope(job)
+        job.history.measure_with(envelope.meter)
+        job.history.read_by(envelope.provider, plain=envelope.wire != "openai")
+        return envelope
+
+    def wire_of(self, job: Job) -> FormatName:
+        """Return the format of the job's provider; a model or provider that STATEK refuses is its error."""
+        provider, _ = upstream(job, self._default_provider)
+        return self._wire(provider)
+
+    def _make_envelope(self, job: Job) -> Envelope:
+        metadata = job.job_def.metadata
+        provider, model = upstream(job, self._default_provider)
+        wire = self._wire(provider)
+        tools = self._offered_tools(job)
+        temperature = parse_temperature(metadata.get("TEMPERATURE"))
+        meter = self.meter(model)
+        return Envelope(
+            provider=provider,
+            wire=wire,
+            model=model,
+            tools=tools,
+            temperature=temperature,
+            size=envelope_size(model, tools, temperature),
+            tools_tokens=tools_tokens(tools, meter.model_tokenizer.tokenizer),
+            tokenizer=meter.model_tokenizer,
+            meter=meter,
+        )
+
+    def _wire(self, provider: str) -> FormatName:
+        """Return the format that a provider speaks; an unknown provider is STATEK's ValueError."""
+        try:
+            return format_of(provider, custom=self._custom_providers).NAME
+        except ValueError:
+            if self.profile.settings_before_names:
+                raise ValueError(f"No settings found for {provider.upper()} provider.") from None
+            raise
+
+    def _offered_tools(self, job: Job) -> tuple[ToolSpec, ...]:
+        agent = job.agent
+        own: tuple[Callable[..., Any], ...] = (
+            agent.all_tools if self.profile.internal_tools_offered else agent.tools
+        )
+        scope = job.job_def.metadata.get("LLM_TOOLS_SCOPE")
+        offered = select_tools(scope, own, self._system_tools(), job.chat_style)
+        return tuple(
+            getattr(function, "wire_spec", None)
+            or own_spec(function, self.profile.system_tools)
+            or tool_spec(function, union_hints=self.profile.union_hints_in_schema)
+            for function in offered
+        )
+
+    # -- waiting -----------------------------------------------------------------------------------------------
+
+    def wait(self, job: Job, waiting: FutureError) -> None:
+        """Suspend `job` until the future that stopped it is ready (001, Suspended Jobs)."""
+        job.awaited_result = waiting.future_result
+        job.next_instr_num = waiting.instr_num  # type: ignore[assignment]  # set by the workspace, or by unpacking
+        if job.status is JobStatus.STARTED:
+            job.move_to(JobStatus.SUSPENDED)
+        self.trace.add(events.Waiting(self.clock.now(), job.id, str(waiting.instr_num)))
+        self.waiting.add(job)
+
+    def release(self, job: Job) -> None:
+        """Let a job whose future is ready go on."""
+        self.waiting.remove(job)
+        self.waiting.forget(job)
+        if self.profile.waiting_job_is_dormant:
+            job.awaited_result = None
+        self.trace.add(events.Released(self.clock.now(), job.id))
+        if job.status is JobStatus.SUSPENDED:
+            job.move_to(JobStatus.STARTED)
+
+
+def upstream(job: Job, default_provider: str) -> tuple[str, str]:
+    """Return the provider that is asked and the model id that requests carry (behaviour 11)."""
+    metadata = job.job_def.metadata
+    text = metadata["MODEL"]
+    if ":" in text:
+        by_level = {level.upper(): name for level, name in models_by_difficulty(text).items()}
+        text = by_level[job.difficulty]
+    provider = model_provider(text) or metadata.get("PROVIDER") or default_provider
+    return provider, model_for_provider(text, provider)
+
+
+def parse_temperature(text: str | None) -> float | None:
+    """Return the TEMPERATURE of an agent's metadata; outside 0 to 1 it is a ValueError, as in STATEK."""
+    if text is None:
+        return None
+    value = float(text)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"TEMPERATURE must be between 0.0 and 1.0, got {value}")
+    return value

@@ -1,0 +1,160 @@
+"""One job step: run the pending code, then ask the model (001, What Happens in a Step; behaviour 2).
+
+A step is a generator. It yields virtual seconds that must pass (a tool that slept, the model's latency, a retry
+delay) and ends when the step is over; the scheduler runs other jobs meanwhile. The order of phases and of harness
+checks is STATEK's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Final
+
+from statek_sim import progress
+from statek_sim.errors import FAILS_THE_RUN
+from statek_sim.runtime.dialogs.markup import is_empty_code
+from statek_sim.runtime.execution.asking import ask_model
+from statek_sim.runtime.execution.tool_calls import CliLog, run_cli_call, run_regular_calls
+from statek_sim.runtime.execution.warmup import fail_warmup, next_warmup_block
+from statek_sim.runtime.execution.workspace import job_output, run_block
+from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_log import LLM_LogItem, WarmupLogItem
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.containment import Contained
+from statek_sim.runtime.state.futures import FutureError
+from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.state.shown import shown
+from statek_sim.runtime.state.status import JobStatus
+
+if TYPE_CHECKING:
+    from statek_sim.runtime.execution.services import Services
+    from statek_sim.runtime.jobs.job import Job
+
+NO_CODE: Final = "Error: no code submitted."
+Step = Generator[float, None, None]
+"""Yields virtual seconds to let pass."""
+
+
+def job_step(services: Services, job: Job) -> Step:
+    """Advance `job` by one step. Raises LLM_HarnessError and whatever kills the job; the worker handles both."""
+    progress.at(job.id, job.num_turns)
+    services.harness.check_before_step(job)
+    if job.status is JobStatus.DONE or not may_run(services, job):
+        return
+    block = _pending_block(job)
+    if block is None:
+        job.move_to(JobStatus.STARTED)
+    else:
+        go_on = yield from _run_pending(services, job, block)
+        if not go_on:
+            return
+    yield from ask_model(services, job)
+
+
+def may_run(services: Services, job: Job) -> bool:
+    """Return whether a waiting job may go on, releasing it if its future has become ready.
+
+    Up to 1.3.1 a step runs the waiting statement again without asking.
+    """
+    if not services.profile.waiting_job_is_dormant:
+        # The job enters its block again and waits anew if it must.
+        services.waiting.remove(job)
+        return True
+    if job.awaited_result is None:
+        return True
+    if not job.awaited_result.check_condition():
+        return False
+    services.release(job)
+    return True
+
+
+def _pending_block(job: Job) -> CodeBlock | None:
+    """Return the warmup block or the reply that is to be executed next, if any."""
+    if job.status in (JobStatus.READY, JobStatus.WARMING_UP):
+        blocks = job.job_def.warmup_code
+        return blocks[job.warmup_block_num].as_code_block() if job.warmup_block_num < len(blocks) else None
+    response = job.last_response
+    return CodeBlock(response) if isinstance(response, str) else response
+
+
+def _run_pending(services: Services, job: Job, block: CodeBlock) -> Generator[float, None, bool]:
+    """Execute a block and let the time pass that its tools slept; return whether the step goes on to the model."""
+    _enter(job)
+    if not block.tool_calls and job.chat_style is not ChatStyle.DIRECT and is_empty_code(block.code):
+        job.console_append(NO_CODE, ErrorKind.EXECUTION)
+    before, start = dict(job.py_env.local_state), job.next_instr_num
+    failure: Exception | None = None
+    try:
+        _execute(services, job, block)
+    except FutureError as waiting:
+        # At once, so that what becomes ready while a tool still sleeps is not missed.
+        services.wait(job, waiting)
+        yield from job.sleep()
+        return False
+    except (Contained, *FAILS_THE_RUN):
+        raise
+    except Exception as error:  # noqa: BLE001  # model-written code
+        failure = error
+    try:
+        yield from job.sleep()
+    except GeneratorExit:
+        # The worker died before the tool came back: the block has not ended.
+        job.py_env.local_state, job.py_env.exit_status, job.next_instr_num = before, None, start
+        raise
+    # Outside warmup the error is already on the console, where the model will see it.
+    if failure is not None and job.status is JobStatus.WARMING_UP:
+        fail_warmup(job, failure)
+        return False
+    if job.py_env.exit_status is not None:
+        _finish_by_exit(services, job)
+        return False
+    return next_warmup_block(job) if job.status is JobStatus.WARMING_UP else True
+
+
+def _enter(job: Job) -> None:
+    if job.status is JobStatus.READY:
+        job.move_to(JobStatus.WARMING_UP)
+    elif job.status is JobStatus.SUSPENDED:
+        job.move_to(JobStatus.STARTED)
+    if job.status is JobStatus.WARMING_UP:
+        # Also when the block is entered again after a wait (behaviour 7.2).
+        job.log(WarmupLogItem(job.console_pos, job.host.timestamp(), job.warmup_block_num))
+
+
+def _execute(services: Services, job: Job, block: CodeBlock) -> None:
+    """Run a block's parts in STATEK's order: regular tool calls, code, then the `python_cli` call."""
+    toolbox = services.toolbox(job)
+    item = job.last_item
+    log_item = item if isinstance(item, LLM_LogItem | WarmupLogItem) else None
+    if block.tool_calls and job.next_instr_num is None:
+        run_regular_calls(job, toolbox, block.tool_calls, log_item)
+    cli = CliLog(block, log_item)
+    exited = False
+    try:
+        start = job.next_instr_num
+        warming_up = job.status is JobStatus.WARMING_UP
+        runs_code = warming_up or job.chat_style is not ChatStyle.DIRECT
+        # A continuation inside python_cli is a tuple; a failed unpacking leaves a str, which skips the code too.
+        resumes_elsewhere = isinstance(start, tuple | str)
+        if not resumes_elsewhere and runs_code and block.code is not None and not is_empty_code(block.code):
+            hidden = warming_up and block.hidden
+            run_block(job, toolbox, block.code, job_output(job), start=start, hidden_allowed=hidden)
+            exited = job.py_env.exit_status is not None
+        # A tool call that exits does not keep `python_cli` from its first statement.
+        if not exited:
+            run_cli_call(job, toolbox, cli, start)
+        job.awaited_result = None
+        job.next_instr_num = None
+    finally:
+        cli.store()
+
+
+def _finish_by_exit(services: Services, job: Job) -> None:
+    """End the unit, unless a notification is waiting: then the exit value is lost and the job goes on."""
+    if job.inbox.flush():
+        job.py_env.exit_status = None
+        services.harness.check_after_step(job)
+        return
+    services.harness.check_after_step(job)
+    job.finish("exit", shown(job.py_env.exit_status))
+    job.check_newest_item()

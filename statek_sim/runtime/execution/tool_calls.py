@@ -1,0 +1,154 @@
+"""Tool calls that a reply or a warmup block requests (behaviour 2 step 6, 6.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from statek_sim.errors import FAILS_THE_RUN
+from statek_sim.runtime.dialogs.markup import is_empty_code
+from statek_sim.runtime.execution.workspace import Output, run_block, set_exit
+from statek_sim.runtime.state.calls import PYTHON_CLI, CallSpec, CodeBlock, stored_call
+from statek_sim.runtime.state.chat_log import ExecutionItem, ToolError
+from statek_sim.runtime.state.containment import Contained, WorkerKilled
+from statek_sim.runtime.state.context import Execution, reset_execution, set_execution
+from statek_sim.runtime.state.futures import FutureError, FutureResult
+from statek_sim.runtime.tools.async_tools import run_virtual
+from statek_sim.runtime.tools.tool_trace import record_call, record_failure
+from statek_sim.sandbox.llm_repr import format_print_arg
+from statek_sim.sandbox.ordered_set import without_addresses
+
+if TYPE_CHECKING:
+    from statek_sim.runtime.execution.toolbox import Toolbox
+    from statek_sim.runtime.jobs.job import Job
+
+
+def run_regular_calls(
+    job: Job, toolbox: Toolbox, calls: Sequence[CallSpec], log_item: ExecutionItem | None
+) -> None:
+    """Run every call but `python_cli`, in order, and log results and errors at their positions."""
+    if log_item is not None:
+        log_item.tool_log = ["" for _ in calls]
+    for position, call in enumerate(calls):
+        if call.name == PYTHON_CLI:
+            continue
+        lines: list[str] = []
+        error = _run_call(job, toolbox, call, lines)
+        if log_item is not None and log_item.tool_log is not None:
+            log_item.tool_log[position] = _logged(lines) if error is None else ToolError(_logged([error]))
+
+
+def _logged(lines: list[str]) -> str:
+    return without_addresses("\n".join(lines))
+
+
+def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> str | None:
+    """Run one call, its output going to `lines`; return the error text if it failed."""
+    if toolbox.is_blocked(call.name):
+        return _refused(job, call, f"NameError: tool '{call.name}' is not exposed to this job")
+    function = toolbox.find(job, call.name)
+    if function is None:
+        return _refused(job, call, f"NameError: tool '{call.name}' not found")
+    execution = Execution(job, lines.append, lambda status: set_exit(job, status), {})
+    execution.namespace = toolbox.namespace(job, execution)
+    token = set_execution(execution)
+    job.tool_via = "call"
+    try:
+        args, kwargs = _arguments(call, execution)
+        result = _settled(job, function(*args, **kwargs))
+        if isinstance(result, FutureResult):
+            result = _settled(job, result.value)
+        _bind(job, call, result)
+        if result is not None:
+            lines.append(format_print_arg(result))
+    except FAILS_THE_RUN:
+        raise
+    except Exception as error:  # noqa: BLE001  # the user's tool
+        return f"{type(error).__name__}: {error}"
+    except (KeyboardInterrupt, WorkerKilled, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise Contained(f"tool {call.name!r} raised {type(error).__name__}: {error}") from error
+    finally:
+        job.tool_via = "code"
+        reset_execution(token)
+    return None
+
+
+def _refused(job: Job, call: CallSpec, error: str) -> str:
+    job.tool_via = "call"
+    record_call(job, call.name, call.args, call.kwargs)
+    record_failure(job, call.name, error)
+    return error
+
+
+def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments. In the documents' assignment form a bare name is the variable it names (003)."""
+    if call.bind is None:
+        stored = stored_call(call) if execution.job.py_env.stores else call
+        return list(stored.args), dict(stored.kwargs)
+    names = execution.namespace
+
+    def value(argument: object) -> object:
+        return names.get(argument, argument) if isinstance(argument, str) else argument
+
+    return [value(item) for item in call.args], {key: value(item) for key, item in call.kwargs.items()}
+
+
+def _bind(job: Job, call: CallSpec, result: object) -> None:
+    """Bind the result to the names of the documents' assignment form."""
+    if isinstance(call.bind, str):
+        job.add_locals(**{call.bind: result})
+    elif call.bind is not None:
+        values = list(result)  # type: ignore[call-overload]  # unpacking something else fails as in Python
+        if len(values) != len(call.bind):
+            raise ValueError(f"expected {len(call.bind)} values to unpack, got {len(values)}")
+        job.add_locals(**dict(zip(call.bind, values, strict=True)))
+
+
+def _settled(job: Job, result: Any) -> Any:
+    if not hasattr(result, "cr_frame"):
+        return result
+    value, slept = run_virtual(result)
+    job.spend(slept)
+    return value
+
+
+class CliLog:
+    """Output and errors of a block's `python_cli` calls, on their way into the tool log."""
+
+    def __init__(self, block: CodeBlock, log_item: ExecutionItem | None) -> None:
+        self.calls = block.cli_calls
+        self._positions = [index for index, call in enumerate(block.tool_calls) if call.name == PYTHON_CLI]
+        self._log_item = log_item
+        self.lines: list[str] = []
+        self.errors: list[str] = []
+
+    def store(self) -> None:
+        """Write what the first call produced into its slot; an error hides earlier output (behaviour 6.6)."""
+        if self._log_item is None or self._log_item.tool_log is None:
+            return
+        for number, position in enumerate(self._positions):
+            if position >= len(self._log_item.tool_log):
+                continue
+            errors, lines = (self.errors, self.lines) if number == 0 else ([], [])
+            self._log_item.tool_log[position] = ToolError(_logged(errors)) if errors else _logged(lines)
+
+
+def run_cli_call(job: Job, toolbox: Toolbox, cli: CliLog, start: object) -> None:
+    """Run the block's `python_cli` call, if there is exactly one; several are refused without a word."""
+    if len(cli.calls) > 1:
+        raise ValueError(f"Only 1 python_cli call is allowed per step, got {len(cli.calls)}")
+    if not cli.calls:
+        return
+    if isinstance(start, str):
+        raise TypeError("'<' not supported between instances of 'int' and 'str'")
+    code = cli.calls[0].kwargs.get("code")
+    if not isinstance(code, str) or is_empty_code(code):
+        return
+    output = Output(cli.lines.append, cli.errors.append)
+    try:
+        run_block(job, toolbox, code, output, start=start[1] if isinstance(start, tuple) else None)
+    except FutureError as waiting:
+        waiting.instr_num = (0, waiting.instr_num)
+        raise

@@ -1,0 +1,332 @@
+"""Executing code in a job's workspace, one top-level statement at a time (001, What Happens in a Step).
+
+Results of statements are echoed as in a REPL; names bound by a finished statement persist, functions only until
+the end of the block; a future that is not ready stops the block at its statement (behaviour 3, 7.3).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, Final
+
+from statek_sim import trace as events
+from statek_sim.errors import FAILS_THE_RUN
+from statek_sim.runtime.execution.kept_data import check_kept, note_built
+from statek_sim.runtime.execution.toolbox import Toolbox
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.containment import Contained, WorkerKilled
+from statek_sim.runtime.state.context import (
+    FULL,
+    RESTRICTED,
+    Execution,
+    reset_access,
+    reset_execution,
+    set_access,
+    set_execution,
+)
+from statek_sim.runtime.state.futures import FutureError, FutureResult
+from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.state.shown import shown
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee
+from statek_sim.runtime.stored.containers import StoreKills
+from statek_sim.runtime.tools.async_tools import run_virtual
+from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
+from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
+from statek_sim.sandbox.llm_repr import format_print_arg
+from statek_sim.sandbox.modules import is_transient
+
+RESULT: Final = "_statek_result"
+"""Where a compiled expression statement leaves its value."""
+
+_TAKEN_BACK: Final = frozenset(
+    {"print", "exit", "_smart_call", "_wrap_param", "_fmt_fstring_arg", "statek_ctx_get", "perm_ctx_set"}
+)
+"""Names that STATEK puts in place for a block and removes after it, whatever the block bound them to."""
+
+
+class _Own(dict[str, object]):
+    """The names of the code's own scope, apart from the globals that functions and comprehensions see.
+
+    What is bound or deleted here is so there too, as in STATEK; what they declare `global` is not seen here.
+    """
+
+    __slots__ = ("_globals",)
+
+    def __init__(self, own: dict[str, object], shared: dict[str, object]) -> None:
+        super().__init__(own)
+        self._globals = shared
+
+    def __setitem__(self, name: str, value: object) -> None:
+        super().__setitem__(name, value)
+        self._globals[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self._globals.pop(name, None)
+
+
+class Output:
+    """Where a block's prints, echoes and errors go."""
+
+    __slots__ = ("error", "line")
+
+    def __init__(self, line: Callable[[str], None], error: Callable[[str], None]) -> None:
+        self.line = line
+        self.error = error
+
+
+def run_block(
+    job: Job,
+    toolbox: Toolbox,
+    source: str,
+    output: Output,
+    *,
+    start: object = None,
+    hidden_allowed: bool = False,
+) -> None:
+    """Run `source` from statement `start` (None: the first) in the job's workspace.
+
+    Raises what the code raised, after showing it, or `FutureError` with the statement to continue at in
+    `instr_num`, or `Contained` for code that STATEK could not stop.
+    """
+    execution = Execution(job, output.line, lambda status: set_exit(job, status), {}, toolbox.budget)
+    toolbox.budget.reset()
+    token = set_execution(execution)
+    before = dict(job.py_env.local_state)
+    outcome: str | None = "contained"
+    try:
+        check_kept(job.py_env, toolbox.budget)
+        namespace = execution.namespace = toolbox.namespace(job, execution)
+        block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
+        _run_statements(job, toolbox, block, namespace, output, start, before)
+        outcome = "exited" if job.py_env.exit_status is not None else "done"
+    except FutureError:
+        outcome = "waiting"
+        raise
+    except Exception:
+        outcome = "raised"
+        raise
+    except WorkerKilled:
+        # STATEK writes locals back when a block ends; a dead process never gets there.
+        job.py_env.local_state, outcome = before, None
+        raise
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        if isinstance(error, StoreKills):
+            job.remark([Remark("code", "kills", str(error))])
+        raise Contained(_contained_reason(error)) from error
+    finally:
+        reset_execution(token)
+        note_built(job.py_env, toolbox.budget)
+        toolbox.budget.close_coroutines()
+        if outcome is not None:
+            job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
+            if outcome != "contained":
+                _store_locals(job, before)
+
+
+def _store_locals(job: Job, before: dict[str, object]) -> None:
+    """Write to the store what a block left. What the store raises takes the place of the block's own outcome."""
+    env = job.py_env
+    if not env.stores:
+        job.remark(foresee(before, env.local_state), FORESEEN_RELEASE)
+        return
+    try:
+        crossing = cross(before, env.local_state)
+    except StoreKills as end:
+        env.local_state = before
+        job.remark([Remark("code", "kills", str(end))])
+        raise Contained(_contained_reason(end)) from end
+    env.local_state = crossing.names
+    job.remark(crossing.remarks)
+    if crossing.error is not None:
+        raise crossing.error
+
+
+def _compiled(source: str, toolbox: Toolbox, output: Output, *, hidden_allowed: bool) -> CompiledBlock:
+    policy = toolbox.policy(hidden_allowed=hidden_allowed)
+    try:
+        return compile_block(source, policy)
+    except Exception as error:
+        # Without the restricted policy STATEK parses outside of what it reports, and the model sees nothing.
+        if policy.restricted:
+            output.error(f"{type(error).__name__}: {error}")
+        raise
+
+
+def _run_statements(
+    job: Job,
+    toolbox: Toolbox,
+    block: CompiledBlock,
+    namespace: dict[str, object],
+    output: Output,
+    start: object,
+    before: dict[str, object],
+) -> None:
+    env = job.py_env
+    level = RESTRICTED if toolbox.restricted else FULL
+    first = start if isinstance(start, int) else 0
+    if env.future_result is not None:
+        first = _finish_waiting(job, output, start, first)
+    if isinstance(start, str):
+        # A failed unpacking left text where the statement number belongs; STATEK trips over comparing it and
+        # nothing runs, without a word (behaviour 7.3).
+        raise TypeError("'<' not supported between instances of 'int' and 'str'")
+    # Two scopes cost a copy per statement, and make a difference only where code binds globals from inside functions.
+    apart = any(statement.global_binds for statement in block.statements)
+    own: dict[str, object] = dict(env.local_state) if apart else namespace
+    for index in range(first, len(block.statements)):
+        statement = block.statements[index]
+        try:
+            token = set_access(level)
+            try:
+                if apart:
+                    own = _Own(own, namespace)
+                    exec(statement.code, namespace, own)
+                    own.pop(RESULT, None)
+                    namespace.update(own)
+                else:
+                    exec(statement.code, namespace)
+            finally:
+                reset_access(token)
+            toolbox.budget.check()
+            if statement.is_expression:
+                result = namespace.pop(RESULT, None)
+                _echo(job, toolbox.budget, result, output, bare_print=statement.is_print)
+        except FutureError as waiting:
+            _forget_deleted(env.local_state, own, statement, before)
+            if waiting.instr_num is None:
+                waiting.instr_num = index
+            raise
+        except FAILS_THE_RUN:
+            raise
+        except Exception as error:
+            _forget_deleted(env.local_state, own, statement, before)
+            output.error(f"{type(error).__name__}: {error}")
+            raise
+        _persist(env.local_state, own, statement, before)
+        if apart:
+            for name in [name for name, value in own.items() if _made_here(name, value, before)]:
+                own.pop(name)
+        if env.exit_status is not None:
+            return
+
+
+def _persist(
+    local_state: dict[str, object],
+    own: Mapping[str, object],
+    statement: Statement,
+    before: dict[str, object],
+) -> None:
+    """Keep what a statement bound; a value equal to that `before` the block is not written back, as in STATEK."""
+    _forget_deleted(local_state, own, statement, before)
+    for name in statement.binds:
+        if name not in own or name in _TAKEN_BACK:
+            continue
+        value = own[name]
+        if _made_here(name, value, before) or is_transient(value):
+            # What an earlier statement of the block gave the name is gone as well.
+            _take_back(local_state, name, before)
+        else:
+            local_state[name] = value if _differs(before, name, value) else before[name]
+
+
+def _forget_deleted(
+    local_state: dict[str, object],
+    own: Mapping[str, object],
+    statement: Statement,
+    before: dict[str, object],
+) -> None:
+    """Give names that a statement deleted back what they were `before` the block, also when the statement failed."""
+    for name in statement.binds:
+        if name not in own and name not in statement.global_binds:
+            _take_back(local_state, name, before)
+
+
+def _take_back(local_state: dict[str, object], name: str, before: Mapping[str, object]) -> None:
+    """Let a name be what it was `before` the block."""
+    local_state.pop(name, None)
+    if name in before:
+        local_state[name] = before[name]
+
+
+def _made_here(name: str, value: object, before: Mapping[str, object]) -> bool:
+    """Return whether a value is a function of this block: functions do not outlive it."""
+    return isinstance(value, FunctionType) and not isinstance(before.get(name), FunctionType)
+
+
+def _differs(before: Mapping[str, object], name: str, value: object) -> bool:
+    """Return whether a name has another value than `before`; a comparison that fails says yes."""
+    if name not in before:
+        return True
+    if before[name] is value:
+        return False
+    try:
+        return bool(before[name] != value)
+    except Exception:  # noqa: BLE001  # the value's own comparison
+        return True
+
+
+def _echo(job: Job, budget: ExecutionBudget, result: object, output: Output, *, bare_print: bool) -> None:
+    if isinstance(result, FutureResult):
+        try:
+            value = _settled(job, result.value)
+        except FutureError:
+            job.py_env.future_result = result
+            raise
+        output.line(format_print_arg(value, budget))
+    elif result is not None or not bare_print:
+        output.line(format_print_arg(result, budget))
+
+
+def _finish_waiting(job: Job, output: Output, start: object, first: int) -> int:
+    """Show the value that an expression statement waited for; continue after that statement."""
+    awaited = job.py_env.future_result
+    if awaited is None:
+        return first
+    try:
+        output.line(format_print_arg(_settled(job, awaited.value)))
+    except FutureError as waiting:
+        if waiting.instr_num is None:
+            waiting.instr_num = start
+        raise
+    job.py_env.future_result = None
+    return first + 1 if isinstance(start, int) else first
+
+
+def _settled(job: Job, value: Any) -> object:
+    if not inspect.iscoroutine(value):
+        return value
+    result, slept = run_virtual(value)
+    job.spend(slept)
+    return result
+
+
+def set_exit(job: Job, status: object) -> None:
+    """Set the exit status, as far as the store takes it: the error with which it refuses is the code's."""
+    stored = job.keeps("exit status", status)
+    job.py_env.exit_status = stored.value
+    if stored.error is not None:
+        raise stored.error
+    if stored.value is not None:
+        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(stored.value)))
+
+
+def _contained_reason(error: BaseException) -> str:
+    if isinstance(error, BudgetExceeded):
+        return str(error)
+    if isinstance(error, StoreKills):
+        return f"dbzero ends STATEK's process here, with every job in it: {error}"
+    return (
+        f"model-written code raised {type(error).__name__}: {error}. STATEK's worker does not catch it "
+        "and would run the same reply again for ever"
+    )
+
+
+def job_output(job: Job) -> Output:
+    """Return an output that writes to the job's console."""
+    from_code = job.console_append
+    return Output(from_code, lambda text: from_code(text, ErrorKind.EXECUTION))

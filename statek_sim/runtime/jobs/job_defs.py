@@ -1,0 +1,80 @@
+"""Job definitions, shared between jobs that ask for the same work (behaviour 9, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.warmup_source import WarmupBlock
+from statek_sim.runtime.jobs.post_processing import PostProcessor, identity
+from statek_sim.runtime.state.chat_style import ChatStyle
+
+
+class JobDefs:
+    """Finds the definition for a combination of agent, warmup, style, locale and parameters, or makes it."""
+
+    def __init__(self, kind: type[JobDef] = JobDef) -> None:
+        self._kind = kind
+        self._known: dict[Agent, dict[object, list[JobDef]]] = {}
+
+    def get(
+        self,
+        agent: Agent,
+        warmup: tuple[WarmupBlock, ...],
+        chat_style: ChatStyle | None,
+        locale: str | None,
+        job_params: Mapping[str, object],
+        post_processing: tuple[PostProcessor, ...] = (),
+    ) -> JobDef:
+        """Return the shared definition; an error recorded on it concerns every later job of the same work.
+
+        STATEK compares what is asked for with what its store gives back, and some of that never equals itself
+        (checked with 1.2.5 to 1.4.2): such work has a new definition for every job.
+        """
+        if not _found_again(agent.metadata, warmup, locale):
+            return self.make(agent, warmup, chat_style, locale, job_params, post_processing)
+        alike = self._known.setdefault(agent, {}).setdefault(_key(chat_style, locale, job_params), [])
+        processors = [identity(processor) for processor in post_processing]
+        for definition in alike:
+            # Parsed blocks are cached by source, so identity settles most comparisons.
+            same = definition.warmup_code == warmup and (definition.job_params or {}) == job_params
+            if same and [identity(processor) for processor in definition.post_processing] == processors:
+                return definition
+        definition = self.make(agent, warmup, chat_style, locale, job_params, post_processing)
+        alike.append(definition)
+        return definition
+
+    def make(
+        self,
+        agent: Agent,
+        warmup: tuple[WarmupBlock, ...],
+        chat_style: ChatStyle | None,
+        locale: str | None,
+        job_params: Mapping[str, object],
+        post_processing: tuple[PostProcessor, ...] = (),
+    ) -> JobDef:
+        """Return a definition that is not shared."""
+        return self._kind(
+            agent, agent.metadata, warmup, dict(job_params), chat_style, locale, post_processing
+        )
+
+
+def _found_again(metadata: Mapping[str, str], warmup: tuple[WarmupBlock, ...], locale: str | None) -> bool:
+    """Return whether STATEK finds a definition again.
+
+    Not with models by difficulty (stored as a mapping, compared as text), a locale that is text (another object each
+    time, compared by identity), or tool calls in warmup (stored calls equal no others).
+    """
+    by_difficulty = ":" in str(metadata["MODEL"])
+    return not by_difficulty and locale is None and not any(block.tool_calls for block in warmup)
+
+
+def _key(chat_style: ChatStyle | None, locale: str | None, job_params: Mapping[str, object]) -> object:
+    """Return what equal definitions have in common; parameters that cannot be hashed are told apart later."""
+    key = (chat_style, locale, *sorted(job_params.items(), key=lambda pair: pair[0]))
+    try:
+        hash(key)
+    except TypeError:
+        return (chat_style, locale)
+    return key

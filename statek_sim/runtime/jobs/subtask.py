@@ -1,0 +1,177 @@
+"""Subtasks: a handle for delegated work, completed by the child and reported to the parent (behaviour 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar, overload
+
+from statek_sim import trace as events
+from statek_sim.runtime.jobs.current import get_current_job
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.context import readable
+from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.tools.declaration import subtask_wrapper
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class SubTaskState(StrEnum):
+    """Where a subtask is. A child that ended without reporting stays STARTED."""
+
+    WAITING = "WAITING"
+    STARTED = "STARTED"
+    COMPLETED = "COMPLETED"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskError:
+    """Why a subtask failed, in the child's words."""
+
+    err_message: str
+
+
+class SubTaskHandler:
+    """The handle of one child job; `str()` of a completed one is its result."""
+
+    def __init__(self, job: Job, id: str | None = None) -> None:  # noqa: A002  # STATEK's own name
+        self.job = job
+        self.id = job.keeps_from_birth("sub-task id", id, "SubTaskHandler")
+        self.is_completed = False
+        self._error: TaskError | None = None
+        self._result: object = None
+
+    @property
+    def error(self) -> TaskError | None:
+        """Why the subtask failed, None if it did not; agent code that reads None is refused, as in STATEK."""
+        return readable("error", self._error)
+
+    @property
+    def result(self) -> object:
+        """What the subtask brought, None if nothing; agent code that reads None is refused, as in STATEK."""
+        return readable("result", self._result)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error."""
+        return self._error is not None
+
+    @property
+    def state(self) -> SubTaskState:
+        """The explicit outcome if there is one, else what the child's status says."""
+        if self.is_completed:
+            return SubTaskState.COMPLETED if self._error is None else SubTaskState.ERROR
+        return SubTaskState.WAITING if self.job.status is JobStatus.READY else SubTaskState.STARTED
+
+    def __str__(self) -> str:
+        """Return the result as text; an unfinished or failed subtask is a RuntimeError."""
+        if self._error is not None:
+            raise RuntimeError(self._error.err_message)
+        if not self.is_completed:
+            raise RuntimeError(f"Sub-task{self._label()} is not completed: {self.state}")
+        return "" if self._result is None else str(self._result)
+
+    def get_log_message(self) -> str:
+        """Return the notice that the parent's model sees."""
+        if self._error is not None:
+            return f"[Error] sub-task{self._label()} failed with {self._error.err_message}"
+        return f"[Notification] sub-task{self._label()} completed successfully."
+
+    def complete(self, result: object = None, error: str | None = None) -> None:
+        """Record the outcome and notify the parent job, if any.
+
+        A second time is a RuntimeError; a result together with an error is a ValueError.
+        """
+        if self.is_completed:
+            raise RuntimeError("Sub-task handler is already completed")
+        if result is not None and error is not None:
+            raise ValueError("Sub-task completion cannot mix result and error")
+        stored = self.job.keeps("sub-task result", result)
+        self._result = stored.value
+        self._error = None if error is None else self._failure(error)
+        self.is_completed = True
+        if stored.error is not None:
+            # It comes up at the next thing that the store is asked for, and the parent never hears of it.
+            raise stored.error
+        self._trace()
+        if self.job.parent_job is not None:
+            self.job.parent_job.push_notification(self)
+
+    def _failure(self, error: str) -> TaskError:
+        return TaskError(self.job.keeps_from_birth("sub-task error", error, "TaskError"))
+
+    def _trace(self) -> None:
+        host, job = self.job.host, self.job.id
+        told, error = (str(self), None) if self._error is None else (None, self._error.err_message)
+        host.trace.add(events.SubtaskCompleted(host.clock.now(), job, self.id or "", told, error))
+
+    def _label(self) -> str:
+        return "" if self.id is None else f" id={self.id}"
+
+
+def create_sub_task(
+    job: Job, handler_type: type[SubTaskHandler] = SubTaskHandler, **options: Any
+) -> SubTaskHandler:
+    """Return a handler for `job` and put it into the job's locals as `sub_task_handler`."""
+    handler = handler_type(job, **options)
+    job.add_locals(sub_task_handler=handler)
+    return handler
+
+
+def complete_sub_task(result: object = None, error: str | None = None) -> None:
+    """Complete the subtask of the current job; without a current subtask job it is a RuntimeError."""
+    job = get_current_job()
+    if job is None:
+        raise RuntimeError("complete_sub_task requires a current job")
+    handler = job.py_env.local_state.get("sub_task_handler")
+    if handler is None:
+        raise RuntimeError("complete_sub_task requires sub_task_handler in current job locals")
+    if not isinstance(handler, SubTaskHandler):
+        raise TypeError("sub_task_handler must be a SubTaskHandler")
+    handler.complete(result=result, error=error)
+
+
+def find_handler(job: Job, id: str | None = None) -> SubTaskHandler | None:  # noqa: A002  # STATEK's own name
+    """Return the newest completed subtask of `job`, or the one called `id`; an unknown id is a RuntimeError."""
+    for item in [*reversed(job.inbox.pending), *reversed(job.chat_log)]:
+        handler = getattr(item, "handler", None)
+        if isinstance(handler, SubTaskHandler) and id in (None, handler.id):
+            return handler
+    if id is not None:
+        raise RuntimeError(f"Sub-task id={id} has not completed; wait for the callback notification.")
+    return None
+
+
+def _finish(result: Any, task_id: Any) -> SubTaskHandler:
+    """Turn what a subtask factory returned into its handler."""
+    if isinstance(result, SubTaskHandler):
+        if result.id is None and task_id is not None:
+            result.id = task_id
+        if result.job.py_env.local_state.get("sub_task_handler") is not result:
+            result.job.add_locals(sub_task_handler=result)
+        return result
+    if isinstance(result, Job):
+        return create_sub_task(result, id=task_id)
+    raise TypeError(f"@subtask functions must return Job or SubTaskHandler, got {type(result).__name__}")
+
+
+@overload
+def subtask(f: F) -> F: ...
+
+
+@overload
+def subtask(f: None = None, *, system: bool = False, target: object = None) -> Callable[[F], F]: ...
+
+
+def subtask(f: F | None = None, *, system: bool = False, target: object = None) -> F | Callable[[F], F]:
+    """Mark a function that starts delegated work: it returns a Job or a handler, callers get the handler.
+
+    Callers may pass `id`; the function itself must take `**kwargs` and no `id` (BadTool otherwise).
+    """
+
+    def decorate(function: F) -> F:
+        return subtask_wrapper(function, _finish, system=system, target=target, return_type=SubTaskHandler)
+
+    return decorate if f is None else decorate(f)

@@ -1,0 +1,142 @@
+"""Which job is executing right now, where its output goes, and builtins that follow it.
+
+STATEK patches `builtins.print` and `exit` process-wide while code runs, so concurrent jobs steal each other's
+output (behaviour 3). Here the patched builtins look the destination up in a context variable, which asyncio
+copies into every task: output always reaches the job whose code produced it.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from statek_sim.runtime.state.host import CurrentJob
+from statek_sim.sandbox.budget import ExecutionBudget
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Execution:
+    """One run of code or of a tool on behalf of a job."""
+
+    job: CurrentJob
+    write: Callable[[str], None]
+    exit: Callable[[object], None]
+    namespace: dict[str, object]
+    budget: ExecutionBudget | None = None
+    """What its tool calls and lines of output are charged to; None for a call that the model requested itself."""
+
+
+_EXECUTION: ContextVar[Execution | None] = ContextVar("statek_sim_execution", default=None)
+_CONTEXT: ContextVar[dict[str, Any] | None] = ContextVar("statek_sim_context", default=None)
+"""What is current: `job`, its `agent`, and what applications put there. None outside of jobs."""
+
+_ACCESS: ContextVar[int] = ContextVar("statek_sim_access", default=0)
+
+FULL, RESTRICTED, IN_METHOD = 0, 1, 2
+"""What may be read of stored objects: everything; what agent code may; and what their methods may for agent code."""
+
+set_access = _ACCESS.set
+reset_access = _ACCESS.reset
+current_access = _ACCESS.get
+set_execution = _EXECUTION.set
+reset_execution = _EXECUTION.reset
+current_execution = _EXECUTION.get
+current_context = _CONTEXT.get
+set_context = _CONTEXT.set
+reset_context = _CONTEXT.reset
+
+
+def readable(name: str, value: T) -> T:
+    """Return what a property of a stored object gives; dbzero refuses agent code a property that is None."""
+    if value is None and current_access() == RESTRICTED:
+        raise AttributeError(f"Restricted memo attribute access denied: {name}")
+    return value
+
+
+def current(key: str) -> Any:
+    """Return what is current under `key`, or None: `job` is whatever stands in the executing job's place."""
+    context = _CONTEXT.get()
+    return None if context is None else context.get(key)
+
+
+def traced_job() -> CurrentJob | None:
+    """Return the current job if it is a runtime's own: a test may have put something else in its place."""
+    job: CurrentJob | None = current("job")
+    return job if hasattr(job, "host") else None
+
+
+def get_current_agent_name() -> str | None:
+    """Return the name of the class of the executing job's agent, or None outside of jobs."""
+    agent = current("agent")
+    return None if agent is None else type(agent).__name__
+
+
+@contextmanager
+def access(level: int) -> Iterator[None]:
+    """Let stored objects be read as `level` says inside the block."""
+    token = _ACCESS.set(level)
+    try:
+        yield
+    finally:
+        _ACCESS.reset(token)
+
+
+@contextmanager
+def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Make `context` what is current inside the block."""
+    token = _CONTEXT.set(context)
+    try:
+        yield context
+    finally:
+        _CONTEXT.reset(token)
+
+
+@contextmanager
+def captured_builtins(format_argument: Callable[[object], str]) -> Iterator[None]:
+    """Send `print` and `exit` in tools and in agent code to the executing job; restore both at the end."""
+    original_print, original_exit = builtins.print, builtins.exit
+
+    def job_print(*args: Any, sep: Any = " ", end: Any = "\n", **options: Any) -> None:
+        execution = _EXECUTION.get()
+        if execution is None:
+            original_print(*args, sep=sep, end=end, **options)
+            return
+        write_line(execution, args, sep, end, format_argument)
+
+    def job_exit(status: object = None) -> None:
+        execution = _EXECUTION.get()
+        if execution is None:
+            raise SystemExit(status)
+        execution.exit(status)
+
+    builtins.print = job_print
+    builtins.exit = job_exit  # type: ignore[assignment]  # the site module's Quitter object is callable too
+    try:
+        yield
+    finally:
+        builtins.print = original_print
+        builtins.exit = original_exit
+
+
+def write_line(
+    execution: Execution,
+    args: tuple[object, ...],
+    sep: str,
+    end: str,
+    format_argument: Callable[[object], str],
+) -> None:
+    """Write one `print` call as one console entry, as STATEK does whatever `end` is (behaviour 3).
+
+    None for `sep` or `end`, which Python takes for the default, is an AttributeError or a TypeError.
+    """
+    shown = [format_argument(arg) for arg in args]
+    if execution.budget is not None:
+        execution.budget.write(sum(map(len, shown)) + len(sep or "") * len(shown) + len(end or ""))
+    text = sep.join(shown)
+    execution.write((text + end).rstrip("\n"))

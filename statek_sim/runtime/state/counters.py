@@ -1,0 +1,186 @@
+"""What a job has had so far: turns, exceptions, and what its calls cost (000, What the Limits Mean; behaviour 4.4, 5).
+
+The counters are kept up to date instead of recounted.
+
+A console error belongs to the execution item that was the last one in the chat log when it was written; a tool
+error to the item whose call failed. Only LLM turns count. A turn without an error resets the streak, a turn with
+several adds one to it. Reading a counter costs the same after 5 turns and after 5,000.
+
+Up to 1.2.6 STATEK kept errors by console position and counted every turn that began at such a position; these
+counters recount, as it did.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Protocol
+
+from statek_sim.metering.usage import TurnUsage, approx_tokens
+from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
+
+
+class Counters(Protocol):
+    """What the harness asks about a job, and what it is told."""
+
+    @property
+    def turns(self) -> int:
+        """LLM turns."""
+
+    @property
+    def exceptions(self) -> int:
+        """All exceptions of LLM turns."""
+
+    @property
+    def longest_streak(self) -> int:
+        """The longest run of consecutive failing LLM turns so far."""
+
+    def open(self, item: ExecutionItem) -> None:
+        """Make `item` the newest one that ran something."""
+
+    def record_error(self, position: int) -> None:
+        """Count one console error; `position` is the console position of the chat log's newest item."""
+
+
+class TurnCounters:
+    """Turns, exceptions and the longest streak of failing turns of one job."""
+
+    __slots__ = ("_closed", "_current", "_item", "_longest", "_streak", "_turns")
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._closed = 0
+        self._streak = 0
+        self._longest = 0
+        self._current: LLM_LogItem | None = None
+        self._item: ExecutionItem | None = None
+
+    def open(self, item: ExecutionItem) -> None:
+        """Make `item` the one that errors belong to; the turn before it is final."""
+        self._item = item
+        if isinstance(item, LLM_LogItem):
+            self._close()
+            self._current = item
+            self._turns += 1
+
+    def record_error(self, _position: int) -> None:
+        """Count one console error for the current item; before any item it belongs to none."""
+        if self._item is not None:
+            self._item.errors += 1
+
+    def _close(self) -> None:
+        if self._current is None:
+            return
+        errors = _errors(self._current)
+        self._closed += errors
+        self._streak = self._streak + 1 if errors else 0
+        self._longest = max(self._longest, self._streak)
+
+    @property
+    def turns(self) -> int:
+        """LLM turns."""
+        return self._turns
+
+    @property
+    def exceptions(self) -> int:
+        """All exceptions of LLM turns."""
+        return self._closed + (_errors(self._current) if self._current is not None else 0)
+
+    @property
+    def longest_streak(self) -> int:
+        """The longest run of consecutive failing LLM turns so far."""
+        if self._current is not None and _errors(self._current):
+            return max(self._longest, self._streak + 1)
+        return self._longest
+
+
+class PositionCounters:
+    """The same up to 1.2.6: turns that began at one console position share its errors, which count as one."""
+
+    __slots__ = ("_items", "_positions")
+
+    def __init__(self) -> None:
+        self._items: list[LLM_LogItem] = []
+        self._positions: set[int] = set()
+
+    def open(self, item: ExecutionItem) -> None:
+        """Remember an LLM turn; other items only have a position."""
+        if isinstance(item, LLM_LogItem):
+            self._items.append(item)
+
+    def record_error(self, position: int) -> None:
+        """Mark every turn at this console position, those to come included."""
+        self._positions.add(position)
+
+    @property
+    def turns(self) -> int:
+        """LLM turns."""
+        return len(self._items)
+
+    @property
+    def exceptions(self) -> int:
+        """All exceptions of LLM turns."""
+        return sum(map(self._errors, self._items))
+
+    @property
+    def longest_streak(self) -> int:
+        """The longest run of consecutive failing LLM turns so far."""
+        runs = groupby(self._items, key=lambda item: self._errors(item) > 0)
+        return max((len(list(run)) for failing, run in runs if failing), default=0)
+
+    def _errors(self, item: LLM_LogItem) -> int:
+        return (item.console_pos in self._positions) + _tool_errors(item)
+
+
+def _errors(item: LLM_LogItem) -> int:
+    return item.errors + _tool_errors(item)
+
+
+def _tool_errors(item: LLM_LogItem) -> int:
+    return 0 if item.tool_log is None else sum(isinstance(result, ToolError) for result in item.tool_log)
+
+
+class LLM_Usage:  # noqa: N801  # STATEK's own name
+    """Running totals of one job and the per-turn figures they come from. Sizes are bytes."""
+
+    __slots__ = (
+        "total_bytes_received",
+        "total_bytes_sent",
+        "total_cached_tokens",
+        "total_input_tokens",
+        "total_measured_tokens",
+        "total_output_tokens",
+        "total_reported_cost",
+        "turns",
+    )
+
+    def __init__(self) -> None:
+        self.total_bytes_sent = 0
+        self.total_bytes_received = 0
+        self.total_input_tokens = 0
+        self.total_measured_tokens = 0
+        self.total_output_tokens = 0
+        self.total_cached_tokens = 0
+        self.total_reported_cost: float | None = None
+        self.turns: list[TurnUsage] = []
+
+    @property
+    def context_bytes(self) -> int:
+        """All bytes, both directions."""
+        return self.total_bytes_sent + self.total_bytes_received
+
+    @property
+    def approx_tokens(self) -> int:
+        """The harness's estimate of the totals (000)."""
+        return approx_tokens(self.total_bytes_sent, self.total_bytes_received)
+
+    def add(self, turn: TurnUsage) -> None:
+        """Add one answered LLM call; failed calls are never added (behaviour 5)."""
+        self.total_bytes_sent += turn.bytes_sent
+        self.total_bytes_received += turn.bytes_received
+        self.total_measured_tokens += turn.measured_prompt + turn.measured_completion
+        self.total_input_tokens += turn.reported_prompt or 0
+        self.total_output_tokens += turn.reported_completion or 0
+        self.total_cached_tokens += turn.reported_cached or 0
+        if turn.reported_cost is not None:
+            self.total_reported_cost = (self.total_reported_cost or 0.0) + turn.reported_cost
+        self.turns.append(turn)

@@ -1,0 +1,151 @@
+"""Error handlers: cleanup of claimed work when a job dies, and what a child inherits (003, Job Error Handlers)."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from statek_sim import trace as events
+from statek_sim.runtime.state.host import CurrentJob
+from statek_sim.runtime.state.shown import shown
+from statek_sim.sandbox.ordered_set import without_addresses
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorHandler:
+    """A handler and the context it will be called with; it runs at most once per job that holds it."""
+
+    error_handler: Callable[..., object]
+    context: object
+
+    @property
+    def name(self) -> str:
+        """The handler's function name."""
+        return getattr(self.error_handler, "__name__", type(self.error_handler).__name__)
+
+    def __call__(self, error: BaseException | None = None) -> Exception | None:
+        """Run the handler and return the exception it raised, which goes no further (003)."""
+        # Our own decorator already hides failures from STATEK-style callers; look behind it to report them.
+        target = getattr(self.error_handler, _BODY, self.error_handler)
+        try:
+            target(self.context, error=error)
+        except Exception as failure:  # noqa: BLE001  # the user's handler
+            return failure
+        return None
+
+
+_BODY: Final = "__error_handler_body__"
+_VARIADIC: Final = frozenset({inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL})
+
+
+def error_handler(function: Callable[..., object]) -> Callable[..., None]:
+    """Mark `function(context, error=None)` as an error handler; exceptions it raises are suppressed."""
+
+    @functools.wraps(function)
+    def wrapper(context: object, error: BaseException | None = None) -> None:
+        try:
+            function(context, error=error)
+        except Exception:  # noqa: BLE001, S110  # 003: handler exceptions are suppressed
+            pass
+
+    wrapper.is_error_handler = True  # type: ignore[attr-defined]  # STATEK's own marker
+    setattr(wrapper, _BODY, function)
+    return wrapper
+
+
+def is_valid_error_handler(candidate: Any) -> bool:
+    """Return whether `candidate` follows the handler protocol of 003.
+
+    Decorated with `@error_handler`, a name that starts with `_`, exactly two parameters, the second optional.
+    """
+    return handler_problem(candidate) is None
+
+
+def handler_problem(candidate: Any) -> str | None:
+    """Return what breaks the handler protocol in words, or None when nothing does."""
+    if not callable(candidate):
+        return f"is {type(candidate).__name__}, expected a function"
+    if not getattr(candidate, "is_error_handler", False):
+        return "is not decorated with @error_handler"
+    if not candidate.__name__.startswith("_"):
+        return "needs a name that starts with '_'"
+    try:
+        parameters = inspect.signature(candidate).parameters.values()
+    except (TypeError, ValueError):
+        return "has no readable signature"
+    named = [parameter for parameter in parameters if parameter.kind not in _VARIADIC]
+    if len(named) != 2:
+        return f"takes {len(named)} parameters, expected (context, error=None)"
+    if named[1].default is inspect.Parameter.empty:
+        return f"needs a default for {named[1].name!r}, expected (context, error=None)"
+    return None
+
+
+class HandlerList:
+    """Handlers in the order of registration; each runs at most once per job that holds it."""
+
+    __slots__ = ("_handlers", "_job")
+
+    def __init__(self, job: CurrentJob) -> None:
+        self._job = job
+        self._handlers: list[ErrorHandler] = []
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+    def __iter__(self) -> Iterator[ErrorHandler]:
+        return iter(self._handlers)
+
+    def add(self, error_handler: Callable[..., object], context: object) -> None:
+        """Register a handler with its context."""
+        handler = ErrorHandler(error_handler, context)
+        self._handlers.append(handler)
+        host = self._job.host
+        host.trace.add(
+            events.HandlerRegistered(host.clock.now(), self._job.id, handler.name, shown(handler.context))
+        )
+
+    def copy_from(self, other: HandlerList) -> None:
+        """Take over what another job has registered so far; later registrations are not shared."""
+        self._handlers.extend(other)
+
+    def notify(self, error: BaseException | None) -> None:
+        """Run every handler, oldest first, after clearing the list; what they raise goes no further."""
+        handlers, self._handlers = self._handlers, []
+        for handler in handlers:
+            self._run(handler, error)
+
+    def _run(self, handler: ErrorHandler, error: BaseException | None) -> None:
+        context = shown(handler.context)
+        failure = handler(error)
+        failed = None if failure is None else without_addresses(f"{type(failure).__name__}: {failure}")
+        told = None if error is None else without_addresses(str(error))
+        host = self._job.host
+        host.trace.add(events.HandlerRan(host.clock.now(), self._job.id, handler.name, context, told, failed))
+
+    def bind_latest_input(self, adapter: Callable[..., object] | None, context: object) -> None:
+        """Replace the binding of the previous input; without an `adapter` of the agent's an inherited one stays."""
+        for entry in self._handlers:
+            if adapter is None and isinstance(entry.error_handler, _LatestInput):
+                adapter = entry.error_handler.adapter
+        self._handlers = [
+            entry for entry in self._handlers if not isinstance(entry.error_handler, _LatestInput)
+        ]
+        if adapter is not None:
+            self.add(_LatestInput(adapter), context)
+
+
+class _LatestInput:
+    """The replaceable handler entry for a job's latest input."""
+
+    __slots__ = ("adapter",)
+    __name__ = "critical_error_handler"
+
+    def __init__(self, adapter: Callable[..., object]) -> None:
+        self.adapter = adapter
+
+    def __call__(self, context: object, error: BaseException | None = None) -> None:
+        self.adapter(context, error=error)

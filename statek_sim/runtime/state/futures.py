@@ -1,0 +1,295 @@
+"""Durable waiting: futures, temporal functions and the signals that wake waiting jobs (001, Suspended Jobs).
+
+A temporal function returns a `FutureResult`. Using its value before it is ready raises `FutureError`, which
+suspends the job. STATEK polls every waiting job; here a future whose `deps` are signals is looked at again only
+when one of them fires, and only futures with unknown dependencies are polled.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin
+
+from statek_sim.runtime.state.signals import Signal
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class HandlerTarget(Protocol):
+    """A job, as far as a deferred error handler needs it."""
+
+    def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
+        """Register `error_handler` with `context`."""
+
+
+class FutureError(Exception):
+    """A future's value is not there yet. `instr_num` is where to continue; STATEK adds it on the way up."""
+
+    def __init__(self, future_result: FutureResult, instr_num: object = None) -> None:
+        # Agents see `str(error)`: the statement number is in it only when it was given here.
+        super().__init__(*((future_result,) if instr_num is None else (future_result, instr_num)))
+        self.future_result = future_result
+        self.instr_num = instr_num
+
+
+_READ_BY_CODE: Final = ContextVar("read_by_code", default=False)
+
+STORE_ID: Final = "A" * 24
+"""Stands for the id that dbzero gives an object: as long as one, so that requests are as long as STATEK's."""
+
+
+class FutureResult:
+    """A value that will exist later.
+
+    `deps` says what it depends on: a `Signal`, an object with a `signal` attribute, or a set or tuple of these.
+    Anything else (also None) means the condition has to be polled, as STATEK does for all futures.
+    """
+
+    stored_in = ""
+    """STATEK's module of the class; none: the module where it is written."""
+
+    def __init__(self, deps: object = None, state_num: int = 0) -> None:
+        self.deps = deps
+        self.state_num = state_num
+        self._condition: Callable[[Any], bool] | None = None
+        self._complement: Callable[[Any], object] | None = None
+        self._pending: tuple[Callable[..., object], HandlerTarget] | None = None
+
+    def __repr__(self) -> str:
+        # What a model reads when a tool call of its own gives a future: there its store's id makes every one differ.
+        kind = type(self).__name__.rpartition(".")[2]
+        return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
+
+    def set_complement_functions(
+        self, complement: Callable[[Any], object], condition: Callable[[Any], bool]
+    ) -> None:
+        """Attach how to fetch the value and how to tell that it is there."""
+        self._complement = complement
+        self._condition = condition
+
+    def bind_error_handler(self, error_handler: Callable[..., object], job: HandlerTarget) -> None:
+        """Register `error_handler` on `job` when the value is first fetched (003, Future-Returning Claims)."""
+        self._pending = (error_handler, job)
+
+    @property
+    def value(self) -> object:
+        """The value, or `FutureError` when it is not there yet."""
+        if self._complement is None:
+            raise TypeError(
+                f"{type(self).__name__} did not come from a @temporal function; it has no complement"
+            )
+        result = self._complement(self)
+        if self._pending is not None:
+            (handler, job), self._pending = self._pending, None
+            job.add_error_handler(handler, result)
+        return _readable(result)
+
+    @property
+    def value_for_code(self) -> object:
+        """The value as agent code reads it: None is an AttributeError, because the store takes it for no value at all.
+
+        That holds for the futures that this one combines as well. Behaviour 7.3, checked with 1.2.7 and 1.4.2.
+        """
+        before = _READ_BY_CODE.set(True)
+        try:
+            return self.value
+        finally:
+            _READ_BY_CODE.reset(before)
+
+    def check_condition(self) -> bool:
+        """Return whether the value is there."""
+        if self._condition is None:
+            raise TypeError(
+                f"{type(self).__name__} did not come from a @temporal function; it has no condition"
+            )
+        return self._condition(self)
+
+    def signals(self) -> tuple[Signal, ...] | None:
+        """Return what can make this future ready, or None when that is unknown."""
+        return signals_of(self.deps)
+
+    def __iter__(self) -> Iterator[FutureElement]:
+        """Yield one lazy element per member of a tuple-typed result."""
+        size = _declared_tuple_size(self._complement)
+        if size is None:
+            raise FutureError(self, "Cannot unpack FutureResult: return type is not a tuple")
+        return iter([FutureElement(self, index) for index in range(size)])
+
+
+def _readable(value: object) -> object:
+    """Return a future's value, unless agent code must not read it."""
+    if value is None and _READ_BY_CODE.get():
+        raise AttributeError("Restricted memo attribute access denied: value")
+    return value
+
+
+class FutureElement(FutureResult):
+    """One member of a future tuple, from `a, b = future`."""
+
+    stored_in = "statek.future"
+
+    def __init__(self, parent: FutureResult, index: int) -> None:
+        super().__init__(parent.deps, parent.state_num)
+        self._parent = parent
+        self._index = index
+
+    @property
+    def value(self) -> object:
+        """The member's value, or `FutureError`."""
+        return _readable(cast("Sequence[object]", self._parent.value)[self._index])
+
+    def check_condition(self) -> bool:
+        """Return whether the whole tuple is there."""
+        return self._parent.check_condition()
+
+    def signals(self) -> tuple[Signal, ...] | None:
+        """Return the signals of the whole tuple."""
+        return self._parent.signals()
+
+
+class CombinedFutureResult(FutureResult):
+    """Several futures waited for together."""
+
+    stored_in = "statek.future"
+
+    def __init__(self, futures: Sequence[FutureResult], deps: object = None, state_num: int = 0) -> None:
+        super().__init__(deps, state_num)
+        self.futures = tuple(futures)
+
+    def signals(self) -> tuple[Signal, ...] | None:
+        """Return the signals of all members, or None if one member must be polled."""
+        found: list[Signal] = []
+        for future in self.futures:
+            signals = future.signals()
+            if signals is None:
+                return None
+            found.extend(signals)
+        return tuple(found)
+
+
+for _kind in (FutureElement, CombinedFutureResult):
+    # Python's own errors name stored classes with their module.
+    _kind.__name__ = f"{_kind.stored_in}.{_kind.__qualname__}"
+
+
+def signals_of(deps: object) -> tuple[Signal, ...] | None:
+    """Return the signals that `deps` stands for, or None when they cannot be known."""
+    if isinstance(deps, Signal):
+        return (deps,)
+    if isinstance(deps, tuple | list | set | frozenset):
+        found = [signals_of(dep) for dep in deps]
+        if not found or any(signals is None for signals in found):
+            return None
+        return tuple(signal for signals in found if signals is not None for signal in signals)
+    signal = getattr(deps, "signal", None)
+    return (signal,) if isinstance(signal, Signal) else None
+
+
+def _declared_tuple_size(complement: Callable[..., object] | None) -> int | None:
+    """Return n for a complement annotated `tuple[X1, ..., Xn]`, else None (behaviour 7.3)."""
+    if complement is None:
+        return None
+    try:
+        hint = inspect.signature(complement, eval_str=True).return_annotation
+    except (NameError, TypeError, ValueError):
+        return None
+    members = get_args(hint)
+    if get_origin(hint) is not tuple or not members or members[-1] is Ellipsis:
+        return None
+    return len(members)
+
+
+def temporal(
+    complement: Callable[[Any], object] | None = None,
+    condition: Callable[[Any], bool] | None = None,
+    extends: Callable[..., object] | None = None,
+) -> Callable[[F], F]:
+    """Mark a function as temporal: futures it returns get `complement` and `condition`.
+
+    `condition(future)` tells whether the value is there. It raises nothing: the worker asks it, and dies of what it
+    raises. `complement(future)` returns the value; while it is not there it raises `FutureError(future)`, and the job
+    that reads it waits. Any other exception is an error of the code that reads the value.
+
+    Give both, or `extends=` another temporal function; anything else is a ValueError.
+    """
+    if extends is not None:
+        if complement is not None or condition is not None:
+            raise ValueError("Cannot specify both 'extends' and 'complement'/'condition'")
+        complement = getattr(extends, "__temporal_complement__", None)
+        condition = getattr(extends, "__temporal_condition__", None)
+        if complement is None or condition is None:
+            raise ValueError(f"Cannot extend {extends.__name__}: it is not a temporal function")
+    if complement is None or condition is None:
+        raise ValueError("Must specify either 'extends' or both 'complement' and 'condition'")
+    return _temporal_decorator(complement, condition)
+
+
+def _temporal_decorator(
+    complement: Callable[[Any], object], condition: Callable[[Any], bool]
+) -> Callable[[F], F]:
+    def attach(result: object) -> object:
+        if isinstance(result, FutureResult):
+            result.set_complement_functions(complement, condition)
+        return result
+
+    def decorate(function: F) -> F:
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def waiting(*args: object, **kwargs: object) -> object:
+                return attach(await function(*args, **kwargs))
+
+            wrapper: Any = waiting
+        else:
+
+            @functools.wraps(function)
+            def plain(*args: object, **kwargs: object) -> object:
+                return attach(function(*args, **kwargs))
+
+            wrapper = plain
+        wrapper.__is_temporal__ = True
+        wrapper.__temporal_complement__ = complement
+        wrapper.__temporal_condition__ = condition
+        return cast("F", wrapper)  # functools.wraps keeps the signature, which mypy cannot see
+
+    return decorate
+
+
+def _any_ready(combined: CombinedFutureResult) -> bool:
+    return any(future.check_condition() for future in combined.futures)
+
+
+def _first_value(combined: CombinedFutureResult) -> object:
+    for future in combined.futures:
+        if future.check_condition():
+            return future.value
+    raise FutureError(combined)
+
+
+def _all_ready(combined: CombinedFutureResult) -> bool:
+    return all(future.check_condition() for future in combined.futures)
+
+
+def _all_values(combined: CombinedFutureResult) -> tuple[object, ...]:
+    if not _all_ready(combined):
+        raise FutureError(combined)
+    return tuple(future.value for future in combined.futures)
+
+
+@temporal(complement=_first_value, condition=_any_ready)
+def get_any_future(*futures: FutureResult) -> CombinedFutureResult:
+    """Return a future that has the value of the first ready one of `futures`; none is a TypeError."""
+    if not futures:
+        raise TypeError("get_any_future requires at least one argument")
+    return CombinedFutureResult(futures)
+
+
+@temporal(complement=_all_values, condition=_all_ready)
+def get_all_future(*futures: FutureResult) -> CombinedFutureResult:
+    """Return a future that has the tuple of all values; none is a TypeError."""
+    if not futures:
+        raise TypeError("get_all_future requires at least one argument")
+    return CombinedFutureResult(futures)

@@ -1,0 +1,303 @@
+"""`@tool` and `@subtask`: what an agent may call (001, 003 Tool Errors; behaviour 8, 9)."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from datetime import date, datetime, time
+from types import FunctionType, UnionType
+from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overload
+from weakref import WeakSet
+
+from statek_sim.errors import BadTool
+from statek_sim.runtime.state.context import FULL, access, current, current_execution, traced_job
+from statek_sim.runtime.state.error_handlers import handler_problem
+from statek_sim.runtime.state.futures import FutureResult
+from statek_sim.runtime.tools.async_tools import run_virtual
+from statek_sim.runtime.tools.per_function import once_per_function
+from statek_sim.runtime.tools.tool_trace import record_call, record_failure, record_result
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ISO_TYPES: Final = (datetime, date, time)
+_INJECTED: Final[WeakSet[FunctionType]] = WeakSet()
+"""What `injected` has made. No mark on the function itself: agents see the attributes of a tool they print."""
+_VARIADIC: Final = frozenset({inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL})
+
+
+@overload
+def tool(f: F) -> F: ...
+
+
+@overload
+def tool(
+    f: None = None,
+    *,
+    system: bool = False,
+    target: object = None,
+    error_handler: Callable[..., object] | None = None,
+    hidden: bool = False,
+) -> Callable[[F], F]: ...
+
+
+def tool(
+    f: F | None = None,
+    *,
+    system: bool = False,
+    target: object = None,
+    error_handler: Callable[..., object] | None = None,
+    hidden: bool = False,
+) -> F | Callable[[F], F]:
+    """Mark a function as a tool.
+
+    `error_handler` is registered on the current job with each result as its context; for a `FutureResult` when
+    its value is first fetched (003). `hidden` tools are not shown to the model, `system` ones belong to the
+    framework, `target` restricts a tool to one or several chat styles. A function without `**kwargs` or a bad
+    handler is a `BadTool` (a TypeError, as in STATEK).
+    """
+
+    def decorate(function: F) -> F:
+        if error_handler is not None and (problem := handler_problem(error_handler)) is not None:
+            name = getattr(error_handler, "__name__", repr(error_handler))
+            raise BadTool(f"error_handler {name!r} of tool {function.__name__!r} {problem}")
+        _require_kwargs(function, "tool")
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return _run_tool(function, args, kwargs, error_handler)
+
+        # functools.wraps keeps the signature, which mypy cannot see.
+        return cast("F", _mark(wrapper, system=system, target=target, hidden=hidden))
+
+    return decorate if f is None else decorate(f)
+
+
+def _mark(wrapper: Any, *, system: bool, target: object, hidden: bool) -> Any:
+    wrapper.tool_system = system
+    wrapper.tool_target = target
+    wrapper.tool_hidden = hidden
+    return wrapper
+
+
+def _require_kwargs(function: Callable[..., object], kind: str) -> None:
+    if not _takes_any_keyword(function):
+        raise BadTool(
+            f"Function '{function.__name__}' must accept **kwargs to be used as a {kind}. "
+            f"Current signature: {inspect.signature(function)}"
+        )
+
+
+def _takes_any_keyword(function: Callable[..., object]) -> bool:
+    """Return whether a function has `**kwargs`; what it wraps decides, as for `inspect.signature`."""
+    code = getattr(function, "__code__", None)
+    if code is not None and not hasattr(function, "__wrapped__"):
+        # Reading a signature takes 30 times as long.
+        return bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return any(
+        p.kind == inspect.Parameter.VAR_KEYWORD for p in inspect.signature(function).parameters.values()
+    )
+
+
+def _run_tool(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    handler: Callable[..., object] | None,
+    finish: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Call a tool for the current job, with its trace events and its handler.
+
+    `finish` makes of what it returned what its caller gets. Tools may read everything of stored objects.
+    """
+    with access(FULL):
+        return _run_trusted(function, args, kwargs, handler, finish)
+
+
+def _run_trusted(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    handler: Callable[..., object] | None,
+    finish: Callable[[Any], Any] | None,
+) -> Any:
+    job = traced_job()
+    if job is None:
+        args, kwargs = resolve_names(function, args, kwargs)
+        result = _finish(function(*args, **kwargs))[0]
+        _bind_handler(handler, result)
+        return result if finish is None else finish(result)
+    # As the caller wrote them: names are looked up only afterwards.
+    record_call(job, function.__name__, args, kwargs)
+    try:
+        # A name may be that of a future that is not ready, and a model's own call cannot wait for it.
+        args, kwargs = resolve_names(function, args, kwargs)
+        result, slept = _finish(function(*args, **kwargs))
+        given = result if finish is None else finish(result)
+    except Exception as error:
+        record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
+        raise
+    job.spend(slept)
+    # Of a subtask its job is shown: its handler has no text before it is completed.
+    record_result(job, function.__name__, result if finish is None else given.job)
+    _bind_handler(handler, result)
+    return given
+
+
+def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
+    """Register a tool's handler on the current job, if there is one; for a future, when its value is first fetched."""
+    job = current("job")
+    if handler is None or job is None:
+        return
+    if isinstance(result, FutureResult):
+        result.bind_error_handler(handler, job)
+    else:
+        job.add_error_handler(handler, result)
+
+
+def _finish(result: Any) -> tuple[Any, float]:
+    """Return a tool's result, awaited if need be, and the virtual seconds that took."""
+    return run_virtual(result) if inspect.iscoroutine(result) else (result, 0.0)
+
+
+def resolve_names(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Replace a str that names a local variable where the parameter wants something else than a str.
+
+    ISO text becomes a date or time first (behaviour 6.6). Where the parameter is a stored enumeration, the str is the
+    name of a member, and one that it lacks is the enumeration's error. Other parameters without a plain type hint are
+    left alone.
+    """
+    signature, wanted, enumerations = _object_parameters(function)
+    if not wanted and not enumerations:
+        return args, kwargs
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        # The call itself will raise the error that the agent should see.
+        return args, kwargs
+    for name, members in enumerations.items():
+        value = bound.arguments.get(name, signature.parameters[name].default)
+        if isinstance(value, str):
+            bound.arguments[name] = members[value]
+    for name, kinds in wanted.items():
+        value = bound.arguments.get(name)
+        if isinstance(value, str):
+            bound.arguments[name] = _resolve(value, kinds)
+    return bound.args, bound.kwargs
+
+
+@once_per_function
+def _object_parameters(
+    function: Callable[..., Any],
+) -> tuple[inspect.Signature, dict[str, tuple[type, ...]], dict[str, Any]]:
+    """Return the signature, the types of the parameters that want something else than a str, and the enumerations."""
+    signature = inspect.signature(function)
+    hints = function.__annotations__
+    wanted: dict[str, tuple[type, ...]] = {}
+    enumerations: dict[str, Any] = {}
+    for name, parameter in signature.parameters.items():
+        if name.startswith("_") or parameter.kind in _VARIADIC:
+            continue
+        if getattr(type(hints.get(name)), "names_its_members", False):
+            enumerations[name] = hints[name]
+        kinds = _plain_types(hints.get(name))
+        if any(not issubclass(str, kind) for kind in kinds):
+            wanted[name] = kinds
+    return signature, wanted, enumerations
+
+
+def _resolve(value: str, kinds: tuple[type, ...]) -> object:
+    for kind in kinds:
+        if kind in _ISO_TYPES:
+            try:
+                return kind.fromisoformat(value)
+            except ValueError:
+                continue
+    execution = current_execution()
+    if execution is None or value not in execution.namespace:
+        return value
+    found = execution.namespace[value]
+    return found.value if isinstance(found, FutureResult) else found
+
+
+def _plain_types(hint: object) -> tuple[type, ...]:
+    members = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+    return tuple(member for member in members if isinstance(member, type))
+
+
+def accepts_local_context(function: Callable[..., object]) -> bool:
+    """Return whether a callable takes STATEK's injected `_local_context`."""
+    if hasattr(function, "tool_hidden"):
+        # A tool: `@tool` has made sure.
+        return True
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return any(p.kind == inspect.Parameter.VAR_KEYWORD or p.name == "_local_context" for p in parameters)
+
+
+def injected(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` as agent code sees it: with the workspace's names passed as `_local_context`."""
+    if isinstance(function, FunctionType) and function in _INJECTED:
+        return function
+    wanted = accepts_local_context(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "_local_context" in kwargs:
+            raise RuntimeError("_local_context is already set")
+        if not wanted:
+            return function(*args, **kwargs)
+        execution = current_execution()
+        kwargs["_local_context"] = {} if execution is None else dict(execution.namespace)
+        return function(*args, **kwargs)
+
+    if isinstance(call, FunctionType):
+        _INJECTED.add(call)
+    return call
+
+
+def subtask_wrapper(
+    function: F, finish: Callable[[Any, object], Any], *, system: bool, target: object, return_type: type
+) -> F:
+    """Wrap a subtask factory: `finish(result, id)` turns what it returned into a handler (behaviour 9)."""
+    _require_kwargs(function, "subtask")
+    signature = inspect.signature(function)
+    if "id" in signature.parameters:
+        raise BadTool(
+            f"Function '{function.__name__}' cannot define parameter 'id'; "
+            "subtask id is reserved for framework-managed kwargs."
+        )
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        task_id = kwargs.pop("id", None)
+        return _run_tool(function, args, kwargs, None, lambda result: finish(result, task_id))
+
+    shown: Any = wrapper
+    shown.__annotations__ = {**function.__annotations__, "id": str, "return": return_type}
+    shown.__signature__ = _with_id(signature, return_type)
+    shown.__is_subtask__ = True
+    return cast(
+        "F", _mark(shown, system=system, target=target, hidden=False)
+    )  # functools.wraps keeps the shape
+
+
+def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signature:
+    """Return the signature shown to the model: `id` takes the place of `**kwargs`."""
+    shown: list[inspect.Parameter] = []
+    keyword_only = False
+    for parameter in signature.parameters.values():
+        if parameter.kind == inspect.Parameter.VAR_KEYWORD:
+            continue
+        shown.append(parameter)
+        keyword_only |= parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
+    kind = inspect.Parameter.KEYWORD_ONLY if keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first_keyword = next(
+        (i for i, p in enumerate(shown) if p.kind == inspect.Parameter.KEYWORD_ONLY), len(shown)
+    )
+    shown.insert(first_keyword, inspect.Parameter("id", kind, default=None, annotation=str))
+    return signature.replace(parameters=shown, return_annotation=return_type)

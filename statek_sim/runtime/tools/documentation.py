@@ -1,0 +1,379 @@
+"""`docstr` and `brief`: what agents are told about tools, classes and objects (1.2.7 and 1.4.2, by running them).
+
+Google-style docstrings, laid out as STATEK does: a signature, the summary, and sections in its order. Where a docstring
+lacks a parameter, agents read an error in its place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Any, Final, ForwardRef, Union, get_args, get_origin, get_type_hints
+
+from statek_sim.runtime.state.context import get_current_agent_name
+from statek_sim.runtime.tools.declaration import tool
+from statek_sim.runtime.tools.docstring import header_of, own_parameters, tool_variant
+from statek_sim.sandbox.ordered_set import without_addresses
+
+_ITEM: Final = re.compile(r"\s{4,}(?P<name>\w+)\s*(?:\((?P<type>[^)]+)\))?\s*:\s*(?P<text>.*)")
+_CONTINUATION: Final = re.compile(r"\s{8,}(?P<text>.+)")
+_RETURNED: Final = re.compile(r"\s*(?P<type>\S+)\s*:\s*(?P<text>.*)")
+_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class DocstringParseError(Exception):
+    """A docstring that says too little. Agents read its class and its text."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Described:
+    """A parameter, an attribute or an error, with what a docstring says about it."""
+
+    name: str
+    type: str | None
+    text: str | None
+
+    def line(self) -> str:
+        """Return it as one line of a section."""
+        return f"    {self.name}{f' ({self.type})' if self.type else ''}: {self.text}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sections:
+    """A docstring cut up: its first paragraph, what follows before the first section, and the sections by title."""
+
+    summary: str
+    more: str
+    by_title: Mapping[str, list[str]]
+
+    @property
+    def whole(self) -> str:
+        """The description, with its further paragraphs."""
+        summary, more = tool_variant(self.summary), tool_variant(self.more).strip()
+        return f"{summary}\n\n{more}" if more else summary
+
+    def items(self, title: str) -> list[Described]:
+        """Return the entries of a section; none where there is no such section."""
+        return list(_items(self.by_title.get(title, ())))
+
+    def returned(self) -> str | None:
+        """Return what the Returns section says, without its type."""
+        lines = [line for line in self.by_title.get("Returns", ()) if line.strip()]
+        if not lines:
+            return None
+        first = _RETURNED.fullmatch(lines[0])
+        texts = [first["text"] if first else lines[0], *lines[1:]]
+        return tool_variant(" ".join(text.strip() for text in texts).strip())
+
+
+def _sections(text: str) -> Sections:
+    lines = text.split("\n")
+    titles = [(index, title) for index, line in enumerate(lines) if (title := header_of(line.strip()))]
+    ends = [index for index, _ in titles[1:]] + [len(lines)]
+    described = lines[: titles[0][0]] if titles else lines
+    length = next((index for index, line in enumerate(described) if not line.strip()), len(described))
+    return Sections(
+        summary=" ".join(line.strip() for line in described[:length]),
+        more="\n".join(described[length:]).strip(),
+        by_title={title: lines[start + 1 : end] for (start, title), end in zip(titles, ends, strict=False)},
+    )
+
+
+def _items(lines: Iterable[str]) -> Iterator[Described]:
+    found: tuple[str, str | None] | None = None
+    texts: list[str] = []
+    for line in lines:
+        if entry := _ITEM.fullmatch(line):
+            if found is not None:
+                yield Described(*found, tool_variant(" ".join(texts)))
+            found, texts = (
+                (entry["name"], entry["type"]),
+                [entry["text"].strip()] if entry["text"].strip() else [],
+            )
+        elif found is not None and (more := _CONTINUATION.fullmatch(line)):
+            texts.append(more["text"].strip())
+    if found is not None:
+        yield Described(*found, tool_variant(" ".join(texts)))
+
+
+# -- functions ----------------------------------------------------------------------------------------------------
+
+
+def function_text(function: Callable[..., Any], *, brief: bool, as_code: bool) -> str:
+    """Return the documentation of a function; without a complete docstring it is a DocstringParseError."""
+    text = inspect.getdoc(function)
+    if not text:
+        raise DocstringParseError(f"Function '{function.__name__}' has no docstring")
+    said = _sections(text)
+    parameters = said.items("Args")
+    _check_described(function, {item.name for item in parameters})
+    returned = _complement_returns(function) or said.returned()
+    style = getattr(function, "_docs_style", None) or {}
+    typed = as_code or (brief and bool(style.get("brief_types")))
+    signature = _signature(function, parameters, typed=typed)
+    summary = tool_variant(said.summary)
+    told = [] if returned is None else [f"Returns: {returned}"]
+    if not as_code:
+        return "\n".join([signature, *(f"    {line}" for line in (summary, *told))])
+    if brief:
+        return _as_code(f"def {signature}:", [summary, *told])
+    lines = [said.whole] if said.whole else []
+    lines += _section("Args:", [item.line() for item in parameters])
+    lines += _section("Raises:", [f"    {item.name}: {item.text}" for item in said.items("Raises")])
+    lines += told
+    lines += _section("Example:", [f"    {line}" for line in _example(said)])
+    return _as_code(f"def {signature}:", lines)
+
+
+def _example(said: Sections) -> list[str]:
+    lines = said.by_title.get("Example", said.by_title.get("Examples", ()))
+    text = tool_variant("\n".join(lines).strip())
+    return text.split("\n") if text else []
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return [title, *lines] if lines else []
+
+
+def _as_code(head: str, lines: Sequence[str]) -> str:
+    first, *rest = lines
+    if not rest:
+        return f'{head}\n    """{first}"""'
+    return "\n".join([head, f'    """{first}', *(f"    {line}" for line in rest), '    """'])
+
+
+def _check_described(function: Callable[..., Any], described: set[str]) -> None:
+    missing = own_parameters(function) - described
+    if missing:
+        raise DocstringParseError(
+            f"Function '{function.__name__}' has undocumented arguments: {', '.join(sorted(missing))}"
+        )
+
+
+def _complement_returns(function: Callable[..., Any]) -> str | None:
+    """Return what a temporal function's value is: its complement's words, else its type."""
+    complement = getattr(function, "__temporal_complement__", None)
+    kind = None if complement is None else _complement_type(function)
+    if kind is None:
+        return None
+    text = inspect.getdoc(complement)
+    return (_sections(text).returned() if text else None) or kind
+
+
+def _complement_type(function: Callable[..., Any]) -> str | None:
+    try:
+        hints = get_type_hints(function.__temporal_complement__)  # type: ignore[attr-defined]  # a temporal function
+    except Exception:  # noqa: BLE001  # a user's annotation is foreign code
+        return None
+    return _type_text(hints["return"]) if "return" in hints else None
+
+
+def _signature(function: Callable[..., Any], described: Sequence[Described], *, typed: bool) -> str:
+    hints = _hints(function) if typed else {}
+    shown = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in ("self", "cls") or parameter.kind in _VARIADIC:
+            continue
+        text = f"{name}: {_type_text(hints[name])}" if name in hints else name
+        if parameter.default is not parameter.empty:
+            text += f" = {_default(parameter.default)}" if typed else f"={_default(parameter.default)}"
+        shown.append(text)
+    if not shown:
+        shown = [f"{item.name}: {item.type}" if typed and item.type else item.name for item in described]
+    returned = ""
+    if "return" in hints:
+        temporal = getattr(function, "__is_temporal__", False)
+        returned = f" -> {(temporal and _complement_type(function)) or _type_text(hints['return'])}"
+    return f"{function.__name__}({', '.join(shown)}){returned}"
+
+
+def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(function)
+    except Exception:  # noqa: BLE001  # a user's annotation is foreign code
+        return getattr(function, "__annotations__", {})
+
+
+def _default(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _type_text(hint: Any) -> str:
+    if isinstance(hint, ForwardRef):
+        return hint.__forward_arg__
+    origin, members = get_origin(hint), get_args(hint)
+    if origin is Union or isinstance(hint, UnionType):
+        joined = " | " if origin is Union else ", "
+        told = joined.join(_type_text(member) for member in members)
+        return told if origin is Union else f"UnionType[{told}]"
+    if origin is not None:
+        name = getattr(origin, "__name__", str(origin))
+        return f"{name}[{', '.join(_type_text(member) for member in members)}]" if members else name
+    if hasattr(hint, "__name__"):
+        return str(hint.__name__)
+    return str(hint).replace("typing.", "")
+
+
+# -- classes ------------------------------------------------------------------------------------------------------
+
+
+def class_text(kind: type, *, brief: bool, as_code: bool, agent: str | None) -> str:
+    """Return the documentation of a class: its attributes and methods, as far as its STATEK-ACL lets `agent` see."""
+    text = inspect.getdoc(kind)
+    if not text:
+        raise DocstringParseError(f"Class '{kind.__name__}' has no docstring")
+    said = _sections(text)
+    summary = tool_variant(said.summary)
+    if not as_code:
+        return f"{kind.__name__}\n    {summary}"
+    head = f"class {kind.__name__}:"
+    if brief:
+        return _as_code(head, [summary])
+    allowed = _access(said.by_title.get("STATEK-ACL"), agent)
+    lines = [said.whole] if said.whole else []
+    tags = [line.strip().split(" - ", 1)[0].strip() for line in said.by_title.get("Tags", ()) if line.strip()]
+    lines += ["", *_section("Tags:", [f"    {tag}" for tag in tags if tag])] if tags else []
+    attributes = [item for item in _attributes(kind, said) if allowed(item.name)]
+    lines += ["", *_section("Attributes:", [item.line() for item in attributes])] if attributes else []
+    methods = [method for method in _methods(kind) if allowed(method.__name__)]
+    return "\n".join([_as_code(head, lines), *(_indented(method) for method in methods if _has_text(method))])
+
+
+def _indented(method: Callable[..., Any]) -> str:
+    told = function_text(method, brief=True, as_code=True)
+    return "\n".join(f"    {line}" for line in told.split("\n"))
+
+
+def _has_text(method: Callable[..., Any]) -> bool:
+    try:
+        function_text(method, brief=True, as_code=True)
+    except DocstringParseError:
+        return False
+    return True
+
+
+def _methods(kind: type) -> list[Callable[..., Any]]:
+    found = inspect.getmembers(kind, predicate=inspect.isfunction)
+    return [method for name, method in found if not name.startswith("_")]
+
+
+def _attributes(kind: type, said: Sections) -> list[Described]:
+    """Return fields, then properties, then what only the docstring tells; its words are the ones that count."""
+    told = {item.name: item for item in said.items("Attributes")}
+    found: dict[str, Described] = {item.name: item for item in _fields(kind)}
+    for item in _properties(kind):
+        found.setdefault(item.name, item)
+    return [
+        *(told.get(name, item) for name, item in found.items()),
+        *(i for n, i in told.items() if n not in found),
+    ]
+
+
+def _fields(kind: type) -> Iterator[Described]:
+    if not dataclasses.is_dataclass(kind):
+        return
+    hints = _hints(kind)
+    for field in dataclasses.fields(kind):
+        hint, doc = hints.get(field.name), field.metadata.get("doc")
+        yield Described(field.name, _type_text(hint) if hint else None, tool_variant(doc) if doc else doc)
+
+
+def _properties(kind: type) -> Iterator[Described]:
+    seen: set[str] = set()
+    for base in reversed(kind.__mro__):
+        for name, value in vars(base).items():
+            if name.startswith("_") or name in seen:
+                continue
+            seen.add(name)
+            if not isinstance(value, property) or value.fget is None:
+                continue
+            hints, text = _hints(value.fget), inspect.getdoc(value.fget)
+            returned = _sections(text).returned() if text else None
+            yield Described(name, _type_text(hints["return"]) if "return" in hints else None, returned)
+
+
+def _access(rules: Sequence[str] | None, agent: str | None) -> Callable[[str], bool]:
+    """Return who may see what: of `+name`, `-name`, `+prefix*` and `+name: Agent, ...` the last that fits decides."""
+    if rules is None:
+        return lambda _: True
+    read = [rule for line in rules if (rule := line.strip())[:1] in ("+", "-")]
+
+    def allowed(name: str) -> bool:
+        decision = False
+        for rule in read:
+            pattern, colon, scope = rule[1:].partition(":")
+            agents = [one.strip() for one in scope.split(",") if one.strip()]
+            if colon and agents and agent not in agents:
+                continue
+            wanted = pattern.strip()
+            if name == wanted or (wanted.endswith("*") and name.startswith(wanted[:-1])):
+                decision = rule[0] == "+"
+        return decision
+
+    return allowed
+
+
+# -- the tools ----------------------------------------------------------------------------------------------------
+
+
+def _told(what: Any, method_name: str | None, *, brief: bool) -> str:
+    target = what if isinstance(what, type) or callable(what) else type(what)
+    method = None if method_name is None else method_name.strip() or None
+    if method is not None:
+        if not isinstance(target, type):
+            return without_addresses(f"Error: {target} is not a class")
+        if not hasattr(target, method):
+            return f"Error: {target.__name__} has no method '{method}'"
+        target = getattr(target, method)
+    if isinstance(target, type):
+        return class_text(target, brief=brief, as_code=not brief, agent=get_current_agent_name())
+    if getattr(target, "wire_spec", None) is not None:
+        raise NotImplementedError(
+            f"the documentation of STATEK's own tool {target.__name__!r} is not reproduced"
+        )
+    return function_text(target, brief=brief, as_code=not brief)
+
+
+def _tell(what: Any, method_name: str | None, *, brief: bool) -> None:
+    if isinstance(what, str):
+        # A name that stands for nothing.
+        print(f"NameError: name '{what}' is not defined")
+        return
+    try:
+        told = _told(what, method_name, brief=brief)
+    except NotImplementedError:
+        raise
+    except Exception as error:  # noqa: BLE001  # what the user's classes do when they are looked at
+        told = f"{type(error).__name__}: {error}"
+    print(told)
+
+
+@tool(system=True)
+def docstr(what: Any, method_name: str | None = None, **kwargs: Any) -> None:
+    """Print the documentation of a tool, a class, an object's class or one of its methods."""
+    _tell(what, method_name, brief=False)
+
+
+@tool(system=True)
+def brief(what: Any, method_name: str | None = None, **kwargs: Any) -> None:
+    """Print signature and summary of a tool, a class, an object's class or one of its methods."""
+    _tell(what, method_name, brief=True)
+
+
+def docs_style(function: Any = None, *, brief_types: bool = False) -> Any:
+    """Say how `brief` shows a function: with `brief_types` its parameters have their types."""
+
+    def decorate(marked: Any) -> Any:
+        marked._docs_style = {"brief_types": brief_types}
+        return marked
+
+    return decorate if function is None else decorate(function)
+
+
+for _tool in (docstr, brief):
+    # A model names what it asks about; the parameter's type is what makes a text a name.
+    _asked: Any = _tool
+    _asked.__wrapped__.__annotations__["what"] = type

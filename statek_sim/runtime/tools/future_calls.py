@@ -1,0 +1,90 @@
+"""Calls and names that may hold futures (behaviour 7.3).
+
+Using a future waits for it; handing one to a function waits too, unless the parameter is annotated
+`FutureResult`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from statek_sim.runtime.state.futures import FutureResult
+from statek_sim.runtime.tools.per_function import once_per_function
+
+
+def resolve(value: object) -> object:
+    """Return a future's value (or raise its FutureError); anything else as it is."""
+    return value.value_for_code if isinstance(value, FutureResult) else value
+
+
+def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call `function`, waiting for future arguments that it does not want as futures.
+
+    STATEK reads the signature, binds the arguments and calls, all of it guarded against ValueError and TypeError,
+    and then calls once more: a function that raises one of them runs twice, unless its arguments did not bind or it
+    has no signature that Python can read. Side effects that agents see depend on it, so it is reproduced.
+    """
+    if "id" in kwargs and _takes_id_by_position(function):
+        # The guarded call hands a subtask's `id` over by position, which no function takes: only the second one runs.
+        return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
+    has_future = _has_future(args, kwargs)
+    try:
+        if has_future:
+            bound = _signature(function).bind(*args, **kwargs)
+            _resolve_bound(bound)
+            return function(*bound.args, **bound.kwargs)
+        return function(*args, **kwargs)
+    except (ValueError, TypeError):
+        # Bound only now, because few calls fail: what does not bind was called just once, by the line at the end.
+        if not has_future and not _binds(function, args, kwargs):
+            raise
+        # The second call stays outside: inside, each level of a recursion would lengthen the chain of contexts.
+    return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
+
+
+def _takes_id_by_position(function: Callable[..., Any]) -> bool:
+    if not getattr(function, "__is_subtask__", False):
+        return False
+    parameter = _signature(function).parameters["id"]
+    return parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+def _binds(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether the arguments fit a signature that can be read; some built-in functions have none."""
+    try:
+        _signature(function).bind(*args, **kwargs)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _has_future(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    for value in args:
+        if isinstance(value, FutureResult):
+            return True
+    return any(isinstance(value, FutureResult) for value in kwargs.values()) if kwargs else False
+
+
+@once_per_function
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _resolve_bound(bound: inspect.BoundArguments) -> None:
+    """Replace futures by values, except where the parameter's annotation is FutureResult."""
+    for name, value in bound.arguments.items():
+        parameter = bound.signature.parameters[name]
+        if _wants_future(parameter.annotation):
+            continue
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            bound.arguments[name] = tuple(map(resolve, value))
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            bound.arguments[name] = {key: resolve(item) for key, item in value.items()}
+        else:
+            bound.arguments[name] = resolve(value)
+
+
+def _wants_future(annotation: object) -> bool:
+    return getattr(annotation, "__name__", None) == "FutureResult" or str(annotation) == "FutureResult"

@@ -1,0 +1,38 @@
+"""The system tools that STATEK registers itself, as its requests describe them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.values import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SystemToolSpec:
+    """One registered system tool: its wire spec, and the styles it is meant for (None for all)."""
+
+    name: str
+    spec: ToolSpec
+    target: frozenset[ChatStyle] | None
+
+
+@cache
+def system_tool_specs(version: str) -> tuple[SystemToolSpec, ...]:
+    """Return the system tools of a profile's `system_tools`, in the order they are registered.
+
+    The data is what the release sends, captured by `tools/capture_system_tools.py`. Do not change it.
+    """
+    name = f"system_tools_{version.replace('.', '_')}.json"
+    text = files("statek_sim.runtime.tools").joinpath(name).read_text(encoding="utf-8")
+    return tuple(
+        SystemToolSpec(
+            name=entry["spec"]["function"]["name"],
+            spec=entry["spec"],
+            target=None if entry["target"] is None else frozenset(map(ChatStyle, entry["target"])),
+        )
+        for entry in json.loads(text)["tools"]
+    )

@@ -1,0 +1,122 @@
+"""Answers on their way to one client: whole, in frames, live, or broken off."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+from functools import lru_cache
+from typing import Final
+
+from statek_sim.providers.http_status import PHRASES
+from statek_sim.server.exchange import Answer, Incoming, Live, Silence, Streamed, Whole
+
+_LAST_CHUNK: Final = b"0\r\n\r\n"
+_ABORTIVE: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER on, 0 seconds: closing sends RST instead of FIN."""
+
+
+class Answering:
+    """Writes answers to one connection; `drained` is set while the client reads slower than it is written to."""
+
+    __slots__ = ("drained", "loop", "transport")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self.transport = transport
+        self.loop = loop
+        self.drained: asyncio.Future[None] | None = None
+
+    def whole(self, request: Incoming, answer: Whole, *, keep_alive: bool) -> None:
+        """Write an answer at once."""
+        head = head_of(answer.status, answer.content_type, answer.headers, keep_alive)
+        body = b"" if request.method == "HEAD" else answer.body
+        self.transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(answer.body), body))
+        if not keep_alive:
+            self.transport.close()
+
+    async def send(self, request: Incoming, answer: Answer | Live, *, keep_alive: bool) -> None:
+        """Write an answer that takes its time."""
+        if isinstance(answer, Silence):
+            await self.loop.create_future()
+        elif isinstance(answer, Whole):
+            await asyncio.sleep(answer.delay)
+            self.whole(request, answer, keep_alive=keep_alive)
+        elif isinstance(answer, Live):
+            await self._live(answer, keep_alive=keep_alive)
+        else:
+            await self._frames(answer, keep_alive=keep_alive)
+
+    async def _live(self, answer: Live, *, keep_alive: bool) -> None:
+        head = head_of(answer.status, answer.content_type, answer.headers, keep_alive)
+        self.transport.write(head + b"transfer-encoding: chunked\r\n\r\n")
+        try:
+            async for data in answer.frames:
+                self.transport.write(b"%x\r\n%s\r\n" % (len(data), data))
+                if self.drained is not None:
+                    await self.drained
+        finally:
+            await answer.frames.aclose()
+        self.transport.write(_LAST_CHUNK)
+        if not keep_alive:
+            self.transport.close()
+
+    async def _frames(self, answer: Streamed, *, keep_alive: bool) -> None:
+        head: bytes | None = (
+            head_of(answer.status, answer.content_type, answer.headers, keep_alive)
+            + b"transfer-encoding: chunked\r\n\r\n"
+        )
+        write = self.transport.write
+        for delay, data in answer.frames:
+            if delay:
+                await asyncio.sleep(delay)
+            chunk = b"%x\r\n%s\r\n" % (len(data), data)
+            write(chunk if head is None else head + chunk)
+            head = None
+            if self.drained is not None:
+                await self.drained
+        if answer.reset:
+            await self._break()
+            return
+        write(_LAST_CHUNK if head is None else head + _LAST_CHUNK)
+        if not keep_alive:
+            self.transport.close()
+
+    async def _break(self) -> None:
+        """Reset the connection once the client's side of the kernel has what was written."""
+        # A reset discards what the client has not read yet: give it a moment to see the frames before.
+        await asyncio.sleep(0.01)
+        if self.transport.is_closing():
+            return
+        connection: socket.socket = self.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORTIVE)
+        self.transport.abort()
+
+
+def in_one_piece(answer: Streamed) -> Answer:
+    """Return an answer for a client that knows no chunks; one that is to break has to break all the same."""
+    if answer.reset:
+        return answer
+    return Whole(
+        status=answer.status,
+        body=b"".join(frame.data for frame in answer.frames),
+        content_type=answer.content_type,
+        headers=answer.headers,
+        delay=sum(frame.delay for frame in answer.frames),
+    )
+
+
+def json_text(message: str) -> bytes:
+    """Return text from our own sentences and the parser's as it stands in JSON quotes."""
+    return json.dumps(message).encode()[1:-1]
+
+
+@lru_cache(maxsize=1024)
+def head_of(status: int, content_type: str, headers: tuple[tuple[str, str], ...], keep_alive: bool) -> bytes:
+    """Return the status line and the headers, but for the length."""
+    phrase = "OK" if status == 200 else PHRASES.get(status, "")
+    lines = [f"HTTP/1.1 {status} {phrase}", f"content-type: {content_type}"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    if not keep_alive:
+        lines.append("connection: close")
+    return ("\r\n".join(lines) + "\r\n").encode("latin-1")

@@ -1,0 +1,60 @@
+"""Named external events that jobs wait for: approvals, payments, answers of people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from statek_sim.errors import BadInput
+from statek_sim.runtime.state.signals import Signal
+
+
+class ExternalEvent:
+    """Something that will happen outside: resolved once with a value, or broken."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.signal = Signal()
+        self.resolved = False
+        self.value: object = None
+        self.broken: str | None = None
+
+    def is_ready(self) -> bool:
+        """Return whether the value is there; a broken event raises a RuntimeError here, as a condition may."""
+        if self.broken is not None:
+            raise RuntimeError(self.broken)
+        return self.resolved
+
+
+class ExternalEvents:
+    """The events of one world by name."""
+
+    def __init__(
+        self, names: Iterable[str] = (), *, changed: Callable[[str, str], None] | None = None
+    ) -> None:
+        self._events = {name: ExternalEvent(name) for name in names}
+        self._changed = changed or (lambda _name, _what: None)
+
+    def __getitem__(self, name: str) -> ExternalEvent:
+        try:
+            return self._events[name]
+        except KeyError:
+            known = ", ".join(self._events) or "none"
+            raise BadInput(f"there is no external event {name!r}; declared: {known}") from None
+
+    def all(self) -> list[ExternalEvent]:
+        """Return every event."""
+        return list(self._events.values())
+
+    def resolve(self, name: str, value: object) -> None:
+        """Let the event happen with `value`."""
+        event = self[name]
+        event.resolved, event.value = True, value
+        self._changed(name, "resolved")
+        event.signal.fire()
+
+    def break_(self, name: str, message: str) -> None:
+        """Make the event's condition raise from now on."""
+        event = self[name]
+        event.broken = message
+        self._changed(name, f"broken: {message}")
+        event.signal.fire()

@@ -1,0 +1,299 @@
+"""Asking a person from code: by a tool, before a call, under both drivers; and what a scenario may say about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.effects import (
+    Ask,
+    Delayed,
+    Parts,
+    PersonSaid,
+    Question,
+    Snapshot,
+    ToolCall,
+    ToolOutcome,
+)
+from statek_sim.agent.harness import AgentHarness, Person
+from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.people import Approvals, tool_that_asks
+from statek_sim.agent.tools.tool import Tool
+from statek_sim.agent.virtual_loop import VirtualLoop, run_in
+from statek_sim.errors import BadScenario, Unanswered
+from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.scenario.load import load_or_fail
+
+ASKS = [tool_call("ask_person", question="Which city?"), text("done")]
+
+
+def virtually(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return run_in(VirtualLoop(), coroutine)
+
+
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def simulated(
+    script: list[Reply], person: Person | None, *, seconds: float | None = None, **said: Any
+) -> AgentRun:
+    tools: list[Tool | Callable[..., Any]] = [tool_that_asks(seconds=seconds), look]
+    return AgentHarness(ScriptedLLM(script), tools=tools, person=person, **said).run("Work.")
+
+
+async def driven(
+    script: list[Reply],
+    person: Callable[[Question], Awaitable[PersonSaid | str]] | None,
+    *,
+    seconds: float | None = None,
+    committed: Callable[[Snapshot], Awaitable[None]] | None = None,
+    **said: Any,
+) -> AgentRun:
+    clock = LoopClock()
+    run = AgentHarness(tools=[tool_that_asks(seconds=seconds), look], **said).begin("Work.", clock=clock)
+    driver = AsyncDriver(model_of(ScriptedLLM(script)), clock=clock.now, person=person, committed=committed)
+    await driver.run(run)
+    run.ended = clock.now()  # type: ignore[attr-defined]  # the loop is gone when the test looks
+    return run
+
+
+def test_a_person_in_code_answers_with_a_text() -> None:
+    run = simulated(ASKS, lambda question: f"Oslo, as to {question.text}")
+    assert run.calls[0]["result"] == "Oslo, as to Which city?"
+
+
+def test_a_person_takes_as_long_as_they_like_in_virtual_time() -> None:
+    run = simulated(ASKS, lambda question: Delayed(3_600, "Oslo"))
+    assert (run.calls[0]["result"], run.now()) == ("Oslo", 3_600)
+
+
+def test_a_person_may_refuse() -> None:
+    run = simulated(ASKS, lambda question: PersonSaid("refused", "Ask somebody else."))
+    assert run.calls[0]["error"] == "a person refused: Ask somebody else."
+
+
+def test_a_deadline_that_was_not_needed_takes_no_time() -> None:
+    run = simulated(ASKS, lambda question: Delayed(5, "Oslo"), seconds=600)
+    assert (run.status, run.now()) == ("DONE", 5)
+
+
+@pytest.mark.parametrize("person", [None, lambda question: None], ids=["nobody", "never"])
+def test_a_question_that_nobody_answers_fails_loudly(person: Person | None) -> None:
+    with pytest.raises(
+        Unanswered, match=r"^run 'main' waits for an answer to 'Which city\?'; expected somebody who"
+    ):
+        simulated(ASKS, person)
+
+
+def test_nobody_answers_until_the_deadline() -> None:
+    run = simulated(ASKS, lambda question: None, seconds=60)
+    assert (run.calls[0]["error"], run.now()) == ("nobody answered within 60 seconds: Which city?", 60)
+
+
+# -- approvals --------------------------------------------------------------------------------------------------
+
+
+def test_a_gate_of_ones_own_may_ask_and_is_told_when_the_person_refuses() -> None:
+    withdrawn: list[str] = []
+
+    class Careful:
+        def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
+            return Ask(text=f"Really {call.name}?")
+
+        def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+            """A call ended."""
+
+        def withdrawn(self, call: ToolCall, *, at: float) -> None:
+            withdrawn.append(call.name)
+
+    run = simulated(
+        [tool_call("look"), text("done")],
+        lambda question: PersonSaid("refused", "No."),
+        parts=Parts(gates=[Careful()]),
+    )
+    assert (run.calls, withdrawn) == ([], ["look"])
+    assert run.refused == [{"name": "look", "failure": "refused", "reason": "Error: a person refused: No."}]
+
+
+def test_an_approval_without_a_question_of_its_own_shows_the_call() -> None:
+    asked: list[str] = []
+
+    def owner(question: Question) -> str:
+        asked.append(question.text)
+        return "yes"
+
+    simulated(
+        [tool_call("look"), text("done")],
+        owner,
+        parts=Parts(gates=[Approvals({"look": Ask(text="")})]),
+    )
+    assert asked == ["May look() be called?"]
+
+
+def test_a_call_that_a_person_refuses_is_no_step_of_the_budget() -> None:
+    run = simulated(
+        [tool_call("look"), text("done")],
+        lambda question: PersonSaid("refused"),
+        parts=Parts(gates=[Approvals({"look": Ask(text="Look?")})]),
+    )
+    assert run.budget.steps == 2
+
+
+# -- asyncio ----------------------------------------------------------------------------------------------------
+
+
+async def slow_owner(question: Question) -> str:
+    await asyncio.sleep(20)
+    return f"Oslo ({question.token})"
+
+
+def test_a_coroutine_answers_under_asyncio() -> None:
+    run = virtually(driven(ASKS, slow_owner))
+    assert (run.calls[0]["result"], run.ended) == ("Oslo (main:1)", 20.0)
+
+
+def test_a_coroutine_that_takes_longer_than_the_deadline_is_cancelled() -> None:
+    left: list[str] = []
+
+    async def owner(question: Question) -> str:
+        try:
+            await asyncio.sleep(1_000)
+        finally:
+            left.append("cancelled")
+        return "late"
+
+    run = virtually(driven(ASKS, owner, seconds=60))
+    assert (left, run.calls[0]["error"]) == (["cancelled"], "nobody answered within 60 seconds: Which city?")
+
+
+def test_a_persons_own_timeout_error_is_theirs() -> None:
+    async def owner(question: Question) -> str:
+        raise TimeoutError("the pager")
+
+    with pytest.raises(TimeoutError, match=r"^the pager$"):
+        virtually(driven(ASKS, owner, seconds=60))
+
+
+def test_two_questions_are_out_at_the_same_time() -> None:
+    asked: list[float] = []
+
+    async def owner(question: Question) -> str:
+        asked.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(30 if "city" in question.text else 10)
+        return question.text
+
+    both = tool_calls(
+        ScriptedCall("ask_person", {"question": "Which city?"}),
+        ScriptedCall("ask_person", {"question": "Which hotel?"}),
+    )
+    run = virtually(driven([both, text("done")], owner))
+    assert asked == [0.0, 0.0]
+    assert ([call["result"] for call in run.calls], run.ended) == (["Which city?", "Which hotel?"], 30.0)
+
+
+def test_cancelling_a_run_that_waits_for_a_person_leaves_nothing_behind() -> None:
+    left: list[str] = []
+
+    async def owner(question: Question) -> str:
+        try:
+            await asyncio.sleep(1_000)
+        except asyncio.CancelledError:
+            left.append(question.token)
+            raise
+        return "late"
+
+    async def cancelled() -> set[asyncio.Task[Any]]:
+        both = tool_calls(*(ScriptedCall("ask_person", {"question": word}) for word in ("One?", "Two?")))
+        task = asyncio.create_task(driven([both, text("done")], owner))
+        await asyncio.sleep(5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert virtually(cancelled()) == set()
+    assert sorted(left) == ["main:1", "main:2"]
+
+
+def test_a_driver_without_a_person_says_so() -> None:
+    with pytest.raises(
+        Unanswered, match=r"^'Which city\?': nobody is there to ask; give the driver a person$"
+    ):
+        virtually(driven(ASKS, None))
+
+
+def test_what_is_committed_before_the_wait_has_the_question_in_it() -> None:
+    seen: list[Snapshot] = []
+
+    async def commit(snapshot: Snapshot) -> None:
+        seen.append(snapshot)
+
+    virtually(driven(ASKS, slow_owner, seconds=60, committed=commit, parts=Parts(commits=True)))
+    waiting = next(one for one in seen if one.point == "suspended")
+    question = Question(token="main:1", job="main", tool="ask_person", text="Which city?", seconds=60)
+    assert (waiting.questions, waiting.messages[-1]["role"]) == ((question,), "user")
+
+
+# -- scenario files ---------------------------------------------------------------------------------------------
+
+HEAD = """
+scenarios:
+  - id: people
+    title: People.
+    engine: {engine}
+    {tools}
+    agents: {{assistant: {{prompt: You work.{more}}}}}
+    jobs: {{main: {{message: Work.}}}}
+    script: {{assistant: [{{text: done}}]}}
+    events: [{event}]
+    expect: {{llm_calls: 1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("engine", "tools", "more", "event", "said"),
+    [
+        ("statek", "", "", "{at: 1, answer: main, message: Hi}", "'answer' is for engine agent"),
+        ("agent", "", "", "{at: 1, answer: main}", "answer needs message"),
+        ("agent", "", "", "{at: 1, answer: other, message: Hi}", "'other' is no job"),
+        ("agent", "", "", "{at: 1, push: main, message: Hi, question: What}", "question goes with answer or refuse"),
+        (
+            "agent",
+            "tools: {ask: {asks: Well?, result: 1}}",
+            "",
+            "{at: 1, push: main, message: Hi}",
+            "expected exactly one of result, error, results, call, asks; got result and asks",
+        ),
+        (
+            "agent",
+            "tools: {ask: {result: 1, within: 3}}",
+            "",
+            "{at: 1, push: main, message: Hi}",
+            "within goes with asks",
+        ),
+        (
+            "agent",
+            "tools: {deploy: {result: 1}}",
+            ", harness: {approvals: {deploi: {within: 3}}}",
+            "{at: 1, push: main, message: Hi}",
+            "'deploi' is no tool. Did you mean 'deploy'?",
+        ),
+    ],
+)  # fmt: skip
+def test_a_scenario_that_makes_no_sense_is_refused_with_its_line(
+    tmp_path: Path, engine: str, tools: str, more: str, event: str, said: str
+) -> None:
+    file = tmp_path / "people.yaml"
+    file.write_text(HEAD.format(engine=engine, tools=tools, more=more, event=event), encoding="utf-8")
+    with pytest.raises(BadScenario) as refused:
+        load_or_fail([file])
+    assert str(refused.value).startswith(f"{file}:")
+    assert said in str(refused.value)

@@ -1,0 +1,429 @@
+"""Slots that agents share: who is next, who gives way, and that nobody is stranded."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statek_sim.agent.slots.contract import SlotFinding, check_slot_worker, slot_findings
+from statek_sim.agent.slots.document import DocumentSlotWorker
+from statek_sim.agent.slots.queue import SlotQueue
+from statek_sim.agent.slots.rules import FORGE, PLAIN, RULES, SlotRules
+from statek_sim.agent.slots.worker import Slot, SlotWorker
+from statek_sim.agent.virtual_loop import VirtualLoop, run_in
+from statek_sim.errors import BadInput, ContractViolation, SlotRefused
+
+T = TypeVar("T")
+
+
+def play(scene: Coroutine[Any, Any, T]) -> T:
+    """Run in virtual time."""
+    return run_in(VirtualLoop(), scene)
+
+
+class Ours:
+    """Our worker for the checker."""
+
+    rules = SlotRules()
+
+    def __init__(self) -> None:
+        self.worker = SlotWorker(self.rules)
+
+    async def open(self) -> None:
+        """Nothing is started."""
+
+    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
+        return await self.worker.submit(lambda slot: work(), submitter=name, priority=priority)
+
+
+class Documents:
+    """The document's worker for the checker."""
+
+    def __init__(self) -> None:
+        self.worker = DocumentSlotWorker()
+
+    async def open(self) -> None:
+        await self.worker.start()
+
+    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
+        return await self.worker.submit(name, work, priority)
+
+
+class Log:
+    """Jobs of some seconds that write down when they ran."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    async def job(self, name: str, slot: Slot, *, seconds: int = 1) -> str:
+        for _ in range(seconds):
+            await asyncio.sleep(1)
+            self.lines.append(f"{asyncio.get_running_loop().time():g} {name}")
+            await slot.step()
+        return name
+
+
+# -- every interleaving -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", [SlotRules(), PLAIN], ids=["hardened", "plain"])
+def test_no_interleaving_of_four_jobs_harms_anybody(rules: SlotRules) -> None:
+    class Worker(Ours):
+        pass
+
+    Worker.rules = rules
+    assert check_slot_worker(Worker, jobs=4) == 6076
+
+
+@pytest.mark.slow
+def test_no_interleaving_of_five_jobs_harms_anybody() -> None:
+    assert check_slot_worker(Ours) == 40_988
+
+
+def test_the_documents_worker_runs_cancelled_jobs_and_equal_ones_in_any_order() -> None:
+    findings = slot_findings(Documents)
+    assert findings == {
+        SlotFinding.GHOST: ("job 1 comes, job 1 is cancelled: job 1 runs, and nobody waits for it any more"),
+        SlotFinding.ORDER: (
+            "job 1 comes, job 2 comes, job 3 comes, job 4 (urgent) comes, job 1 ends, job 4 ends: "
+            "job 3 runs, and it is the turn of job 2"
+        ),
+    }
+    with pytest.raises(ContractViolation, match=re.escape(findings[SlotFinding.GHOST])):
+        check_slot_worker(Documents)
+
+
+class Forgetful(Ours):
+    """Has no slot any more once a job that waited was cancelled."""
+
+    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
+        try:
+            return await super().submit(work, name=name, priority=priority)
+        except asyncio.CancelledError:
+            self.worker._queue.rules = SlotRules(slots=1)
+            self.worker._queue.running.append(self.worker._queue.add("ghost", 5, now=0.0)[0])
+            raise
+
+
+class Swapped(Ours):
+    """Gives everybody the first result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: list[object] = []
+
+    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
+        self.first.append(await super().submit(work, name=name, priority=priority))
+        return self.first[0]
+
+
+class Eager(Ours):
+    """Waits for nobody."""
+
+    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
+        return await work()
+
+
+class Backwards(Ours):
+    """The last is the first."""
+
+    rules = SlotRules(aging=None, share=None)
+    count = 0
+
+    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
+        Backwards.count += 1
+        return await self.worker.submit(lambda slot: work(), submitter=name, priority=11 - priority)
+
+
+class Deaf(Ours):
+    """Never says that a job has failed."""
+
+    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
+        try:
+            return await super().submit(work, name=name, priority=priority)
+        except Exception:  # noqa: BLE001  # whatever a job raises
+            return await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize(
+    ("worker", "finding"),
+    [
+        (Forgetful, SlotFinding.IDLE),
+        (Swapped, SlotFinding.WRONG_RESULT),
+        (Eager, SlotFinding.CROWDED),
+        (Backwards, SlotFinding.ORDER),
+        (Deaf, SlotFinding.LOST),
+    ],
+)
+def test_a_planted_fault_is_found(worker: Callable[[], Ours], finding: SlotFinding) -> None:
+    assert finding in slot_findings(worker, jobs=3)
+    with pytest.raises(ContractViolation, match=r"^job 1 comes"):
+        check_slot_worker(worker, jobs=3)
+
+
+# -- urgency ------------------------------------------------------------------------------------------------------
+
+
+def test_an_urgent_job_gets_the_slot_at_the_next_step_and_the_other_goes_on_after_it() -> None:
+    log = Log()
+
+    async def scene() -> list[str]:
+        async with SlotWorker() as worker:
+            slow = asyncio.ensure_future(
+                worker.submit(lambda slot: log.job("slow", slot, seconds=3), submitter="a", priority=9)
+            )
+            await asyncio.sleep(1.5)
+            await worker.submit(lambda slot: log.job("urgent", slot), submitter="b", priority=1)
+            return [await slow]
+
+    assert play(scene()) == ["slow"]
+    assert log.lines == ["1 slow", "2 slow", "3 urgent", "4 slow"]
+
+
+def test_forges_urgent_job_ends_the_one_that_runs_whose_submitter_goes_on() -> None:
+    log = Log()
+
+    async def scene() -> str:
+        async with SlotWorker(FORGE) as worker:
+
+            async def background() -> str:
+                try:
+                    return await worker.submit(
+                        lambda slot: log.job("slow", slot, seconds=3), submitter="a", priority=9
+                    )
+                except SlotRefused as refused:
+                    return str(refused)
+
+            slow = asyncio.ensure_future(background())
+            await asyncio.sleep(1.5)
+            await worker.submit(lambda slot: log.job("urgent", slot), submitter="b", priority=1)
+            return await slow
+
+    assert play(scene()) == "a: a more urgent job took the slot; submit it again"
+    assert log.lines == ["1 slow", "2.5 urgent"]
+
+
+def test_background_work_is_not_overtaken_for_ever() -> None:
+    log = Log()
+
+    async def scene() -> float:
+        async with SlotWorker(SlotRules(aging=10.0, waiting=None)) as worker:
+            first = asyncio.ensure_future(
+                worker.submit(lambda slot: log.job("first", slot), submitter="z", priority=1)
+            )
+            await asyncio.sleep(0)
+            low = asyncio.ensure_future(
+                worker.submit(lambda slot: log.job("low", slot), submitter="a", priority=10)
+            )
+            urgent = []
+            for number in range(200):
+                urgent.append(
+                    asyncio.ensure_future(
+                        worker.submit(
+                            lambda slot: log.job("urgent", slot), submitter=f"s{number}", priority=1
+                        )
+                    )
+                )
+                await asyncio.sleep(0.9)
+            await asyncio.gather(first, low, *urgent)
+            return worker.longest_wait
+
+    play(scene())
+    ran = [line.split()[1] for line in log.lines].index("low")
+    # Nine levels of ten seconds each: who comes later than that does not overtake, and one job takes a second.
+    assert 90 <= ran <= 102
+
+
+def test_a_submitter_with_many_jobs_keeps_nobody_waiting_who_has_one() -> None:
+    queue = SlotQueue(SlotRules(waiting=None))
+    for _ in range(100):
+        queue.add("flood", 5, now=0.0)
+    alone, _ = queue.add("alone", 5, now=3.0)
+    before = 0
+    while (ticket := queue.take(now=4.0)) is not alone:
+        assert ticket is not None
+        queue.leave(ticket, now=4.0)
+        before += 1
+    assert before == 4
+
+
+# -- a full queue -------------------------------------------------------------------------------------------------
+
+
+def test_a_full_queue_sends_away_who_would_be_last_and_never_delays_the_urgent() -> None:
+    async def scene() -> list[object]:
+        async with SlotWorker(SlotRules(waiting=1)) as worker:
+            log = Log()
+            jobs = [
+                asyncio.ensure_future(
+                    worker.submit(lambda slot: log.job("j", slot), submitter=name, priority=priority)
+                )
+                for name, priority in (("running", 5), ("low", 9), ("urgent", 1), ("middle", 5))
+            ]
+            done = await asyncio.gather(*jobs, return_exceptions=True)
+            return [str(one) for one in done]
+
+    refused = (
+        "1 jobs wait already, and this one would be served last; "
+        "submit it again later, or let more wait (SlotRules.waiting)"
+    )
+    assert play(scene()) == ["j", f"low: {refused}", "j", f"middle: {refused}"]
+
+
+def test_a_full_queue_that_refuses_keeps_who_waits() -> None:
+    queue = SlotQueue(SlotRules(waiting=1, full="refuse"))
+    queue.add("running", 5, now=0.0)
+    queue.take(now=0.0)
+    queue.add("low", 9, now=0.0)
+    urgent, gone = queue.add("urgent", 1, now=0.0)
+    assert gone is urgent
+
+
+# -- the end ------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_that_submits_to_its_own_worker_is_told_so_instead_of_waiting_for_itself() -> None:
+    async def scene() -> None:
+        worker = SlotWorker()
+        with pytest.raises(
+            SlotRefused, match=r"^inner: submitted from a job that holds a slot of this worker"
+        ):
+            await worker.submit(
+                lambda slot: worker.submit(lambda inner: asyncio.sleep(0), submitter="inner"),
+                submitter="outer",
+            )
+
+    play(scene())
+
+
+def test_a_task_that_a_job_left_behind_may_submit_once_the_job_has_ended() -> None:
+    async def scene() -> object:
+        worker = SlotWorker()
+        left: list[asyncio.Task[object]] = []
+
+        async def later() -> object:
+            await asyncio.sleep(1)
+            return await worker.submit(lambda slot: asyncio.sleep(0, "ran"), submitter="later")
+
+        async def job(slot: Slot) -> None:
+            left.append(asyncio.create_task(later()))
+
+        await worker.submit(job, submitter="first")
+        return await left[0]
+
+    assert play(scene()) == "ran"
+
+
+def test_draining_waits_for_everybody_and_takes_nobody() -> None:
+    log = Log()
+
+    async def scene() -> None:
+        worker = SlotWorker()
+        jobs = [
+            asyncio.ensure_future(worker.submit(lambda slot: log.job("j", slot), submitter=f"{n}"))
+            for n in range(3)
+        ]
+        await asyncio.sleep(0)
+        draining = asyncio.ensure_future(worker.drain())
+        await asyncio.sleep(0)
+        with pytest.raises(SlotRefused, match=r"^late: the worker is being drained; submit before that"):
+            await worker.submit(lambda slot: log.job("late", slot), submitter="late")
+        await draining
+        assert all(job.done() for job in jobs)
+
+    play(scene())
+    assert log.lines == ["1 j", "2 j", "3 j"]
+
+
+def test_stopping_strands_nobody_and_cancels_no_submitters_own_task() -> None:
+    async def scene() -> list[str]:
+        worker = SlotWorker()
+        log = Log()
+
+        async def submitter(name: str) -> str:
+            try:
+                return await worker.submit(lambda slot: log.job(name, slot, seconds=9), submitter=name)
+            except SlotRefused as refused:
+                await asyncio.sleep(1)
+                return str(refused)
+
+        jobs = [asyncio.ensure_future(submitter(name)) for name in ("first", "second")]
+        await asyncio.sleep(1.5)
+        await worker.stop()
+        return [await job for job in jobs]
+
+    assert play(scene()) == [
+        "first: the worker was stopped in the middle of it",
+        "second: the worker was stopped before it began",
+    ]
+
+
+def test_stopping_an_idle_worker_returns_at_once() -> None:
+    play(SlotWorker().stop())
+
+
+# -- laws ---------------------------------------------------------------------------------------------------------
+
+_JOBS = st.lists(
+    st.tuples(st.floats(0, 100), st.sampled_from("abc"), st.integers(1, 10)), min_size=2, max_size=30
+)
+
+
+@given(_JOBS)
+def test_who_comes_later_than_the_levels_between_them_are_worth_never_overtakes(
+    jobs: list[tuple[float, str, int]],
+) -> None:
+    rules = SlotRules(aging=5.0, share=None, waiting=None)
+    queue = SlotQueue(rules)
+    tickets = [queue.add(name, priority, now=came)[0] for came, name, priority in sorted(jobs)]
+    order = []
+    while (ticket := queue.take(now=200.0)) is not None:
+        order.append(ticket)
+        queue.leave(ticket, now=200.0)
+    assert sorted(order, key=lambda one: one.number) == tickets
+    for position, ticket in enumerate(order):
+        for other in order[position + 1 :]:
+            assert ticket.came <= other.came + 5.0 * max(0, other.priority - ticket.priority) + 1e-9
+
+
+@given(_JOBS, st.integers(1, 3))
+def test_no_more_jobs_run_than_there_are_slots_and_none_is_forgotten(
+    jobs: list[tuple[float, str, int]], slots: int
+) -> None:
+    queue = SlotQueue(SlotRules(slots=slots, waiting=None))
+    left, now = 0, 0.0
+    for came, name, priority in sorted(jobs):
+        now = came
+        queue.add(name, priority, now=now)
+        if queue.take(now=now) is None and queue.running:
+            queue.leave(queue.running[0], now=now)
+            left += 1
+        assert len(queue.running) <= slots
+    while queue.waiting or queue.running:
+        if queue.take(now=now) is None:
+            queue.leave(queue.running[0], now=now)
+            left += 1
+    assert left == len(jobs)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("slots", 0), ("waiting", -1), ("aging", 0.0), ("share", float("nan"))]
+)
+def test_rules_that_mean_nothing_are_refused(field: str, value: object) -> None:
+    with pytest.raises(BadInput, match=rf"^{field} is .* not "):
+        SlotRules(**{field: value})  # type: ignore[arg-type]  # what is wrong on purpose
+
+
+def test_a_priority_is_a_number_from_one_to_ten() -> None:
+    with pytest.raises(BadInput, match=r"^a priority is a whole number from 1 \(urgent\) to 10, not 0$"):
+        SlotQueue(SlotRules()).add("a", 0, now=0.0)
+
+
+def test_the_named_rules_differ() -> None:
+    assert len(set(RULES.values())) == len(RULES)

@@ -1,0 +1,240 @@
+"""Harnesses of other people under our script, faults and trace: what a guest is given, and what is noted of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from statek_sim import trace as events
+from statek_sim.errors import (
+    AsyncToolStuck,
+    ProviderHTTPError,
+    ProviderTimeout,
+    ProviderUnreachable,
+    UnmatchedRequest,
+    UnusedReplies,
+)
+from statek_sim.guests.guest import Guest
+from statek_sim.guests.transport import client_of
+from statek_sim.providers.script import ScriptEntry, fault, raw, text, timeout, tool_call
+from statek_sim.server.fault import FaultRule, HttpError, Malformed, NoAnswerAtAll, Reset, SlowFirstByte
+from tests.docs.page import DOCS, follow
+
+CALL = tool_call("look", where="here")
+ASKED = [{"role": "user", "content": "Work."}]
+
+
+def look(where: str) -> str:
+    """Look somewhere."""
+    if where == "nowhere":
+        raise LookupError("it is dark")
+    return f"seen {where}"
+
+
+async def listen(where: str) -> str:
+    """Listen somewhere."""
+    await asyncio.sleep(3)
+    return f"heard {where}"
+
+
+def harness(task: str, ask: Callable[..., dict[str, Any]], tools: Mapping[str, Callable[..., Any]]) -> str:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": task}]
+    while True:
+        reply = ask(messages)
+        messages.append(reply)
+        if not reply.get("tool_calls"):
+            return str(reply["content"])
+        for call in reply["tool_calls"]:
+            result = tools[call["function"]["name"]](**json.loads(call["function"]["arguments"]))
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(result)})
+
+
+# -- a plain callable -------------------------------------------------------------------------------------------
+
+
+def test_a_plain_harness_plays_a_script_and_is_traced() -> None:
+    guest = Guest([CALL, text("done")], tools=[look])
+    guest.check(harness("Work.", guest.ask, guest.tools))
+    told = [type(event).__name__ for event in guest.trace.events]
+    assert told == [
+        "JobCreated", "LLMRequested", "LLMReplied", "ToolCalled", "ToolReturned", "LLMRequested", "LLMReplied",
+        "JobStopped",
+    ]  # fmt: skip
+    assert guest.calls == [{"name": "look", "arguments": "where='here'", "result": "seen here"}]
+
+
+def test_the_same_script_gives_the_same_trace() -> None:
+    digests = set()
+    for _ in range(2):
+        guest = Guest([CALL, text("done")], tools=[look])
+        guest.check(harness("Work.", guest.ask, guest.tools))
+        digests.add(guest.trace.digest())
+    assert len(digests) == 1
+
+
+def test_usage_is_metered_beside_what_the_provider_reports() -> None:
+    guest = Guest([text("done")])
+    guest.ask(ASKED)
+    (replied,) = guest.trace.of_job("main").of_type(events.LLMReplied)
+    assert replied.measured_prompt == replied.reported_prompt == 9
+    assert replied.measured_completion == 1
+
+
+def test_what_a_tool_raises_goes_through_and_is_noted() -> None:
+    guest = Guest([tool_call("look", where="nowhere")], tools=[look])
+    with pytest.raises(LookupError, match=r"^it is dark$"):
+        harness("Work.", guest.ask, guest.tools)
+    assert guest.calls[0]["error"] == "LookupError: it is dark"
+
+
+@pytest.mark.parametrize(
+    ("script", "faults", "raised", "seconds"),
+    [
+        ([fault(429, retry_after=7)], (), ProviderHTTPError, 0),
+        ([timeout()], (), ProviderTimeout, 60),
+        ([raw("{")], (), ValueError, 0),
+        ([text("done")], (HttpError(503),), ProviderHTTPError, 0),
+        ([text("done")], (NoAnswerAtAll(),), ProviderTimeout, 60),
+        ([text("done")], (SlowFirstByte(90.0),), ProviderTimeout, 60),
+        ([text("done")], (Reset(),), ProviderUnreachable, 0),
+        ([text("done")], (Malformed(),), ValueError, 0),
+    ],
+)
+def test_what_goes_wrong_goes_wrong_for_a_plain_harness(
+    script: list[ScriptEntry], faults: Sequence[Any], raised: type[Exception], seconds: float
+) -> None:
+    rules = [FaultRule(fault=one, positions=(1,)) for one in faults]
+    guest = Guest(script, faults=rules)
+    with pytest.raises(raised):
+        guest.ask(ASKED)
+    assert guest.clock.now() == seconds
+
+
+def test_a_rate_limit_says_when_to_ask_again() -> None:
+    guest = Guest([fault(429, retry_after=7)])
+    with pytest.raises(ProviderHTTPError) as limited:
+        guest.ask(ASKED)
+    assert limited.value.retry_after == 7
+
+
+def test_a_request_without_a_reply_is_the_tests_own_error() -> None:
+    guest = Guest([text("done").on("Something else.")])
+    with pytest.raises(UnmatchedRequest, match=r"Something else"):
+        guest.ask(ASKED)
+
+
+def test_replies_that_are_left_over_are_told_at_the_end() -> None:
+    guest = Guest([text("done"), text("more")])
+    guest.ask(ASKED)
+    with pytest.raises(UnusedReplies):
+        guest.check("done")
+
+
+def test_a_request_that_is_sent_again_is_another_attempt_of_the_same_turn() -> None:
+    guest = Guest([fault(500), text("done")])
+    with pytest.raises(ProviderHTTPError):
+        guest.ask(ASKED)
+    guest.ask(ASKED)
+    asked = guest.trace.of_job("main").of_type(events.LLMRequested)
+    assert [(one.turn, one.attempt) for one in asked] == [(1, 1), (1, 2)]
+
+
+# -- coroutines, and clients of httpx ---------------------------------------------------------------------------
+
+
+def test_coroutines_sleep_in_virtual_time() -> None:
+    guest = Guest([text("done")], tools=[listen])
+
+    async def work() -> object:
+        return await guest.tools["listen"](where="here")
+
+    assert (guest.run(work()), guest.clock.now()) == ("heard here", 3.0)
+    returned = guest.trace.of_job("main").of_type(events.ToolReturned)
+    assert [one.at for one in returned] == [3.0]
+
+
+def test_what_a_guest_puts_into_a_thread_is_done_at_once_and_may_fail() -> None:
+    guest = Guest([text("done")])
+
+    async def work() -> list[object]:
+        return [await asyncio.to_thread(look, "here"), await asyncio.to_thread(look, "nowhere")]
+
+    with pytest.raises(LookupError):
+        guest.run(work())
+
+
+def test_a_socket_is_told_from_time_that_passes() -> None:
+    async def work() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(AsyncToolStuck, match=r"virtual time cannot bring"):
+        Guest([text("done")]).run(work())
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_client_of_httpx_is_answered_in_its_format(stream: bool) -> None:
+    guest = Guest([text("Hello there.")])
+
+    async def work() -> bytes:
+        async with client_of(guest, httpx) as client:
+            body = {"model": "claude-x", "max_tokens": 9, "messages": ASKED, "stream": stream}
+            response = await client.post("https://llm.invalid/v1/messages", json=body)
+            assert response.status_code == 200
+            return bytes(response.content)
+
+    said = guest.run(work())
+    assert (b"event: message_stop" in said) == stream
+    (replied,) = guest.trace.of_job("main").of_type(events.LLMReplied)
+    assert replied.text == "Hello there."
+
+
+def test_the_clients_own_timeout_ends_its_waiting() -> None:
+    guest = Guest([timeout()])
+
+    async def work() -> None:
+        async with client_of(guest, httpx, timeout=5.0) as client:
+            await client.post(
+                "https://llm.invalid/v1/chat/completions", json={"model": "m", "messages": ASKED}
+            )
+
+    with pytest.raises(httpx.ReadTimeout):
+        guest.run(work())
+    assert guest.clock.now() == 5.0
+
+
+def test_a_broken_connection_is_a_read_error() -> None:
+    guest = Guest([text("done")], faults=[FaultRule(fault=Reset(), positions=(1,))])
+
+    async def work() -> None:
+        async with client_of(guest, httpx) as client:
+            await client.post(
+                "https://llm.invalid/v1/chat/completions", json={"model": "m", "messages": ASKED}
+            )
+
+    with pytest.raises(httpx.ReadError):
+        guest.run(work())
+    (failed,) = guest.trace.of_job("main").of_type(events.RequestFailed)
+    assert failed.error == "the connection broke"
+
+
+# -- the page ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_on_other_harnesses_is_true(tmp_path: Path) -> None:
+    pytest.importorskip("pydantic_ai", reason="it comes with the dev extra")
+    assert follow(DOCS / "bring-your-own-harness.md", tmp_path, {"COLUMNS": "120"}) == 3
+
+
+def test_the_ten_lines_are_ten_lines() -> None:
+    page = (DOCS / "bring-your-own-harness.md").read_text("utf-8")
+    function = re.search(r"^def answer.*?(?=^```)", page, re.MULTILINE | re.DOTALL)
+    assert function is not None
+    body = function[0].splitlines()[1:]
+    assert len(body) == 9

@@ -1,0 +1,125 @@
+"""Hostile replies of any size: shapes that make a parser slow, for its steps to be counted and a megabyte to be timed.
+
+A shape is a beginning, a piece that is repeated (with a number in it where `{n}` stands, so that no two are equal), and
+an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One hostile shape."""
+
+    piece: str
+    start: str = ""
+    end: str = ""
+
+    def text(self, size: int) -> str:
+        """Return a reply of about `size` characters."""
+        if "{n}" not in self.piece:
+            return self.start + self.piece * (size // len(self.piece)) + self.end
+        return self.start + "".join(self._numbered(size)) + self.end
+
+    def _numbered(self, size: int) -> Iterator[str]:
+        made = number = 0
+        while made < size:
+            piece = self.piece.replace("{n}", str(number))
+            made, number = made + len(piece), number + 1
+            yield piece
+
+
+_CALL: Final = '{"name": "f", "arguments": {}}'
+_ARGUMENTS: Final = '{"name": "f", "arguments": {'
+_M3: Final = "]<]minimax[>["
+
+SHAPES: Final[dict[str, Shape]] = {
+    # Many members, keys, values, strings in one call
+    "keys that are never twice": Shape('"k{n}": "", ', _ARGUMENTS, '"z": 1}}'),
+    "a key that is twice, at the end": Shape('"k{n}": "", ', _ARGUMENTS, '"z": 1, "z": 2}}'),
+    "bare keys": Shape("k{n}: 1, ", _ARGUMENTS, "z: 1}}"),
+    "nested objects": Shape('{"a": ', _ARGUMENTS + '"a": '),
+    "nested lists that close": Shape("[[]], ", _ARGUMENTS + '"a": [', "1]}}"),
+    "escapes": Shape("\\\\n", _ARGUMENTS + '"a": "', '"}}'),
+    "needless escapes": Shape("\\'", _ARGUMENTS + '"a": "', '"}}'),
+    "surrogates": Shape("\\ud83d", _ARGUMENTS + '"a": "', '"}}'),
+    "typographic quotes": Shape("“a”: “b”, ", _ARGUMENTS, "“z”: 1}}"),
+    "comments": Shape("/* c */ ", _ARGUMENTS),
+    "line comments": Shape("// c\n", _ARGUMENTS, "}}"),
+    "long numbers": Shape("1", _ARGUMENTS + '"a": ', "}}"),
+    "digits and dots": Shape("1.", _ARGUMENTS + '"a": '),
+    "white space in a call": Shape(" \n\t", _ARGUMENTS + '"a":', "1}}"),
+    "byte order marks": Shape("\ufeff", _ARGUMENTS + '"a":', "1}}"),
+    "missing commas": Shape('{"a": 1}', _ARGUMENTS + '"a": [', "]}}"),
+    "arguments in a string": Shape('\\"k{n}\\": 1, ', '{"name": "f", "arguments": "{', '\\"z\\": 1}"}'),
+    "arguments in strings in strings": Shape(
+        '{"name": "f", "arguments": "{}"}, ', '{"tool_calls": [', _CALL + "]}"
+    ),
+    # Wrappers whose items are broken
+    "broken items": Shape('{"at": 15:30}, ', "<tool_calls>[", "]</tool_calls>"),
+    "items that are cut": Shape('<tool_call>{"a": "b", "c": {'),
+    "items with a quote too many": Shape('<tool_call>{"a": ""b"}</tool_call>'),
+    "items with closing tokens in strings": Shape('<tool_call>{"a", "</tool_call>'),
+    "items that are no calls": Shape("{},", "<tool_calls>[", "]</tool_calls>"),
+    "empty lists": Shape("[],", "<tool_calls>", "</tool_calls>"),
+    "lists in lists": Shape("[", "<tool_calls>"),
+    "wrappers in wrappers": Shape("<tool_call><tool_calls>[", "", "]"),
+    "calls in one list": Shape(_CALL + ",", "<tool_calls>[", "]</tool_calls>"),
+    "calls without a list": Shape(_CALL + "\n", "<tool_calls>", "</tool_calls>"),
+    "calls that miss their commas": Shape(_CALL, "[TOOL_CALLS][", "]"),
+    "names with keys": Shape("f<arg_key>a</arg_key><arg_value>b</arg_value></tool_call><tool_call>", "<tool_call>"),
+    # Elements
+    "closing tags that do not close": Shape("</parameter>x", "<function=f><parameter=a>"),
+    "opening tags in a value": Shape("\n<parameter=b>", "<function=f><parameter=a>", "</parameter></function>"),
+    "arguments of one call": Shape("<parameter=k{n}>v</parameter>", "<function=f>", "</function>"),
+    "margins": Shape("    x\n", "<function=f>\n    <parameter=a>\n", "    </parameter>\n</function>"),
+    "damaged tags": Shape("</parameter ", "<function=f><parameter=a>", "</parameter></function>"),
+    "invocations": Shape('<invoke name="f"><parameter name="a">b</parameter></invoke>', "<minimax:tool_call>"),
+    "DSML with spaces": Shape('<｜DSML｜ invoke name="f">\n', "<｜DSML｜ calls>"),
+    "CDATA": Shape('<invoke name="f"><parameter name="a"><![CDATA[x]]', ""),
+    "MiniMax M3, nested": Shape(f"{_M3}<a>", f'{_M3}<invoke name="f">'),
+    "MiniMax M3, many": Shape(f"{_M3}<item>1{_M3}</item>", f'{_M3}<invoke name="f">{_M3}<a>'),
+    "Kimi K3": Shape('<|open|>argument key="k{n}"<|sep|>v<|close|>argument<|sep|>', '<|open|>call tool="f"<|sep|>'),
+    # Python
+    "arguments of a Python call": Shape("a{n}=1, ", "[f(", ")]"),
+    "Python calls": Shape("f(a=1), ", "<|python_start|>[", "]"),
+    "Python calls in brackets": Shape("[f(a=1)] "),
+    "Python sets": Shape("{'a', ", "<|python_start|>[f(a="),
+    "Python dicts": Shape("{'a': ", "<|python_start|>[f(a="),
+    "Python tuples": Shape("((", "<|python_start|>[f(a="),
+    "triple quotes": Shape("'''", "<|python_start|>[f(a="),
+    "names with dots": Shape("a.", "["),
+    # Tokens of single formats
+    "Harmony headers": Shape("<|channel|>commentary to=functions.f <|constrain|>json<|message|>"),
+    "Harmony calls": Shape("<|channel|>commentary to=functions.f<|message|>{}<|call|>"),
+    "Gemma calls": Shape('<|tool_call>call:f{a:<|"|>b<|"|>}<tool_call|>'),
+    "Gemma quotes": Shape('<|"|>', "<|tool_call>call:f{a:"),
+    "Gemma values without quotes": Shape("a b ", "<|tool_call>call:f{a:"),
+    "Kimi K2 calls": Shape("<|tool_call_begin|>functions.f:{n}<|tool_call_argument_begin|>{}<|tool_call_end|>"),
+    "DeepSeek headers": Shape("<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n"),
+    "ReAct": Shape("Action: f\nAction Input: {}\n"),
+    "Action in a block": Shape("Action: ```json\n[", "", "```"),
+    "Mistral identifiers": Shape("[TOOL_CALLS]f[CALL_ID]a[ARGS]"),
+    "Functionary": Shape(">>>f\n{}\n"),
+    # Thinking, code, prose
+    "thinking that ends and ends": Shape("<think></think>"),
+    "thoughts that never began": Shape("a</think>"),
+    "thinking in thinking": Shape("<think>" + _CALL),
+    "blocks of code": Shape("```json\n" + _CALL + "\n```\n"),
+    "blocks that never end": Shape("```json\n{", ""),
+    "ticks of many lengths": Shape("`" * 3 + "a" + "`" * 4 + "b" + "`" * 5 + "c"),
+    "examples": Shape("for example: " + _CALL + "\n"),
+    "data": Shape('{"user": "u{n}", "age": 3}\n'),
+    "data in one list": Shape('{"user": "u{n}"}, ', "[", "{}]"),
+    "almost calls": Shape('{"name": "f", "arguments": "x"}\n'),
+    "almost openings": Shape("<tool_cal<function_cal<|tool_cal"),
+    "bytes that are many": Shape("漢字😀", "", _CALL),
+    "text between calls of many bytes": Shape("漢" + _CALL),
+    "quotes": Shape("\"'“”`"),
+    "the middle of words": Shape("tofAtofA"),
+}  # fmt: skip
+"""Shapes by a name for people."""
