@@ -344,6 +344,25 @@ def test_a_server_that_dies_over_http_is_named_and_then_out_of_reach() -> None:
     over_http(act, "dies:search", bounds=Bounds(call=5.0))
 
 
+def test_a_server_that_was_started_again_gets_a_new_session_and_the_call_is_made_once() -> None:
+    """It answers 404 to the old session (transports, session management), having done nothing."""
+    first, second = (McpServer(served(Registry(TOOLS))) for _ in range(2))
+
+    async def main() -> None:
+        with McpHttpServer(first) as http:
+            port = int(http.url.split(":")[2].split("/")[0])
+            connection = McpConnection(McpServerSpec(name="wiki", at=Http(url=http.url), bounds=BOUNDS))
+            await connection.__aenter__()
+        with McpHttpServer(second, port=port):
+            found = await asyncio.gather(*(connection.call("search", {"q": str(n)}) for n in range(3)))
+            assert [one.text for one in found] == [f"a page about {n}" for n in range(3)]
+            assert connection.restarts == 1
+            await connection.__aexit__()
+
+    asyncio.run(main())
+    assert sorted(str(arguments["q"]) for _, arguments in second.journal.calls) == ["0", "1", "2"]
+
+
 def test_the_sdk_takes_any_id_for_the_answer_to_a_post() -> None:
     """Of the official client: over HTTP it gives what comes in the stream of a request that request's own id."""
 

@@ -76,7 +76,7 @@ class McpConnection:
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
-        self._lost = False
+        self._lost = self._forgotten = False
         self._garbage = ""
         self._news: tuple[Definition, ...] | None = None
         self._listing: set[asyncio.Task[None]] = set()
@@ -115,13 +115,18 @@ class McpConnection:
         try:
             result = await client.call_tool(tool, dict(arguments))
         except MCPError as error:
-            raise self._refusal(error, doing) from error
+            if not self._forgotten or error.code == CONNECTION_CLOSED:
+                raise self._refusal(client, error, doing) from error
         except (RuntimeError, ValidationError) as error:
             raise no_result(name, doing, _first_line(error)) from error
         except (OSError, httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            self._lost = True
+            self._lose(client)
             raise died(name, doing) from error
-        return self._outcome(result)
+        else:
+            return self._outcome(result)
+        # A server that was started again does not know the session, and did nothing: a new one is begun.
+        self._lose(client)
+        return await self._call(tool, arguments)
 
     def _outcome(self, result: CallToolResult) -> ToolOutcome:
         content = [
@@ -133,9 +138,13 @@ class McpConnection:
             return outcome(McpToolFailed(text))
         return ToolOutcome(ToolStatus.RETURNED, text)
 
-    def _refusal(self, error: MCPError, doing: str) -> McpFailure:
-        if error.code == CONNECTION_CLOSED or self._lost:
-            self._lost = True
+    def _lose(self, client: Client) -> None:
+        """Take note that a connection is of no use any more, unless another call has made a new one since."""
+        self._lost |= self._client is client
+
+    def _refusal(self, client: Client, error: MCPError, doing: str) -> McpFailure:
+        if error.code == CONNECTION_CLOSED or self._client is not client or self._lost:
+            self._lose(client)
             return died(self.spec.name, doing)
         if error.code == PARSE_ERROR:
             return no_result(self.spec.name, doing, error.message)
@@ -163,7 +172,8 @@ class McpConnection:
             return self._client
 
     async def _open(self) -> None:
-        self._over, self._lost, self._garbage = asyncio.Event(), False, ""
+        self._over, self._garbage = asyncio.Event(), ""
+        self._lost = self._forgotten = False
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._owner = asyncio.create_task(self._own(ready), name=f"mcp-{self.spec.name}")
         try:
@@ -277,11 +287,20 @@ class McpConnection:
             case Http():
                 timeout = httpx2.Timeout(self.spec.bounds.call, read=None)
                 async with (
-                    httpx2.AsyncClient(headers=dict(at.headers), timeout=timeout) as http,
+                    httpx2.AsyncClient(
+                        headers=dict(at.headers), timeout=timeout, event_hooks={"response": [self._responded]}
+                    ) as http,
                     streamable_http_client(at.url, http_client=http) as streams,
                     self._watched(streams) as watched,
                 ):
                     yield watched
+
+    async def _responded(self, response: httpx2.Response) -> None:
+        """Notice that the server does not know the session: the SDK hands on what the body says, not the status."""
+        asked = response.request
+        self._forgotten |= (
+            asked.method == "POST" and response.status_code == 404 and "mcp-session-id" in asked.headers
+        )
 
     @asynccontextmanager
     async def _watched(self, streams: Any) -> AsyncIterator[Any]:
