@@ -81,6 +81,8 @@ class McpConnection:
         self._news: tuple[Definition, ...] | None = None
         self._listing: set[asyncio.Task[None]] = set()
         self._opening = asyncio.Lock()
+        self._in_flight = 0
+        self._landed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         """Start or reach the server and list its tools; `McpFailure` where that does not work."""
@@ -113,7 +115,7 @@ class McpConnection:
         client = await self._alive()
         name, doing = self.spec.name, _call_of(tool)
         try:
-            result = await client.call_tool(tool, dict(arguments))
+            result = await self._asked(client, tool, arguments)
         except MCPError as error:
             if not self._forgotten or error.code == CONNECTION_CLOSED:
                 raise self._refusal(client, error, doing) from error
@@ -127,6 +129,16 @@ class McpConnection:
         # A server that was started again does not know the session, and did nothing: a new one is begun.
         self._lose(client)
         return await self._call(tool, arguments)
+
+    async def _asked(self, client: Client, tool: str, arguments: Mapping[str, JSON]) -> CallToolResult:
+        self._in_flight += 1
+        self._landed.clear()
+        try:
+            return await client.call_tool(tool, dict(arguments))
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._landed.set()
 
     def _outcome(self, result: CallToolResult) -> ToolOutcome:
         content = [
@@ -162,6 +174,8 @@ class McpConnection:
                     raise gone(self.spec.name, self.restarts)
                 self.restarts += 1
                 before = self.definitions
+                if self._forgotten and self._in_flight:
+                    await self._landed.wait()  # closing would cut the answers to other calls off
                 await self._close()
                 try:
                     await self._open()
