@@ -77,6 +77,7 @@ def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT)
             lambda: damage(lab.runtime.trace.events),
             wishes.strict_storage,
         )
+        stack.callback(lab.runtime.close)
         yield lab
 
 

@@ -81,6 +81,10 @@ class Profile:
     """Whether a provider is refused for want of settings before its name is looked at (before 1.3.3), so that an
     unknown name reads like a known one that is not configured. Behaviour 0.1."""
 
+    prints_stay_apart: bool
+    """Whether what an async tool prints goes to its own job (001, Many Jobs in One Process), or to the code that began
+    last to wait for such a tool, whichever job that is of (every release). Behaviour 3."""
+
     storage: Literal["dbzero", "plain"]
     """What a value becomes when STATEK stores it: dbzero's collections, 64-bit integers, and nothing at all for kinds
     that dbzero refuses (every release), or what it was, with a remark where a release would do otherwise (001, The
@@ -107,6 +111,7 @@ V1_2: Final = Profile(
     harness_error_counts=False,
     message_may_end_chat_log=True,
     settings_before_names=True,
+    prints_stay_apart=False,
     storage="dbzero",
     system_tools="1.2",
 )
@@ -139,13 +144,19 @@ V1_4: Final = Profile(
     harness_error_counts=False,
     message_may_end_chat_log=True,
     settings_before_names=False,
+    prints_stay_apart=False,
     storage="dbzero",
     system_tools="1.4",
 )
 """STATEK 1.4.2."""
 
 DOCS: Final = replace(
-    V1_4, name="docs", limit_extension="additive", as_tool_binds_assignment=True, storage="plain"
+    V1_4,
+    name="docs",
+    limit_extension="additive",
+    as_tool_binds_assignment=True,
+    prints_stay_apart=True,
+    storage="plain",
 )
 """The published documents 000, 001 and 003; where they are silent, as 1.4."""
 

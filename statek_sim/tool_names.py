@@ -31,6 +31,7 @@ PLAIN_TOOLS: Final = (
     "fail",
     "note_and_refuse",
     "slow_echo",
+    "slow_note",
     "read_clock",
     "reset_everything",
     "read_records",

@@ -499,6 +499,10 @@ _encode: Final = json.JSONEncoder(default=dict).encode
 """`json.dumps` with our default would make an encoder per event."""
 
 
+def _ignore(_: Event) -> None:
+    """Leave an event out."""
+
+
 class Trace:
     """An append-only list of events with the settings they depend on."""
 
@@ -508,6 +512,10 @@ class Trace:
         self.header: Final = {"trace": VERSION, "profile": profile, "seed": seed}
         self._events: list[Event] = []
         self.add: Callable[[Event], None] = self._events.append
+
+    def seal(self) -> None:
+        """Take no more events: what is still added is no part of the run."""
+        self.add = _ignore
 
     @property
     def events(self) -> Sequence[Event]:

@@ -88,7 +88,10 @@ def run_scenario(
         exchanges=exchanges,
         harness=harness,
     )
-    return run.finish(allow_network=allow_network)
+    try:
+        return run.finish(allow_network=allow_network)
+    finally:
+        run.runtime.close()
 
 
 def _llm(

@@ -27,7 +27,6 @@ from statek_sim.backends.reference import run_scenario
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.examples.draw import BATCH
 from statek_sim.conformance.examples.replies import Written
-from statek_sim.conformance.examples.subjects import SLOW_TOOL
 from statek_sim.conformance.matrix import compared
 from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.scenario.check import check, jobs_of
@@ -262,8 +261,7 @@ def _differences(peer: Peer, profile: Profile, written: Written, name: str) -> t
     theirs = installed_record(scenario, profile, outcome, seed=scenario.seed)
     if isinstance(ours, str):
         return (Difference("error", ours, None),)
-    # The time of an async tool passes in the reference runtime when it has ended: see `excluded`.
-    return compared(ours, theirs, times=SLOW_TOOL not in scenario.agents[next(iter(scenario.agents))].tools)
+    return compared(ours, theirs)
 
 
 def made_small(

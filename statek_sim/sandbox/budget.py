@@ -44,6 +44,9 @@ LONG_COPY: Final = 131_072
 _ROOM_FROM_DEPTH: Final = 64
 _FRAMES_PER_CALL: Final = 12
 
+HeldBudget = tuple[int, int, int, str | None, int]
+"""What was left of a step that was set aside."""
+
 _UNWINDING: Final = 4
 """Iterations per call that is left because the calls became too deep."""
 
@@ -165,6 +168,18 @@ class ExecutionBudget:
         self._depth = depth = self._depth - 1
         if self._stack_limit and depth < _ROOM_FROM_DEPTH:
             self._give_back_stack()
+
+    def hold(self) -> HeldBudget:
+        """Set this step aside: other code begins steps of its own before this one goes on."""
+        held = (self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit)
+        self._stack_limit = 0
+        return held
+
+    def go_on(self, held: HeldBudget) -> None:
+        """Go on with a step that was set aside."""
+        self._give_back_stack()
+        self.step += 1
+        self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit = held
 
     def check(self) -> None:
         """Raise again what was raised before in this step, if anything was."""

@@ -184,6 +184,7 @@ class WorldExpect(Part):
     """Expectations on the world outside the jobs."""
 
     items: dict[str, ItemExpect] = Field(default_factory=dict, description="Work queue items by id.")
+    ledger: Items[str] = Field(default=(), description="All lines of the ledger of side effects, in order.")
 
 
 class EventsExpect(Part):

@@ -56,6 +56,8 @@ def _run(record: RunRecord, expect: said.Expect) -> Iterator[Mismatch]:
                 items: Mapping[str, Mapping[str, object]] = record.items
                 for item, wanted in expect.world.items.items():
                     yield from _item(("world", "items", item), wanted, items.get(item))
+                if expect.world.said("ledger"):
+                    yield from _value(("world", "ledger"), list(expect.world.ledger), list(record.ledger))
             case "claims_leaked":
                 yield from _value(at, expected, len(record.leaked_claims))
             case "handlers":

@@ -49,6 +49,17 @@ def plain_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
         return text
 
     @api.tool
+    async def slow_note(text: str, seconds: float = 1.0, timeout: float | None = None, **kwargs: Any) -> str:
+        """Write a line into the ledger, wait, write another one, and one on the way out; `timeout` ends the wait."""
+        world.ledger.write(f"{text}: begun")
+        try:
+            await asyncio.wait_for(asyncio.sleep(seconds), timeout)
+            world.ledger.write(f"{text}: done")
+            return text
+        finally:
+            world.ledger.write(f"{text}: left")
+
+    @api.tool
     def read_clock(**kwargs: Any) -> str:
         """Return the current time as ISO text."""
         return datetime.datetime.now().isoformat(timespec="seconds")
@@ -64,4 +75,15 @@ def plain_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
         """Return a table of numbers, as reporting tools do."""
         return [{"id": n, "amount": n * 17 % 1000, "rate": (n * 7 % 100) / 100} for n in range(count)]
 
-    return [note, echo, say, fail, note_and_refuse, slow_echo, read_clock, reset_everything, read_records]
+    return [
+        note,
+        echo,
+        say,
+        fail,
+        note_and_refuse,
+        slow_echo,
+        slow_note,
+        read_clock,
+        reset_everything,
+        read_records,
+    ]

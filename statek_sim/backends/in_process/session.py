@@ -9,7 +9,7 @@ import time
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Final
 
 import dbzero
 import statek
@@ -26,14 +26,18 @@ from statek_sim.backends.in_process.transport import Stopped, Transport
 from statek_sim.backends.in_process.watch import Watch
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop, waiting_names
 from statek_sim.backends.installed.stored_value import label
-from statek_sim.backends.installed.virtual_time import VirtualTime
+from statek_sim.backends.installed.virtual_time import VirtualTime, let_loops_nest
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.ids import IdSource
 from statek_sim.providers.protocol import Provider
+from statek_sim.runtime.execution.separate_stack import SeparateStack
 from statek_sim.semantics import Profile
+
+_LEFT: Final[list[object]] = []
+"""Runs that their tests left in the middle of an async tool, kept as they are."""
 
 
 class ClockedTime(VirtualTime):
@@ -52,8 +56,8 @@ class ClockedTime(VirtualTime):
 
     def spend(self, seconds: float) -> None:
         """Let time pass in which nothing else happens."""
-        self.now += seconds
-        self._clock.advance_to(self.now)
+        self.block(seconds)
+        self._clock.advance_to(max(self.now, self._clock.now()))
 
 
 class AgentLoops(WorkerLoop):
@@ -111,6 +115,8 @@ class InstalledApplication:
         self._transport = Transport(provider, self._time, self._current)
         self._watch = Watch(self._name_of)
         self._events = asyncio.new_event_loop()
+        let_loops_nest(self._events)
+        self._time.rule(self._events)
         self._worker = AgentLoops(
             self._time,
             self._known,
@@ -121,6 +127,10 @@ class InstalledApplication:
             seed=seed,
         )
         self._worker.before_step = self._step_begins
+        self._worker.pause = self._pause
+        self._until = FOREVER
+        self._stack: SeparateStack[bool] | None = None
+        self._builtins = builtins.print, builtins.exit
 
     def _step_begins(self, job: str, *_: object) -> None:
         self._transport.step_begins(job)
@@ -177,8 +187,24 @@ class InstalledApplication:
         except Interrupted as end:
             raise RunawayJob(end.message) from None
 
+    def _pause(self) -> float | None:
+        """Return to the test while async tools are waited for: loops inside of one another cannot do that."""
+        if self._stack is None or not self._stack.is_current() or self._events._num_runs_pending <= 1:  # type: ignore[attr-defined]
+            return None
+        said, left, loop = builtins.print, builtins.exit, asyncio._get_running_loop()
+        builtins.print, builtins.exit = self._builtins
+        asyncio._set_running_loop(None)
+        self._stack.pause()
+        asyncio._set_running_loop(loop)
+        builtins.print, builtins.exit = said, left
+        return self._until
+
     def close(self) -> None:
         """Give up what is still in flight."""
+        if self._stack is not None:
+            # Unwinding it would let the tools clean up, and the jobs go on.
+            _LEFT.append(self._stack)
+            return
         for task in asyncio.all_tasks(self._events):
             task.cancel()
         self._events.run_until_complete(asyncio.sleep(0))
@@ -257,7 +283,14 @@ class InstalledApplication:
 
     def run(self, until: float) -> AppOutcome:
         """Run until nothing is left to do, or virtual second `until`."""
-        settled = self._events.run_until_complete(self._drive(until))
+        self._until = until
+        if self._stack is None:
+            self._stack = SeparateStack(lambda: self._events.run_until_complete(self._drive(until)))
+        try:
+            settled = bool(self._stack.go_on())
+        finally:
+            if self._stack.ended:
+                self._stack = None
         return AppOutcome(
             at=self.now(),
             settled=settled,

@@ -69,10 +69,14 @@ class WorkerLoop:
         self.on_death: Callable[[str], None] = lambda _reason: None
         self.on_pass: list[Callable[[int], None]] = []
         """Called at the start of each pass with the free capacity: agent loops create jobs here."""
+        self.pause: Callable[[], float | None] = lambda: None
         self.died: str | None = None
 
     async def run(self, until: float) -> bool:
-        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
+        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled.
+
+        `pause` may leave everything as it is there, and say until when to go on.
+        """
         while True:
             if await self._step() or self._begin_pass():
                 continue
@@ -80,7 +84,11 @@ class WorkerLoop:
             if when is None:
                 return True
             if when > until:
-                return False
+                later = self.pause()
+                if later is None:
+                    return False
+                until = later
+                continue
             self._time.do_next()
             await self._settle()
 
@@ -117,6 +125,11 @@ class WorkerLoop:
         return job.awaited_result is not None and job.status in (JobStatus.SUSPENDED, JobStatus.WARMING_UP)
 
     # -- running ---------------------------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether steps are in flight."""
+        return bool(self._flying)
 
     async def _step(self) -> bool:
         """Begin the next step of this round; return whether there was one."""

@@ -25,6 +25,7 @@ class Played(Protocol):
     delivered: dict[str, list[JSON]]
     error: dict[str, JSON] | None
     settled: bool
+    broke_off: bool
 
     def known(self) -> dict[str, Any]:
         """Return the jobs by name, in order of creation, those that STATEK created by itself included."""

@@ -93,6 +93,8 @@ class Stage:
         self.loop.on_death = lambda reason: self.witness.tell(events.WorldChanged, "", "worker", reason)
         self.error: dict[str, JSON] | None = None
         self.settled = False
+        self.broke_off = True
+        self.facts: Message = {}
 
     # -- setting up ------------------------------------------------------------------------------------------------
 
@@ -260,13 +262,23 @@ class Stage:
     def play(self, handover: Message | None) -> Message:
         """Run to the end and return the facts."""
         asyncio.run(self._drive(handover))
-        return run_facts(self)
+        return self.facts
 
     async def _drive(self, handover: Message | None) -> None:
+        await self._run(handover)
+        self.facts = run_facts(self)
+        if self.loop.busy:
+            # Async tools are in the middle of their work, and STATEK in the middle of loops inside of one another.
+            self._line.send({"facts": self.facts})
+            os._exit(0)
+
+    async def _run(self, handover: Message | None) -> None:
+        self.time.rule(asyncio.get_running_loop())
         try:
             await self._set(handover)
             self.driver.begin()
             self.settled = await self.loop.run(self.scenario.until)
+            self.broke_off = False
             self.driver.check_finished()
         except BadInput as refused:
             self.error = {"type": "BadInput", "message": str(refused)}

@@ -26,7 +26,7 @@ STEP: Final = 1
 _IDLE_ROUNDS: Final = 4
 """Rounds of the loop without work for anybody else; after them all tasks wait."""
 
-_yield = asyncio.sleep
+_sleep = asyncio.sleep
 
 
 class VirtualTime:
@@ -34,50 +34,86 @@ class VirtualTime:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._agenda: list[tuple[float, int, int, Callable[[], Any]]] = []
+        self._agenda: list[tuple[float, int, int, Callable[[], Any], asyncio.TimerHandle | None]] = []
         self._seq = 0
 
-    def at(self, when: float, action: Callable[[], Any], *, priority: int = EVENT) -> None:
-        """Do `action` at virtual second `when`."""
+    def at(
+        self,
+        when: float,
+        action: Callable[[], Any],
+        *,
+        priority: int = EVENT,
+        timer: asyncio.TimerHandle | None = None,
+    ) -> None:
+        """Do `action` at virtual second `when`, unless `timer` is cancelled by then."""
         self._seq += 1
-        heapq.heappush(self._agenda, (when, priority, self._seq, action))
+        heapq.heappush(self._agenda, (when, priority, self._seq, action, timer))
 
     @property
     def next_at(self) -> float | None:
         """When the next thing is due, None when nothing is."""
+        while self._agenda and (timer := self._agenda[0][-1]) is not None and timer.cancelled():
+            heapq.heappop(self._agenda)
         return self._agenda[0][0] if self._agenda else None
 
     def do_next(self) -> None:
         """Go to the next due thing and do it."""
-        when, _, _, action = heapq.heappop(self._agenda)
+        when, _, _, action, _ = heapq.heappop(self._agenda)
         self.now = max(self.now, when)
         action()
 
+    def block(self, seconds: float) -> None:
+        """Let time pass in which the process stands still: only events from outside happen."""
+        end = self.now + seconds
+        while outside := [due for due in self._agenda if due[1] == EVENT and due[0] <= end]:
+            self._agenda.remove(first := min(outside, key=lambda due: due[:3]))
+            heapq.heapify(self._agenda)
+            self.now = max(self.now, first[0])
+            first[3]()
+        self.now = max(self.now, end)
+
+    def rule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have the timers of an event loop (timeouts, delayed calls) go by this time."""
+
+        def call_at(
+            when: float, callback: Callable[..., object], *args: Any, context: Any = None
+        ) -> asyncio.TimerHandle:
+            timer = asyncio.TimerHandle(when, callback, args, loop, context)
+            self.at(when, lambda: None if timer.cancelled() else timer._run(), priority=STEP, timer=timer)
+            return timer
+
+        patched: Any = loop
+        patched.time = lambda: self.now
+        patched.call_at = call_at
+        patched._timer_handle_cancelled = lambda _: None
+
     async def sleep(self, seconds: float, result: Any = None) -> Any:
-        """Stand in for `asyncio.sleep`."""
-        if seconds <= 0:
-            return await _yield(0, result)
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def wake() -> None:
-            if not over.done():
-                over.set_result(None)
-
-        self.at(self.now + seconds, wake, priority=STEP)
-        await over
-        return result
+        """Stand in for `asyncio.sleep`, on a loop that this rules."""
+        return await _sleep(seconds, result)
 
 
-async def allow_nested_runs() -> None:
-    """Patch asyncio for loops in loops now, and not in the middle of the first call of an async tool, as STATEK does.
+_TURNS: Final = 12
+"""Turns of the loop in a row without anything else to do, after which every task waits. Some turns only lead back out
+of loops that async tools have begun inside of one another."""
+
+_MOST_TURNS: Final = 5_000
+
+
+def let_loops_nest(loop: asyncio.AbstractEventLoop) -> None:
+    """Patch a loop for loops in loops now, and not in the middle of the first call of an async tool, as STATEK does.
 
     There asyncio's own loop is in the middle of a round, and misses what the nested run took from it: an IndexError
     that ends the process. One job of a real worker has no such round, ten at once have one. The round in which our own
     driver waits would be one more, and nothing of STATEK's.
     """
     name = next(name for name in ("nest_asyncio2", "nest_asyncio") if importlib.util.find_spec(name))
-    importlib.import_module(name).apply()
-    await _yield(0)
+    importlib.import_module(name).apply(loop)
+
+
+async def allow_nested_runs() -> None:
+    """Let the running loop nest from its next turn on."""
+    let_loops_nest(asyncio.get_running_loop())
+    await _sleep(0)
 
 
 async def let_others_run() -> None:
@@ -87,10 +123,11 @@ async def let_others_run() -> None:
     few times over, for between two calls of such tools nothing is.
     """
     ready = cast("Any", asyncio.get_running_loop())._ready
-    idle = 0
-    while idle < _IDLE_ROUNDS:
-        await _yield(0)
-        idle = 0 if ready else idle + 1
+    quiet = turns = 0
+    while quiet < _TURNS and turns < _MOST_TURNS:
+        await _sleep(0)
+        turns += 1
+        quiet = 0 if ready else quiet + 1
 
 
 def install_wall_clock(now: Callable[[], float]) -> None:

@@ -50,6 +50,7 @@ def warmup(subject: Subject) -> Callable[[Draw], str]:
 
 MAIN: Final = "main"
 CHILD: Final = "helper"
+OTHERS: Final = ("second", "third")
 _TASK: Final = "task"
 
 _LIMITS: Final[dict[str, tuple[JSON, ...]]] = {
@@ -98,9 +99,17 @@ def scenario(draw: Draw) -> Written:
         made["script"]["reader"] = [*draw.some(reply(subject, reader, crashes=crashes), most=3), reader.last]
         if maybe(draw):
             made["jobs"][CHILD] = {**_job(draw, subject, "reader"), "parent": MAIN, "subtask": _TASK}
+    if subject is SLOW:
+        # Several at once, whose tools pass the time together.
+        for name in draw.of((OTHERS, OTHERS[:1], ())):
+            made["jobs"][name] = _job(draw, subject, "clerk")
+            made["script"][f"job:{name}"] = [
+                *draw.some(reply(subject, main, crashes=False), least=1, most=4),
+                main.last,
+            ]
     hearing = () if crashes else tuple(made["jobs"])
-    made["events"] = [] if subject is SLOW else draw.some(lambda draw: _event(draw, subject, hearing), most=4)
-    if dies and subject is not SLOW:
+    made["events"] = draw.some(lambda draw: _event(draw, subject, hearing), most=4)
+    if dies:
         made["events"] += draw.part(lambda draw: _death(draw, subject))
     made.update(draw.part(_scheduling))
     return {key: value for key, value in made.items() if value not in ({}, [])}

@@ -105,6 +105,13 @@ _SLOW: Final = _forms(
     "note(slow_echo('{name}', 3))\nraise ValueError('after')",
     "slow_echo()",
     "exit(slow_echo('{name}', 5))",
+    "slow_note('{name}', 4)",
+    "{name} = slow_note('{other}', 7)\nnote('after {other}')",
+    "try:\n    slow_note('{name}', 5, timeout=2)\nexcept Exception as error:\n    print('late', error)",
+    "try:\n    slow_note('{name}', 6)\nfinally:\n    note('finally {name}')",
+    "def f(x):\n    return slow_note(x, 1.5)\nprint([f(x) for x in ('{name}', '{other}')])",
+    "slow_note('{name}', 5, timeout=1)",
+    "{name} = slow_note('{other}', 2), slow_echo('{name}', 3)",
 )
 
 _SYSTEM: Final = _forms(
@@ -181,7 +188,7 @@ _CLAIM_TOOLS: Final = (
 _WAIT_TOOLS: Final = ("wait_for_pair", "wait_for_any", "wait_for_all", "is_waiting", "get_any", "get_all")
 _TASK_TOOLS: Final = ("start_subtask", "finish_subtask", "delegate")
 
-SLOW_TOOL: Final = "slow_echo"
+_SLOW_TOOLS: Final = ("slow_echo", "slow_note")
 
 CODE: Final = _subject("code", (), ())
 WAITING: Final = _subject("waiting", _WAIT_TOOLS, _WAITS)
@@ -190,15 +197,18 @@ DELEGATION: Final = _subject(
     "delegation", _TASK_TOOLS, (*_WAITS[:4], *_CLAIMS[:1]), starting=(*_DELEGATION, *_CORNERS)
 )
 TOOLS: Final = _subject("tools", ("read_records", "harness_limit"), _SYSTEM)
-SLOW: Final = _subject("slow", (SLOW_TOOL,), _SLOW)
+SLOW: Final = _subject("slow", _SLOW_TOOLS, _SLOW)
+SLOW_TASKS: Final = _subject(
+    "slow tasks", (*_TASK_TOOLS, *_SLOW_TOOLS), (*_SLOW, *_WAITS[:4]), starting=(*_DELEGATION, *_CORNERS)
+)
 EVERYTHING: Final = _subject(
     "everything",
-    (*_CLAIM_TOOLS, *_WAIT_TOOLS, *_TASK_TOOLS),
-    (*_WAITS, *_CLAIMS, *_SYSTEM),
+    (*_CLAIM_TOOLS, *_WAIT_TOOLS, *_TASK_TOOLS, *_SLOW_TOOLS),
+    (*_WAITS, *_CLAIMS, *_SYSTEM, *_SLOW),
     starting=_DELEGATION,
 )
 
-ALONE: Final = (CODE, WAITING, CLAIMS, TOOLS)
+ALONE: Final = (CODE, WAITING, CLAIMS, TOOLS, SLOW)
 """Subjects with one job only, which nobody starts again."""
 
-SUBJECTS: Final = (CODE, WAITING, CLAIMS, DELEGATION, TOOLS, EVERYTHING, DELEGATION, SLOW)
+SUBJECTS: Final = (CODE, WAITING, CLAIMS, DELEGATION, TOOLS, EVERYTHING, DELEGATION, SLOW, SLOW_TASKS)

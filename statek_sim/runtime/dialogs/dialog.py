@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
 from statek_sim.runtime.dialogs.logged_job import LoggedJob
@@ -13,11 +13,14 @@ from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.context import FULL, current_access
-from statek_sim.runtime.tools.async_tools import run_virtual
+from statek_sim.runtime.state.tool_loop import Running
 
 
-def deliver(job: LoggedJob, text: str) -> None:
-    """Send the dialog part of a reply through the agent's `send_message`; without one it is a TypeError."""
+def deliver(job: LoggedJob, text: str) -> Generator[Running, None, None]:
+    """Send the dialog part of a reply through the agent's `send_message`; without one it is a TypeError.
+
+    Yields what has to end before it goes on, where `send_message` is async.
+    """
     send_message = getattr(job.agent, "send_message", None)
     if send_message is None:
         raise TypeError(
@@ -26,8 +29,10 @@ def deliver(job: LoggedJob, text: str) -> None:
     for body, media in dialog_messages(text):
         result = send_message(body=body) if media is None else send_message(body=body, media=media)
         if inspect.iscoroutine(result):
-            _, slept = run_virtual(result)
-            job.spend(slept)
+            sending = job.host.start(result)
+            if not sending.done():
+                yield sending
+            sending.result()
 
 
 class DialogItem(NamedTuple):

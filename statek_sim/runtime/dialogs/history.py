@@ -115,6 +115,11 @@ class HistoryProjection:
         if position <= self._tail_end or position == 0:
             self._forget_from(-1, 0)
 
+    def step_lost(self) -> None:
+        """Note that the newest reply will be executed again, so its tool calls may come to something else."""
+        if self._tail >= 0:
+            self._forget_from(self._tail, self._tail_start)
+
     def refresh(self, job: LoggedJob) -> MeteredConversation:
         """Return the messages of the next request. The same object as before, unless history changed."""
         if self._tail >= 0 and _end_position(job, self._tail) != self._tail_end:

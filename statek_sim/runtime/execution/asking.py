@@ -32,9 +32,10 @@ from statek_sim.values import JSON, Message, in_common
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Envelope, Services
     from statek_sim.runtime.jobs.job import Job
+    from statek_sim.runtime.state.tool_loop import Running
 
 
-def ask_model(services: Services, job: Job) -> Generator[float, None, None]:
+def ask_model(services: Services, job: Job) -> Generator[float | Running, None, None]:
     """Send the job's conversation to its model and take the reply in."""
     if services.profile.notifications_before_request:
         job.inbox.flush()
@@ -49,9 +50,7 @@ def ask_model(services: Services, job: Job) -> Generator[float, None, None]:
         yield raw.latency
     reply = FORMATS[envelope.wire].read_reply(raw.body)
     _meter(services, job, request, raw, reply, prompt_tokens, envelope)
-    _take(services, job, reply, envelope.provider)
-    # The user's send_message took its time.
-    yield from job.sleep()
+    yield from _take(services, job, reply, envelope.provider)
 
 
 def _prepare(services: Services, job: Job, envelope: Envelope) -> int:
@@ -199,7 +198,7 @@ def _wire_calls(reply: ParsedReply) -> list[JSON]:
     ]
 
 
-def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> None:
+def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Generator[Running, None, None]:
     """Store the reply, deliver dialog text, and end the unit if the reply is final."""
     touched = False
     if job.job_def.post_processing:
@@ -222,7 +221,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> No
     delivered = True
     if job.chat_style in (ChatStyle.MD_DIALOG, ChatStyle.DIRECT):
         try:
-            deliver(job, reply.text)
+            yield from deliver(job, reply.text)
         except FAILS_THE_RUN:
             raise
         except Exception as error:  # noqa: BLE001  # the user's send_message

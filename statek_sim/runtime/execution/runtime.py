@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -40,7 +40,9 @@ from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import captured_builtins, traced_job
 from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
+from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.policy import SandboxPolicy
@@ -334,6 +336,14 @@ class Runtime:
             loop.definition.clear_errors()
         self._scheduler.restart(self.jobs)
 
+    def close(self) -> None:
+        """Give up async tools that a kill, or the end of a run in time (`until`), left in the middle.
+
+        Python lets them clean up then, so this comes after everything that looks at what they did. The trace ends here.
+        """
+        self.trace.seal()
+        self._scheduler.close()
+
     # -- what jobs need (runtime.host.Host) --------------------------------------------------------------------
 
     def job_changed(self, job: Job) -> None:
@@ -349,6 +359,22 @@ class Runtime:
             told(job.id, name)
         if kills:
             raise WorkerKilled(kills[0])
+
+    def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Return what an async tool of `job` comes to: other jobs' steps and time's passing come before that."""
+        if not self._scheduler.running:
+            # Called by a test: there is no run whose time could pass.
+            return run_virtual(coroutine)
+        return self._scheduler.finish(job, coroutine)
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
+        """Begin to run what a step of a job awaits."""
+        return self._scheduler.start(coroutine)
+
+    def block(self, seconds: float) -> None:
+        """Let the process stand still for so many virtual seconds, while it runs."""
+        if self._scheduler.running:
+            self._scheduler.block(seconds)
 
     def timestamp(self) -> datetime:
         """Return the wall time for log items."""

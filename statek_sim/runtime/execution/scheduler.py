@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from inspect import GEN_RUNNING, getgeneratorstate
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from statek_sim import trace as events
+from statek_sim.clock import FOREVER
 from statek_sim.errors import BadInput, Livelock, RunawayJob, StatekSimError
 from statek_sim.harness.limits import MOST_ESCAPES
+from statek_sim.runtime.execution.separate_stack import SeparateStack
+from statek_sim.runtime.execution.suspension import Progress, Suspension
 from statek_sim.runtime.execution.worker import worker_step
 from statek_sim.runtime.jobs.current import reset_job, set_job
 from statek_sim.runtime.state.containment import Escaped, WorkerKilled
+from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.state.tool_loop import Running, Timer, in_charge
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
@@ -47,6 +53,16 @@ class Due:
     priority: int
     seq: int
     action: Callable[[], None] = field(compare=False)
+    timer: Timer | None = field(default=None, compare=False)
+    """Of an async tool; once cancelled it is nothing that is due."""
+
+
+class _Flight(NamedTuple):
+    """A step that has begun and not ended; `begun` numbers them."""
+
+    job: Job
+    step: Step
+    begun: int
 
 
 class Scheduler:
@@ -79,12 +95,26 @@ class Scheduler:
         self._ready: list[tuple[int, float, int, Job]] = []
         self._queued: set[str] = set()
         self._offered: dict[str, Job] = {}
-        self._in_flight: dict[str, tuple[Job, Step]] = {}
+        self._in_flight: dict[str, _Flight] = {}
+        self._begun = 0
+        self._ended: dict[str, int] = {}
         self._created: dict[str, int] = {}
         self._round = 0
         self._idle_polls = 0
         self._escapes: dict[str, int] = {}
         self._process = 0
+        self._until = FOREVER
+        self._runs = 0
+        self._unwinding = False
+        self._stack: SeparateStack[bool] | None = None
+        self._tools = Suspension(
+            services.budget,
+            services.clock.now,
+            self._plan_timer,
+            self._advance,
+            self._pause,
+            prints_apart=services.profile.prints_stay_apart,
+        )
         self.alive = True
         self.on_pass: list[Callable[[int], None]] = []
         """Called at the start of each pass with the free capacity: agent loops create jobs here."""
@@ -101,17 +131,19 @@ class Scheduler:
         if self.alive and job.id not in self._in_flight:
             self._offered[job.id] = job
 
-    def _take_in(self, *, last: Job | None = None, as_offered: bool = False) -> None:
+    def _take_in(self, *, as_offered: bool = False) -> None:
         """Queue what can run for the next round: by age, as STATEK's loop finds jobs, whichever became able first.
 
-        Jobs that wait come before others, oldest wait first, and `last`, whose own step has just ended, after them.
+        Jobs that wait come before others, oldest wait first, and those whose own steps have just ended after them, as
+        they began. Nothing is queued while a tool has ended that is still waited for: its job goes on first.
         """
-        if not self._offered:
+        if not self._offered or self._tools.returning:
             return
         offered, self._offered = list(self._offered.values()), {}
+        ended, self._ended = self._ended, {}
         if not as_offered:
             rank = self._services.waiting.rank
-            offered.sort(key=lambda job: (job is last, rank(job), self._created.get(job.id, 0)))
+            offered.sort(key=lambda job: (ended.get(job.id, 0), rank(job), self._created.get(job.id, 0)))
         for job in offered:
             if job.id not in self._queued and job.id not in self._in_flight and self._can_run(job):
                 self._seq += 1
@@ -133,28 +165,116 @@ class Scheduler:
         """Do `action` at virtual second `when`, before any step that is due then."""
         self._push(when, _EVENT, action)
 
-    def _push(self, when: float, priority: int, action: Callable[[], None]) -> None:
+    def _push(
+        self, when: float, priority: int, action: Callable[[], None], timer: Timer | None = None
+    ) -> None:
         self._seq += 1
-        heapq.heappush(self._agenda, Due(when, priority, self._seq, action))
+        heapq.heappush(self._agenda, Due(when, priority, self._seq, action, timer))
 
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, until: float) -> bool:
         """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
         self._idle_polls = 0
-        self._take_in()
-        while True:
-            if self._step_ready() or self._begin_pass():
-                continue
-            if not self._agenda and not self._poll_again():
-                return True
-            if self._agenda[0].at > until:
-                self._advance_clock(max(until, self._services.clock.now()))
-                return False
-            due = heapq.heappop(self._agenda)
-            self._advance_clock(max(due.at, self._services.clock.now()))
-            due.action()
+        self._until = until
+        self._tools.begin_run()
+        if self._stack is None:
+            if until >= FOREVER:
+                return self._run()
+            self._stack = SeparateStack(self._run)
+        return self._go_on()
+
+    def _go_on(self) -> bool:
+        """Go on on a stack of its own: a run with an end in time may have to stop while a tool is waited for."""
+        assert self._stack is not None
+        settled = False
+        try:
+            # Whoever runs this may have a running loop of his own.
+            with in_charge(None):
+                settled = bool(self._stack.go_on())
+        finally:
+            if self._stack.ended:
+                self._stack = None
+        return settled
+
+    def _run(self) -> bool:
+        self._runs += 1
+        with in_charge(None):
+            return self._run_on()
+
+    def _run_on(self) -> bool:
+        try:
             self._take_in()
+            while not self._unwinding:
+                progress = self._advance()
+                self._tools.raise_failure()
+                if progress is not Progress.MADE:
+                    return progress is Progress.NOTHING_LEFT
+            return False
+        finally:
+            self._runs -= 1
+
+    def _advance(self) -> Progress:
+        """Let the next thing happen that is runnable or due."""
+        self._tools.settle()
+        if self._step_ready() or self._begin_pass():
+            return Progress.MADE
+        self._pass_over_cancelled()
+        if not self._agenda and not self._poll_again():
+            return Progress.NOTHING_LEFT
+        if self._agenda[0].at > self._until:
+            self._advance_clock(max(self._until, self._services.clock.now()))
+            return Progress.TIME_IS_UP
+        due = heapq.heappop(self._agenda)
+        self._advance_clock(max(due.at, self._services.clock.now()))
+        due.action()
+        self._take_in()
+        return Progress.MADE
+
+    def _pass_over_cancelled(self) -> None:
+        while self._agenda and (timer := self._agenda[0].timer) is not None and timer.cancelled():
+            heapq.heappop(self._agenda)
+
+    def _pause(self) -> bool:
+        """Return to whoever runs this, in the middle of waiting for an async tool; False if that cannot be."""
+        if self._stack is None or not self._stack.is_current():
+            return False
+        self._stack.pause()
+        return True
+
+    # -- async tools -----------------------------------------------------------------------------------------------
+
+    def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Wait for an async tool of `job`, which is in the middle of its step."""
+        return self._tools.finish(job, coroutine)
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
+        """Begin to run what a step awaits between two of its parts."""
+        return self._tools.start(coroutine)
+
+    @property
+    def running(self) -> bool:
+        """Whether jobs are being stepped, so that there is somebody to let time pass."""
+        return self._runs > 0
+
+    def _plan_timer(self, timer: Timer) -> None:
+        self._push(timer.when(), _STEP, lambda: self._tools.fire(timer), timer)
+
+    def block(self, seconds: float) -> None:
+        """Let time pass in which this process does nothing, as `time.sleep` does: only the world outside goes on."""
+        process, end = self._process, self._services.clock.now() + seconds
+        while self._process == process:
+            outside = [due for due in self._agenda if due.priority == _EVENT and due.at <= end]
+            to = min((due.at for due in outside), default=end)
+            if to > self._until and self._pause():
+                continue
+            self._advance_clock(max(to, self._services.clock.now()))
+            if not outside:
+                return
+            self._agenda.remove(due := min(outside))
+            heapq.heapify(self._agenda)
+            due.action()
+        raise Suspension.killed(current_execution(), "killed")
 
     def _poll_again(self) -> bool:
         """Let a little time pass for futures that can only be asked; return whether there are any worth asking.
@@ -178,7 +298,7 @@ class Scheduler:
         self._queued.discard(job.id)
         if self._can_run(job):
             self._begin_step(job)
-        self._take_in(last=job)
+        self._take_in()
         return True
 
     def _asks_about(self, job: Job) -> bool:
@@ -214,6 +334,7 @@ class Scheduler:
     def _begin_step(self, job: Job) -> None:
         job.steps += 1
         self._idle_polls = 0
+        self._tools.step_begins()
         if job.steps > self._max_steps:
             raise RunawayJob(
                 f"job {job.id!r} wants step {job.steps}; one run allows {self._max_steps} per job. "
@@ -225,7 +346,8 @@ class Scheduler:
                 )
             )
         self._services.trace.add(events.StepStarted(self._services.clock.now(), job.id, job.steps))
-        self._in_flight[job.id] = (job, worker_step(self._services, job))
+        self._begun += 1
+        self._in_flight[job.id] = _Flight(job, worker_step(self._services, job), self._begun)
         self._continue(job)
 
     def _continue(self, job: Job) -> None:
@@ -233,9 +355,10 @@ class Scheduler:
         entry = self._in_flight.get(job.id)
         if entry is None:
             return
+        process = self._process
         token = set_job(job)
         try:
-            pause = next(entry[1])
+            pause = next(entry.step)
         except StopIteration:
             self._escapes.pop(job.id, None)
             self._end_step(job)
@@ -245,17 +368,26 @@ class Scheduler:
             self._end_step(job)
             return
         except WorkerKilled as death:
-            self.die(str(death))
+            # Whoever waits beneath this step finds out by itself.
+            if self._process == process and self._tools.failure is None:
+                self.die(str(death))
             return
         finally:
             reset_job(token)
-        self._push(self._services.clock.now() + pause, _STEP, lambda: self._resume(job, entry[1]))
+
+        def resume() -> None:
+            self._resume(job, entry.step)
+
+        if isinstance(pause, int | float):
+            self._push(self._services.clock.now() + pause, _STEP, resume)
+        else:
+            pause.add_done_callback(lambda _: self._push(self._services.clock.now(), _STEP, resume))
 
     def _resume(self, job: Job, step: Step) -> None:
         """Continue a paused step, unless its worker died meanwhile."""
-        if self._in_flight.get(job.id, (None, None))[1] is step:
+        entry = self._in_flight.get(job.id)
+        if entry is not None and entry.step is step:
             self._continue(job)
-            self._take_in(last=job)
 
     def _note_escape(self, job: Job, escape: Escaped) -> None:
         """Count steps in a row that nothing will come of, and end the run when there are too many."""
@@ -264,7 +396,7 @@ class Scheduler:
             raise Livelock(f"job {job.id!r} repeats the same step forever: {escape}") from escape
 
     def _end_step(self, job: Job) -> None:
-        del self._in_flight[job.id]
+        self._ended[job.id] = self._in_flight.pop(job.id).begun
         if job in self._services.waiting and job.status is JobStatus.WARMING_UP:
             if not self._services.profile.waiting_job_is_dormant:
                 self._look_again(job)
@@ -288,7 +420,7 @@ class Scheduler:
     def die(self, reason: str) -> None:
         """The worker process dies: steps in flight are lost, nothing runs until `restart`."""
         self.alive = False
-        self._forget()
+        self._forget(reason)
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", reason))
 
     def restart(self, jobs: list[Job]) -> None:
@@ -296,25 +428,47 @@ class Scheduler:
 
         A process that is still alive ends first, and its steps in flight are lost with it.
         """
-        self._forget()
+        self._forget("restarted")
         self.alive = True
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", "restarted"))
         self._services.waiting.stir_all()
         for job in jobs:
             self.offer(job)
 
-    def _forget(self) -> None:
+    def _forget(self, reason: str) -> None:
         """Lose what only the process knew."""
         self._process += 1
+        self._tools.die(reason)
         lost, self._in_flight = self._in_flight, {}
-        for job, step in lost.values():
-            step.close()
-            # The time that its tools had still to sleep died with the process.
-            job.slept = 0.0
+        for entry in lost.values():
+            entry.job.history.step_lost()
+            # One that is running waits for an async tool, further up this stack: it is unwound from there.
+            if getgeneratorstate(entry.step) != GEN_RUNNING:
+                entry.step.close()
+        self._agenda = [due for due in self._agenda if due.priority == _EVENT]
+        heapq.heapify(self._agenda)
         self._ready.clear()
         self._queued.clear()
         self._offered.clear()
+        self._ended.clear()
         self._escapes.clear()
+        self._unwind()
+
+    def _unwind(self) -> None:
+        """End the calls that a run left in the middle."""
+        if self._stack is None or self._stack.is_current():
+            return
+        self._unwinding = True
+        try:
+            self._go_on()
+        finally:
+            self._unwinding = False
+
+    def close(self) -> None:
+        """Give up what is in the middle of something; nobody will run this any more."""
+        if self._stack is not None:
+            self._forget("closed")
+        self._tools.close()
 
 
 def _nothing() -> None:

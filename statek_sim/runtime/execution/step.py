@@ -1,14 +1,14 @@
 """One job step: run the pending code, then ask the model (001, What Happens in a Step; behaviour 2).
 
-A step is a generator. It yields virtual seconds that must pass (a tool that slept, the model's latency, a retry
-delay) and ends when the step is over; the scheduler runs other jobs meanwhile. The order of phases and of harness
-checks is STATEK's.
+A step is a generator. It yields virtual seconds that must pass (the model's latency, a retry delay) or a task that
+must end, and ends when the step is over; the scheduler runs other jobs meanwhile. Async tools are no such pause: they
+are waited for inside of the step (see `suspension`). The order of phases and of harness checks is STATEK's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from statek_sim import progress
 from statek_sim.errors import FAILS_THE_RUN
@@ -29,10 +29,11 @@ from statek_sim.runtime.state.status import JobStatus
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
     from statek_sim.runtime.jobs.job import Job
+    from statek_sim.runtime.state.tool_loop import Running
 
 NO_CODE: Final = "Error: no code submitted."
-Step = Generator[float, None, None]
-"""Yields virtual seconds to let pass."""
+Step: TypeAlias = "Generator[float | Running, None, None]"
+"""Yields virtual seconds to let pass, or what to wait for."""
 
 
 def job_step(services: Services, job: Job) -> Step:
@@ -44,10 +45,8 @@ def job_step(services: Services, job: Job) -> Step:
     block = _pending_block(job)
     if block is None:
         job.move_to(JobStatus.STARTED)
-    else:
-        go_on = yield from _run_pending(services, job, block)
-        if not go_on:
-            return
+    elif not _run_pending(services, job, block):
+        return
     yield from ask_model(services, job)
 
 
@@ -77,30 +76,21 @@ def _pending_block(job: Job) -> CodeBlock | None:
     return CodeBlock(response) if isinstance(response, str) else response
 
 
-def _run_pending(services: Services, job: Job, block: CodeBlock) -> Generator[float, None, bool]:
-    """Execute a block and let the time pass that its tools slept; return whether the step goes on to the model."""
+def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
+    """Execute a block; return whether the step goes on to the model."""
     _enter(job)
     if not block.tool_calls and job.chat_style is not ChatStyle.DIRECT and is_empty_code(block.code):
         job.console_append(NO_CODE, ErrorKind.EXECUTION)
-    before, start = dict(job.py_env.local_state), job.next_instr_num
     failure: Exception | None = None
     try:
         _execute(services, job, block)
     except FutureError as waiting:
-        # At once, so that what becomes ready while a tool still sleeps is not missed.
         services.wait(job, waiting)
-        yield from job.sleep()
         return False
     except (Contained, *FAILS_THE_RUN):
         raise
     except Exception as error:  # noqa: BLE001  # model-written code
         failure = error
-    try:
-        yield from job.sleep()
-    except GeneratorExit:
-        # The worker died before the tool came back: the block has not ended.
-        job.py_env.local_state, job.py_env.exit_status, job.next_instr_num = before, None, start
-        raise
     # Outside warmup the error is already on the console, where the model will see it.
     if failure is not None and job.status is JobStatus.WARMING_UP:
         fail_warmup(job, failure)

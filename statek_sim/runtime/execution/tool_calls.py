@@ -13,7 +13,6 @@ from statek_sim.runtime.state.chat_log import ExecutionItem, ToolError
 from statek_sim.runtime.state.containment import Contained, WorkerKilled
 from statek_sim.runtime.state.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.state.futures import FutureError, FutureResult
-from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.runtime.tools.tool_trace import record_call, record_failure
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.ordered_set import without_addresses
@@ -109,9 +108,7 @@ def _bind(job: Job, call: CallSpec, result: object) -> None:
 def _settled(job: Job, result: Any) -> Any:
     if not hasattr(result, "cr_frame"):
         return result
-    value, slept = run_virtual(result)
-    job.spend(slept)
-    return value
+    return job.host.finish(job, result)
 
 
 class CliLog:

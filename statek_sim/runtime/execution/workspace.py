@@ -21,6 +21,8 @@ from statek_sim.runtime.state.context import (
     FULL,
     RESTRICTED,
     Execution,
+    current_execution,
+    require_alive,
     reset_access,
     reset_execution,
     set_access,
@@ -31,7 +33,6 @@ from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee
 from statek_sim.runtime.stored.containers import StoreKills
-from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
@@ -101,20 +102,16 @@ def run_block(
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
         _run_statements(job, toolbox, block, namespace, output, start, before)
+        require_alive(execution)
         outcome = "exited" if job.py_env.exit_status is not None else "done"
-    except FutureError:
-        outcome = "waiting"
-        raise
-    except Exception:
-        outcome = "raised"
-        raise
-    except WorkerKilled:
-        # STATEK writes locals back when a block ends; a dead process never gets there.
-        job.py_env.local_state, outcome = before, None
-        raise
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
     except BaseException as error:
+        outcome = _outcome(execution, error)
+        if execution.killed is not None:
+            # STATEK writes locals back when a block ends; a dead process never gets there, whatever its code caught.
+            job.py_env.local_state = before
+            raise WorkerKilled(execution.killed) from None
+        if outcome != "contained":
+            raise
         if isinstance(error, StoreKills):
             job.remark([Remark("code", "kills", str(error))])
         raise Contained(_contained_reason(error)) from error
@@ -126,6 +123,17 @@ def run_block(
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
             if outcome != "contained":
                 _store_locals(job, before)
+
+
+def _outcome(execution: Execution, error: BaseException) -> str | None:
+    """Return how a block ended that raised; None: nothing is to be told or stored of it."""
+    if isinstance(error, WorkerKilled):
+        execution.killed = execution.killed or str(error)
+    if execution.killed is not None or isinstance(error, KeyboardInterrupt | GeneratorExit):
+        return None
+    if isinstance(error, FutureError):
+        return "waiting"
+    return "raised" if isinstance(error, Exception) else "contained"
 
 
 def _store_locals(job: Job, before: dict[str, object]) -> None:
@@ -204,6 +212,7 @@ def _run_statements(
         except FAILS_THE_RUN:
             raise
         except Exception as error:
+            require_alive(current_execution())
             _forget_deleted(env.local_state, own, statement, before)
             output.error(f"{type(error).__name__}: {error}")
             raise
@@ -298,15 +307,12 @@ def _finish_waiting(job: Job, output: Output, start: object, first: int) -> int:
 
 
 def _settled(job: Job, value: Any) -> object:
-    if not inspect.iscoroutine(value):
-        return value
-    result, slept = run_virtual(value)
-    job.spend(slept)
-    return result
+    return job.host.finish(job, value) if inspect.iscoroutine(value) else value
 
 
 def set_exit(job: Job, status: object) -> None:
     """Set the exit status, as far as the store takes it: the error with which it refuses is the code's."""
+    require_alive(current_execution())
     stored = job.keeps("exit status", status)
     job.py_env.exit_status = stored.value
     if stored.error is not None:

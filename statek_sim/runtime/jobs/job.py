@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from statek_sim import trace as events
@@ -70,7 +70,6 @@ class Job:
         "raised_difficulty",
         "remarked",
         "sent",
-        "slept",
         "steps",
         "stop_reason",
         "token_extension",
@@ -117,7 +116,6 @@ class Job:
         self.raised_at: list[int] = []
         self.steps = 0
         self.llm_calls = 0
-        self.slept = 0.0
         self.tool_via = "code"
 
     def __repr__(self) -> str:
@@ -430,14 +428,8 @@ class Job:
     # -- what tools report -------------------------------------------------------------------------------------
 
     def spend(self, seconds: float) -> None:
-        """Note virtual seconds that a tool slept; the step takes that much longer."""
-        self.slept += seconds
-
-    def sleep(self) -> Generator[float, None, None]:
-        """Let the virtual seconds pass that the tools have slept since the last time."""
-        if self.slept:
-            slept, self.slept = self.slept, 0.0
-            yield slept
+        """Let virtual seconds pass in which the whole process stands still: `time.sleep` in a tool."""
+        self.host.block(seconds)
 
     def remind(self, reminder: Any) -> bool:
         """Let a reminder keep the dialog going instead of ending it; return whether it fired."""

@@ -1,8 +1,8 @@
 """Which job is executing right now, where its output goes, and builtins that follow it.
 
-STATEK patches `builtins.print` and `exit` process-wide while code runs, so concurrent jobs steal each other's
-output (behaviour 3). Here the patched builtins look the destination up in a context variable, which asyncio
-copies into every task: output always reaches the job whose code produced it.
+STATEK patches `builtins.print` and `exit` process-wide while code runs, so async tools of concurrent jobs steal each
+other's output (behaviour 3). Here the patched builtins look the destination up in a context variable, which asyncio
+copies into every task, unless `printing_to` says that a released STATEK would send it elsewhere.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.host import CurrentJob
 from statek_sim.sandbox.budget import ExecutionBudget
 
@@ -30,6 +31,8 @@ class Execution:
     namespace: dict[str, object]
     budget: ExecutionBudget | None = None
     """What its tool calls and lines of output are charged to; None for a call that the model requested itself."""
+    killed: str | None = None
+    """Why the worker process died in the middle of it: whatever still runs of it then must have no effect."""
 
 
 _EXECUTION: ContextVar[Execution | None] = ContextVar("statek_sim_execution", default=None)
@@ -97,20 +100,49 @@ def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
         _CONTEXT.reset(token)
 
 
+_PRINTING_TO: list[Execution | Literal[False] | None] = [None]
+"""Where a tool's output goes that is not its own job's: an execution, or False for nowhere in particular."""
+
+
+@contextmanager
+def printing_to(execution: Execution | Literal[False] | None) -> Iterator[None]:
+    """Send what tools print inside the block to `execution`; None: each to its own job; False: as without jobs."""
+    _PRINTING_TO.append(execution)
+    try:
+        yield
+    finally:
+        _PRINTING_TO.pop()
+
+
+def _printing_execution() -> Execution | None:
+    """Return the execution that `print` and `exit` of a tool act on."""
+    told = _PRINTING_TO[-1]
+    execution = _EXECUTION.get() if told is None else (told or None)
+    if execution is not None:
+        require_alive(execution)
+    return execution
+
+
+def require_alive(execution: Execution | None) -> None:
+    """Raise what ends a dead process anew: code that is only unwound must have no effect."""
+    if execution is not None and execution.killed is not None:
+        raise WorkerKilled(execution.killed)
+
+
 @contextmanager
 def captured_builtins(format_argument: Callable[[object], str]) -> Iterator[None]:
     """Send `print` and `exit` in tools and in agent code to the executing job; restore both at the end."""
     original_print, original_exit = builtins.print, builtins.exit
 
     def job_print(*args: Any, sep: Any = " ", end: Any = "\n", **options: Any) -> None:
-        execution = _EXECUTION.get()
+        execution = _printing_execution()
         if execution is None:
             original_print(*args, sep=sep, end=end, **options)
             return
         write_line(execution, args, sep, end, format_argument)
 
     def job_exit(status: object = None) -> None:
-        execution = _EXECUTION.get()
+        execution = _printing_execution()
         if execution is None:
             raise SystemExit(status)
         execution.exit(status)

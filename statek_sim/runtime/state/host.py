@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any, Protocol
 
 from statek_sim.clock import Clock
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.pyenv import PyEnv
+from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.semantics import Profile
 from statek_sim.trace import Trace
 
@@ -31,6 +32,15 @@ class Host(Protocol):
 
     def tool_returned(self, job: Any, name: str) -> None:
         """Note that a tool of `job` has done its work; its result has not been used yet."""
+
+    def finish(self, job: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Return what an async tool of `job` comes to, in virtual time."""
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
+        """Begin to run what a step of a job awaits."""
+
+    def block(self, seconds: float) -> None:
+        """Let virtual seconds pass in which the process does nothing."""
 
     def timestamp(self) -> datetime:
         """Return the wall time for log items."""

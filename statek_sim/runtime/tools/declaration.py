@@ -11,7 +11,14 @@ from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overl
 from weakref import WeakSet
 
 from statek_sim.errors import BadTool
-from statek_sim.runtime.state.context import FULL, access, current, current_execution, traced_job
+from statek_sim.runtime.state.context import (
+    FULL,
+    access,
+    current,
+    current_execution,
+    require_alive,
+    traced_job,
+)
 from statek_sim.runtime.state.error_handlers import handler_problem
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.tools.async_tools import run_virtual
@@ -124,20 +131,24 @@ def _run_trusted(
     job = traced_job()
     if job is None:
         args, kwargs = resolve_names(function, args, kwargs)
-        result = _finish(function(*args, **kwargs))[0]
+        result = function(*args, **kwargs)
+        if inspect.iscoroutine(result):
+            result = run_virtual(result)
         _bind_handler(handler, result)
         return result if finish is None else finish(result)
+    require_alive(current_execution())
     # As the caller wrote them: names are looked up only afterwards.
     record_call(job, function.__name__, args, kwargs)
     try:
         # A name may be that of a future that is not ready, and a model's own call cannot wait for it.
         args, kwargs = resolve_names(function, args, kwargs)
-        result, slept = _finish(function(*args, **kwargs))
+        result = function(*args, **kwargs)
+        if inspect.iscoroutine(result):
+            result = job.host.finish(job, result)
         given = result if finish is None else finish(result)
     except Exception as error:
         record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
         raise
-    job.spend(slept)
     # Of a subtask its job is shown: its handler has no text before it is completed.
     record_result(job, function.__name__, result if finish is None else given.job)
     _bind_handler(handler, result)
@@ -153,11 +164,6 @@ def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
         result.bind_error_handler(handler, job)
     else:
         job.add_error_handler(handler, result)
-
-
-def _finish(result: Any) -> tuple[Any, float]:
-    """Return a tool's result, awaited if need be, and the virtual seconds that took."""
-    return run_virtual(result) if inspect.iscoroutine(result) else (result, 0.0)
 
 
 def resolve_names(

@@ -1,0 +1,148 @@
+"""The event loop that the async tools of one worker process share. Its time is the scheduler's.
+
+It never runs by itself: the scheduler has it do what is ready, and puts its timers among everything else that is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeAlias
+
+from statek_sim.errors import AsyncToolStuck
+
+Running: TypeAlias = asyncio.Task[Any]
+"""A coroutine that has begun."""
+
+Timer: TypeAlias = asyncio.TimerHandle
+"""What a loop has planned for later."""
+
+MOST_CALLBACKS: Final = 100_000
+"""What a loop may have ready one after another while no time passes."""
+
+
+STUCK: Final = (
+    "an async tool awaits something that virtual time cannot bring "
+    "(sockets, threads and subprocesses are not simulated); await timers or other coroutines"
+)
+"""What is said when nothing can ever go on."""
+
+
+class ToolLoop(asyncio.BaseEventLoop):
+    """A loop without sockets and threads. `plan(timer)` is to have `fire(timer)` called at `timer.when()`."""
+
+    _ready: deque[asyncio.Handle]
+
+    def __init__(self, now: Callable[[], float], plan: Callable[[asyncio.TimerHandle], None]) -> None:
+        super().__init__()
+        self._now = now
+        self._plan = plan
+        self._unfinished: set[asyncio.Task[Any]] = set()
+
+    def __del__(self) -> None:
+        """Nothing to close: there are no sockets."""
+
+    def time(self) -> float:
+        """Return virtual seconds since the start of the run."""
+        return self._now()
+
+    def is_running(self) -> bool:
+        """Say what tools have to be told; nothing here runs by itself."""
+        return True
+
+    def call_at(  # type: ignore[override]  # typeshed's names of the arguments
+        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        """Plan a callback for virtual second `when`."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._plan(timer)
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """The scheduler passes over cancelled timers."""
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Make a task of a tool's coroutine, in a copy of the current context."""
+        return self.create_task(coroutine)
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        """Make a task, which is kept until it has ended, whoever forgets it."""
+        task: asyncio.Task[Any] = super().create_task(coro, **options)
+        # The death of the process is no mistake of the tool's.
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
+        return task
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+        """Threads are not simulated: who waits for one waits for ever, which is found out."""
+        return self.create_future()
+
+    def fire(self, timer: asyncio.TimerHandle) -> None:
+        """Make a timer's callback ready, and do all that is."""
+        self._ready.append(timer)
+        self.do_ready()
+
+    def do_ready(self) -> None:
+        """Do what is ready, and what becomes ready by that, until every task waits. Calls may be nested."""
+        if not self._ready:
+            return
+        done = 0
+        with in_charge(self):
+            while self._ready:
+                handle = self._ready.popleft()
+                if not handle.cancelled():
+                    done += 1
+                    if done > MOST_CALLBACKS:
+                        raise AsyncToolStuck(
+                            f"an async tool has given way to the event loop {MOST_CALLBACKS:,} times without letting "
+                            "time pass; let it sleep, or wait for something"
+                        )
+                    handle._run()
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether something is to be done now."""
+        return bool(self._ready)
+
+    def take_charge(self) -> None:
+        """Be the running loop from now on."""
+        asyncio._set_running_loop(self)
+
+    def give_up(self) -> None:
+        """Cancel what has not ended."""
+        for task in [*self._unfinished]:
+            task.cancel()
+        self.do_ready()
+
+    def close_tasks(self) -> None:
+        """Have every task end where it is: its `finally` runs, what it awaits there does not."""
+        for task in [*self._unfinished]:
+            with suppress(BaseException):
+                task.get_coro().close()
+        self._unfinished.clear()
+        self._ready.clear()
+
+    def _process_events(self, event_list: list[object]) -> None:
+        """There are no file descriptors, so there are no events."""
+
+    def _write_to_self(self) -> None:
+        """Nothing to wake: the loop never sleeps."""
+
+
+@contextmanager
+def in_charge(loop: ToolLoop | None) -> Iterator[None]:
+    """Make `loop` the running one; a task of it, or of a user's own loop, that is running stands back meanwhile."""
+    outer = asyncio._get_running_loop()
+    task = None if outer is None else asyncio.current_task(outer)
+    if outer is not None and task is not None:
+        asyncio.tasks._leave_task(outer, task)
+    asyncio._set_running_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(outer)
+        if outer is not None and task is not None:
+            asyncio.tasks._enter_task(outer, task)
