@@ -77,7 +77,7 @@ def _note(lines: Sequence[tuple[str, int]], first: int, left_out: int, count: Co
 
 def _lines(unit: Unit, shown: int) -> Iterator[str]:
     """Yield what a unit was, in lines."""
-    first, *rest = unit.messages
+    first, *rest = unit.whole
     if unit.kind != "turn":
         who = "corrected" if unit.kind == "nudge" else str(first.get("role"))
         yield f"- {who}: {_line(text_in(first.get('content')), shown)}"
@@ -109,7 +109,7 @@ def wanted_of(
 
 def _read(unit: Unit) -> Iterator[str]:
     """Yield what a model reads of a unit that it summarises."""
-    for message in unit.messages:
+    for message in unit.whole:
         text = text_in(message.get("content"))
         if unit.kind == "note":
             yield "earlier: " + "\n".join(text.splitlines()[1:])
