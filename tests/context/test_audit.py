@@ -17,8 +17,10 @@ from statek_sim.agent.context.units import texts_of
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
+from statek_sim.reporting.context_tables import audit_rows, in_markdown
 from statek_sim.values import Message
 from tests.context.histories import HEAD, count, tokens, turn, words
+from tests.docs.page import DOCS
 
 SHIPPED = Path("statek_sim/agent/context/talks.jsonl")
 LONG = Talk(
@@ -167,4 +169,11 @@ def test_check_tells_what_a_provider_would_refuse(tmp_path: Path) -> None:
     assert (
         f"{file}:1: late: message 2 is the system's and not the first; gemini has no place for it"
         in done.output
+    )
+
+
+def test_the_page_shows_what_the_audit_says() -> None:
+    talks = [planted(talk) for talk in read_talks(SHIPPED.read_text(encoding="utf-8"), "talks.jsonl")]
+    assert "\n".join(in_markdown(audit_rows(audited(talks, count)))) in (DOCS / "context.md").read_text(
+        "utf-8"
     )

@@ -24,6 +24,8 @@ from statek_sim.errors import BadInput, ContextOverflow, ContractViolation
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.values import Message
 from tests.context.histories import count, ours
+from tests.docs.page import DOCS
+from tools.compaction_table import compaction_table
 
 
 @pytest.mark.parametrize("keep", [0, 1, 2, 4])
@@ -289,3 +291,7 @@ def test_histories_of_no_unit_are_refused() -> None:
 
 def test_a_history_with_a_pin_says_it() -> None:
     assert any(PINNED in text for one in history_of(["text", "pinned"]) for text in texts_of(one))
+
+
+def test_the_page_shows_what_the_checker_finds() -> None:
+    assert compaction_table() in (DOCS / "context.md").read_text("utf-8")

@@ -22,7 +22,9 @@ from statek_sim.agent.context.vram.models import known_models, model_called
 from statek_sim.agent.context.vram.shape import shape_of_config, shape_of_gguf
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
+from statek_sim.reporting.context_tables import in_markdown, model_rows
 from statek_sim.values import JSON
+from tests.docs.page import DOCS
 
 LLAMA: dict[str, JSON] = {
     "hidden_size": 4096,
@@ -288,3 +290,8 @@ def test_a_folder_with_a_configuration_is_a_model(tmp_path: Path) -> None:
 def test_a_model_that_is_not_there_is_told(name: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         model_called(name)
+
+
+def test_the_page_shows_the_table_of_models() -> None:
+    table = "\n".join(in_markdown(model_rows(list(known_models().values()))))
+    assert table in (DOCS / "context.md").read_text("utf-8")

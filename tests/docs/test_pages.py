@@ -57,11 +57,15 @@ def test_the_page_on_usage_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "usage.md", tmp_path, {"COLUMNS": "120"}) == 6
 
 
+def test_the_page_on_context_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "context.md", tmp_path, {"COLUMNS": "120"}) == 3
+
+
 def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "rescue.md", tmp_path, {}) == 2
 
 
-@pytest.mark.parametrize(("page", "number"), [("rescue.md", 2), ("protection.md", 5)])
+@pytest.mark.parametrize(("page", "number"), [("rescue.md", 2), ("protection.md", 5), ("context.md", 3)])
 def test_a_page_of_an_agents_parts_has_code_that_runs(page: str, number: int) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) == number

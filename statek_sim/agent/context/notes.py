@@ -11,7 +11,7 @@ from statek_sim.agent.effects import SUMMARY_PROMPT, SummaryModel, SummaryWanted
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import Message
 
-_LEFT_OUT: Final = re.compile(r"^\((\d+) earlier messages are not listed\)$")
+_LEFT_OUT: Final = re.compile(r"^\(at least (\d+) earlier messages are not listed\)$")
 _SHOWN: Final = (160, 64)
 """Characters of a text in a line of a summary by rule; the second where there is little room."""
 _READ: Final = 2_000
@@ -20,7 +20,7 @@ _READ: Final = 2_000
 
 def note_of(lines: Sequence[str], left_out: int, count: Count) -> Unit:
     """Return a note with these lines; `left_out` messages have none."""
-    tail = [f"({left_out} earlier messages are not listed)"] if left_out else []
+    tail = [f"(at least {left_out} earlier messages are not listed)"] if left_out else []
     message: Message = {"role": "user", "content": "\n".join([NOTE_OPENING, *tail, *lines])}
     return Unit(kind="note", messages=(message,), tokens=count(message))
 
