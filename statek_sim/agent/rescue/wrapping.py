@@ -118,6 +118,8 @@ class Wrapper:
     def _item(self, at: int, start: int) -> int:
         """Take what one JSON value says, and return where it ends."""
         taker = self.taker
+        if len(taker.refused) > taker.limits.max_attempts:
+            raise Broken(at, f"more than {taker.limits.max_attempts} items are no call", limit=True)
         try:
             value, end, repairs = taker.json(at, self.style)
         except Broken as error:
