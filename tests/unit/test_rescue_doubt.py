@@ -83,6 +83,59 @@ def test_deepseeks_tags_may_have_a_space() -> None:
     assert (_calls(result), result.text) == ([("f", {"a": "  x\n"})], "")
 
 
+def test_a_call_may_be_closed_in_its_opening_tag() -> None:
+    text = '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="f"/>\n</｜DSML｜tool_calls>'  # noqa: RUF001
+    assert _calls(rescue(text)) == [("f", {})]
+
+
+def test_keys_have_spaces_and_escapes_where_their_format_has() -> None:
+    gemma = '<|tool_call>call:f{key with space:1,s:<|"|>x,y} "q"<|"|>}<tool_call|>'
+    assert _calls(rescue(gemma)) == [("f", {"key with space": 1, "s": 'x,y} "q"'})]
+    kimi = (
+        '<|open|>call tool="f" index="1"<|sep|><|open|>argument key="q&amp;a" type="string"<|sep|>a & b'
+        "<|close|>argument<|sep|><|close|>call<|sep|>"
+    )
+    assert _calls(rescue(kimi)) == [("f", {"q&a": "a & b"})]
+
+
+def test_tags_in_the_middle_of_a_line_are_text() -> None:
+    said = "Close tags inline: </parameter> and </function> and <parameter=path> are text here."
+    text = f"<function=f>\n<parameter=a>\n{said}\n</parameter>\n</function>"
+    assert _calls(rescue(text)) == [("f", {"a": said})]
+
+
+@pytest.mark.parametrize("tail", ["</function>\n</tool_call>", "</function></tool_call>"])
+def test_a_last_argument_may_lose_its_closing_tag_when_the_call_is_closed(tail: str) -> None:
+    text = "<tool_call>\n<function=f>\n<parameter=a>\nls -la\n"
+    assert _calls(rescue(text + tail)) == [("f", {"a": "ls -la"})]
+    assert _reasons(rescue(text + "</function>")) == [Reason.CUT]
+    assert _reasons(rescue(f"{text}</param\n{tail}")) == [Reason.BROKEN]
+
+
+def test_a_word_in_a_wrapper_is_a_call_of_an_offered_tool_only() -> None:
+    text = "<tool_call>look</tool_call>"
+    assert _calls(rescue(text)) == []
+    assert _calls(rescue(text, ["look"])) == [("look", {})]
+
+
+def test_a_message_to_the_user_makes_no_call() -> None:
+    text = '<|channel|>final<|message|>{"name": "f", "arguments": {}}<|return|>'
+    assert _calls(rescue(text)) == []
+
+
+def test_gemmas_values_without_quotes_are_not_two_values() -> None:
+    for pair in ("nullnull", "12null", "0b:null", "b:1"):
+        assert _reasons(rescue(f"<|tool_call>call:f{{a:{pair}}}<tool_call|>")) == [Reason.BROKEN], pair
+    assert _calls(rescue("<|tool_call>call:f{a:Main Street 12,b:http://x}<tool_call|>")) == [
+        ("f", {"a": "Main Street 12", "b": "http://x"})
+    ]
+
+
+def test_an_integer_may_have_zeros_before_it() -> None:
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    assert _calls(rescue("<function=f><parameter=a>007</parameter></function>", [tool])) == [("f", {"a": 7})]
+
+
 # -- lists of calls ----------------------------------------------------------------------------------------------
 
 ONE = '{"name": "f", "arguments": {"a": 1}}'

@@ -26,6 +26,8 @@ class Hint:
     readers: frozenset[str]
     bare: Literal["first", "anywhere"] = "first"
     python: Literal["first", "anywhere"] = "first"
+    keys: bool = False
+    """Whether a wrapper may hold a name with keys behind it, GLM's way."""
 
     def expects(self, kind: str, *, leads: bool) -> bool:
         """Whether what a reader of `openings` opens may be a call. `leads`: only thinking and calls stand before it."""
@@ -42,8 +44,9 @@ def _hint(
     *readers: str,
     bare: Literal["first", "anywhere"] = "first",
     python: Literal["first", "anywhere"] = "first",
+    keys: bool = False,
 ) -> Hint:
-    return Hint(name=name, readers=frozenset(readers), bare=bare, python=python)
+    return Hint(name=name, readers=frozenset(readers), bare=bare, python=python, keys=keys)
 
 
 HINTS: Final = {
@@ -54,7 +57,7 @@ HINTS: Final = {
         _hint("functionary", "function", "all_name"),
         _hint("functools", "wrapper"),
         _hint("gemma", "gemma"),
-        _hint("glm", "wrapper"),
+        _hint("glm", "wrapper", keys=True),
         _hint("harmony", "harmony"),
         _hint("hermes", "wrapper"),
         _hint("json", "wrapper", bare="anywhere"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass
+from html import unescape
 from typing import Final
 
 from statek_sim.agent.rescue.meter import Broken, Meter
@@ -31,6 +32,8 @@ class Element:
     remains: re.Pattern[str]
     """What is left of a value's closing tag when it is damaged."""
     one_newline: bool = True
+    escaped_keys: bool = False
+    """Whether `&` and quotes in a key are written as XML writes them."""
     call_ends: re.Pattern[str] | None = None
     """What closes a call and its wrapper, behind a last value that lost its closing tag."""
     """Whether a newline behind the opening and one before the closing belong to the format."""
@@ -52,8 +55,9 @@ INVOKE: Final = Element(
     ),
     closing=re.compile(rf"</{_NS}parameter>"),
     goes_on=re.compile(rf"\s*(?:<{_NS}parameter\s|</{_NS}invoke>|{_WRAPPED_END}|\Z)"),
-    ends=re.compile(rf"\s*</{_NS}invoke>"),
+    ends=re.compile(rf"\s*</{_NS}invoke>|\s*{_WRAPPED_END}"),
     remains=re.compile(rf"</{_NS}parameter(?!>)"),
+    call_ends=re.compile(rf"</{_NS}invoke>\s{{0,40}}{_WRAPPED_END}"),
 )
 PARAM: Final = Element(
     opening=re.compile(rf'\s*<param(?:eter)?{_SP}name="(?P<key>[^<>"\n]{{1,200}})"\s*>'),
@@ -82,6 +86,7 @@ KIMI3: Final = Element(
     ends=re.compile(r"\s*<\|close\|>call<\|sep\|>"),
     remains=re.compile(r"<\|close\|>(?!argument<\|sep\|>)"),
     one_newline=False,
+    escaped_keys=True,
 )
 _CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
 _STRINGS: Final = ("true", "string", "str")
@@ -102,7 +107,7 @@ def read_elements(
         if opening is None:
             break
         meter.steps += opening.end() - at
-        key = opening["key"].strip()
+        key = unescape(opening["key"].strip()) if element.escaped_keys else opening["key"].strip()
         if key in made:
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
         made[key] = TypedText("")
@@ -184,11 +189,11 @@ def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, 
     meter.steps += (len(text) if end is None else end.start()) - at
     if end is None:
         raise Broken(len(text), "the reply ends inside an argument", cut=True)
-    value = text[at : end.start() + 1]
+    value = text[at : end.start()]
     near = max(0, len(value) - _NEAR)
     if element.opening.search(value) is not None or _TAG_LEFT.search(value, near) is not None:
         raise Broken(end.start(), "where an argument ends cannot be told")
-    return _lines(value), end.start() + 1
+    return _lines(value), end.start()
 
 
 _LINE: Final = re.compile(r"\n[ \t]*\Z")

@@ -5,6 +5,7 @@ Inside a format (`wrapped`) less is asked of a value than where it stands bare i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,8 @@ _NAME_KEYS: Final = ("name", "tool_name", "function_name", "tool", "recipient_na
 _HARMLESS: Final = frozenset(("id", "type", "tool_call_id", "call_id", "index", "call_type", "status"))
 _AROUND: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use")
 _LISTS: Final = ("tool_calls", "tool_uses", "function_calls", "calls")
+_SPACED: Final = re.compile(r"[^\W\d][\w.:/ -]{0,127}")
+"""Names of tools, some of which have spaces; bare JSON with such a name is data."""
 _NO_TOOL: Final = frozenset(("directly-answer", "directly_answer"))
 """What Cohere's models name where they call nothing."""
 
@@ -58,7 +61,8 @@ class Meaning:
             return self._shorthand(value) if wrapped else None
         name, key = value[name_keys[0]], argument_keys[0] if argument_keys else None
         extra = set(value) - {name_keys[0], *argument_keys[:1], *_HARMLESS}
-        if not isinstance(name, str) or NAME.fullmatch(name) is None or len(argument_keys) > 1:
+        pattern = _SPACED if wrapped else NAME
+        if not isinstance(name, str) or pattern.fullmatch(name) is None or len(argument_keys) > 1:
             return None
         if name_keys[0] == "tool_name" and name in _NO_TOOL and name not in self.offered.schemas:
             return []

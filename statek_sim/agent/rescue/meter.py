@@ -98,7 +98,7 @@ def measure(value: JSON, at: int, *, depth: int, values: int) -> None:
         if not todo:
             return
         one, level = todo.pop()
-        if number > values:
+        if number + len(todo) > values or (isinstance(one, dict | list) and len(one) > values):
             raise Broken(at + 1, f"it has more than {values} values", limit=True)
         if level > depth:
             raise Broken(at + 1, f"it is nested more than {depth} deep", limit=True)

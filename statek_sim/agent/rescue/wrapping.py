@@ -59,13 +59,19 @@ class Wrapper:
             return closed(self.text, self._item(at, start))
         if PYTHON_CALL.match(self.text, at):
             return self.taker.python(at, self.dialect, start, bracket=False)
-        return self._named(at, start) if "keys" in self.taker.rules.dialects else None
+        expected = self.taker.hint is None or self.taker.hint.keys
+        return self._named(at, start) if expected and "keys" in self.taker.rules.dialects else None
 
     def _named(self, at: int, start: int) -> int | None:
         """Take a call that is a name with JSON or with keys behind it."""
         named = _NAMED.match(self.text, at)
-        if named is None or (named["behind"].startswith("</") and not self.dialect.endswith("tool_call")):
+        if named is None:
             return None
+        if named["behind"].startswith("</"):
+            # A word and nothing else: a call without arguments to a tool that was offered, or text.
+            meant = named["name"] in self.taker.offered.schemas or self.taker.hint is not None
+            if not meant or not self.dialect.endswith("tool_call"):
+                return None
         if named["behind"] == "{":
             one = self.taker.arguments(named.end() - 1, named["name"], self.dialect, start, JSON_STYLE)
         else:
@@ -112,6 +118,8 @@ class Wrapper:
     def _item(self, at: int, start: int) -> int:
         """Take what one JSON value says, and return where it ends."""
         taker = self.taker
+        if len(taker.refused) > taker.limits.max_attempts:
+            raise Broken(at, f"more than {taker.limits.max_attempts} items are no call", limit=True)
         try:
             value, end, repairs = taker.json(at, self.style)
         except Broken as error:
