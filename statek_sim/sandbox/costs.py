@@ -87,7 +87,8 @@ _DICT: Final[Rules] = {
 _WHOLE_NUMBER: Final[Rules] = {
     **_named(pay.to_bytes, "to_bytes"),
     **_named(pay.copying, "from_bytes"),
-    **_named(FREE, "as_integer_ratio bit_count bit_length conjugate"),
+    **_named(pay.counting_bits, "as_integer_ratio bit_count"),
+    **_named(FREE, "bit_length conjugate"),
 }
 _DECIMAL_NAMES: Final = (
     "adjusted canonical compare compare_signal compare_total compare_total_mag conjugate copy_abs copy_negate copy_sign"
