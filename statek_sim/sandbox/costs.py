@@ -131,7 +131,7 @@ METHODS: Final[Mapping[type[Any], Rules]] = {
     OrderedDict: _named(pay.hashing, "move_to_end"),
     Counter: {
         **_named(pay.repeating, "elements"),
-        **_named(pay.taking_in, "most_common"),
+        **_named(pay.ranking, "most_common"),
         **_named(pay.counting, "subtract update"),
         **_named(pay.copying, "total"),
     },

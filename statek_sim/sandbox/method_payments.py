@@ -239,6 +239,13 @@ def counting(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Val
     return paid_entries(budget, args)
 
 
+def ranking(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """`Counter.most_common` sorts by counts, in Python where only some are wanted."""
+    budget.allocate(size_in_bytes(owner))
+    budget.work(length(owner) >> 2)
+    return args
+
+
 def deriving(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
     """Logarithms and roots of a decimal look at all of its digits, of which there may be many."""
     if isinstance(owner, Decimal):

@@ -141,28 +141,26 @@ def test_what_was_free_once_is_stopped(code: str) -> None:
     assert time.process_time() - began < 20
 
 
+def keep_a_text_each_turn(env: PyEnv, budget: ExecutionBudget, *, names: int) -> None:
+    for turn in range(40):
+        budget.reset()
+        check_kept(env, budget)
+        budget.allocate(900_000)
+        env.local_state[f"text_{turn % names}"] = "a" * 900_000 + str(turn)
+        note_built(env, budget)
+
+
 def test_what_a_job_keeps_from_block_to_block_is_bounded() -> None:
-    budget, env = ExecutionBudget(allocation=1_000_000), PyEnv()
-    with pytest.raises(
-        BudgetExceeded, match=r"^the job keeps more than 4,000,000 bytes of data from turn to turn"
-    ):
-        for turn in range(20):
-            budget.reset()
-            check_kept(env, budget)
-            budget.allocate(900_000)
-            env.local_state[f"text_{turn}"] = "a" * 900_000
-            note_built(env, budget)
+    env = PyEnv()
+    with pytest.raises(BudgetExceeded, match=r"^the job keeps more than 4,000,000 bytes of data from turn to turn"):
+        keep_a_text_each_turn(env, ExecutionBudget(allocation=1_000_000), names=40)
     assert len(env.local_state) == 5
 
 
 def test_what_is_built_and_forgotten_is_not_kept() -> None:
-    budget, env = ExecutionBudget(allocation=1_000_000), PyEnv()
-    for _ in range(100):
-        budget.reset()
-        check_kept(env, budget)
-        budget.allocate(900_000)
-        env.local_state["text"] = "a" * 900_000
-        note_built(env, budget)
+    env = PyEnv()
+    keep_a_text_each_turn(env, ExecutionBudget(allocation=1_000_000), names=2)
+    assert len(env.local_state) == 2
 
 
 def test_a_value_kept_under_two_names_or_inside_itself_weighs_once() -> None:
