@@ -182,7 +182,11 @@ def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
     def key(index: Value) -> Value:
         kind = type(index)
-        if kind is tuple or (kind is int and not -HASH_MODULUS < index < HASH_MODULUS) or isinstance(index, frozenset):
+        if (
+            kind is tuple
+            or (kind is int and not -HASH_MODULUS < index < HASH_MODULUS)
+            or isinstance(index, frozenset)
+        ):
             pay_for_hash(budget, index)
         return index
 
