@@ -10,6 +10,7 @@ from pytest_statek.gate_collect import GateCollection
 from pytest_statek.gate_options import GateRequested
 from pytest_statek.options import REQUESTED
 from statek_sim.errors import BadInput
+from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
 from statek_sim.gate.baseline import Baseline
 from statek_sim.gate.baseline_file import baseline_paths, read_baseline
 from statek_sim.gate.gate import GatePlan, gate_plan
@@ -36,11 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
             folder=here,
             on_shipped=has_shipped(asked.scenarios),
         )
+        said = config.stash[REQUESTED].watchdog
+        limits = parse_watchdog(said) if said else WatchdogLimits()
         baselines = _baselines(plan, asked.baseline, known)
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None
     config.pluginmanager.register(
-        GateCollection(plan, asked.scenarios, known, baselines=baselines, alone=asked.alone),
+        GateCollection(plan, asked.scenarios, known, baselines=baselines, alone=asked.alone, watchdog=limits),
         "statek-gate-collection",
     )
 

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_statek.watchdog import is_looked_into
 from statek_sim.errors import BadInput
+from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.gate.baseline import Baseline
 from statek_sim.gate.baseline_case import BaselineCase, baseline_cases
-from statek_sim.gate.gate import Case, GatePlan, cases
+from statek_sim.gate.gate import Case, GatePlan, WatchedJudge, cases
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.verdict import Verdict
 from statek_sim.gate.workloads import workloads
@@ -32,18 +34,21 @@ class VerdictFailed(Exception):
 class VerdictItem(pytest.Item):
     """Judges its case. `-k` finds it by preset, rule, scenario and tags."""
 
-    def __init__(self, *, case: Case | BaselineCase, parent: pytest.Collector, **node: Any) -> None:
+    def __init__(
+        self, *, case: Case | BaselineCase, judge: WatchedJudge | None, parent: pytest.Collector, **node: Any
+    ) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
         name = f"{case.rule}::{case.scenario}"
         super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **node)
         self._case = case
+        self._judge = judge
         self.extra_keyword_matches.update(case.tags)
         self.user_properties += [("preset", case.preset.name), ("rule", case.rule)]
         self.add_marker("statek")
 
     def runtest(self) -> None:
         """Run what is needed and judge it."""
-        verdict = self._case.verdict()
+        verdict = self._case.verdict() if self._judge is None else self._judge.verdict(self._case)
         if not verdict.passed:
             raise VerdictFailed(verdict)
 
@@ -66,15 +71,16 @@ class VerdictItem(pytest.Item):
 class GatedPresetNode(pytest.Collector):
     """One preset and its verdicts."""
 
-    def __init__(self, *, cases: list[Case | BaselineCase], **node: Any) -> None:
+    def __init__(self, *, cases: list[Case | BaselineCase], judge: WatchedJudge | None, **node: Any) -> None:
         # Any: what pytest's own nodes take.
         super().__init__(**node)
         self._cases = cases
+        self._judge = judge
 
     def collect(self) -> Iterable[VerdictItem]:
         """Yield the items, rule by rule."""
         for case in self._cases:
-            yield VerdictItem.from_parent(self, case=case)
+            yield VerdictItem.from_parent(self, case=case, judge=self._judge)
 
 
 class GateFailedToStart(pytest.Collector):
@@ -101,12 +107,14 @@ class GateCollection:
         *,
         baselines: Mapping[str, Baseline],
         alone: bool,
+        watchdog: WatchdogLimits | None,
     ) -> None:
         self._plan = plan
         self._baselines = baselines
         self._scenarios = scenarios
         self._profile = profile
         self._alone = alone
+        self._watchdog = watchdog
 
     # First, and so the outermost: scenarios that were asked for are in the report by then.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -127,17 +135,31 @@ class GateCollection:
             yield GateFailedToStart.from_parent(session, name=_FOLDER, nodeid=_FOLDER, problem=str(error))
             return
         every: list[Case | BaselineCase] = [*found, *baseline_cases(self._plan, found, self._baselines)]
+        judge = self._judge(session.config, every)
         for preset in self._plan.presets:
-            yield _node(session, preset, [case for case in every if case.preset == preset])
+            yield _node(session, preset, [case for case in every if case.preset == preset], judge)
+
+    def _judge(self, config: pytest.Config, every: list[Case | BaselineCase]) -> WatchedJudge | None:
+        if self._watchdog is None or is_looked_into(config):
+            return None
+        judge = WatchedJudge(every, self._watchdog)
+        config.add_cleanup(judge.close)
+        return judge
 
 
-def _node(session: pytest.Session, preset: GatedPreset, own: list[Case | BaselineCase]) -> pytest.Collector:
+def _node(
+    session: pytest.Session,
+    preset: GatedPreset,
+    own: list[Case | BaselineCase],
+    judge: WatchedJudge | None,
+) -> pytest.Collector:
     return GatedPresetNode.from_parent(
         session,
         name=preset.name,
         path=preset.preset.path.absolute(),
         nodeid=f"{_FOLDER}/{preset.name}",
         cases=own,
+        judge=judge,
     )
 
 

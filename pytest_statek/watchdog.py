@@ -31,14 +31,14 @@ def _runner(config: pytest.Config, plan: Plan) -> Runner:
         allow_network=plan.allow_network,
         tokenizers=tokenizers(config),
     )
-    if plan.watchdog is None or _is_looked_into(config):
+    if plan.watchdog is None or is_looked_into(config):
         return here
     watched = WatchedRunner(here, plan.watchdog, seed=plan.seed)
     config.add_cleanup(watched.close)
     return watched
 
 
-def _is_looked_into(config: pytest.Config) -> bool:
+def is_looked_into(config: pytest.Config) -> bool:
     """Return whether somebody follows what runs here: a debugger, or a coverage measurement, sees no other process."""
     if config.getoption("usepdb", False) or config.getoption("trace", False) or sys.gettrace() is not None:
         return True

@@ -10,6 +10,7 @@ from typing import Final
 
 from statek_sim.cassettes.collector import no_garbage_collection
 from statek_sim.cassettes.emit import CHUNKS, REMARKS, VERSION
+from statek_sim.cassettes.endpoint import endpoint
 from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Response
 from statek_sim.cassettes.layout import original
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
@@ -65,10 +66,20 @@ def _request(spot: _Spot) -> Request:
     body = spot.at("body").sent()
     return Request(
         method=spot.at("method").text(),
-        uri=spot.at("uri").text(),
+        uri=_address(spot.at("uri")),
         headers=_headers(spot.at("headers")),
         body=body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body,
     )
+
+
+def _address(spot: _Spot) -> str:
+    """Return an absolute address: a relative one says not whom the request went to, and nothing can match it."""
+    uri = spot.text()
+    try:
+        endpoint(uri)
+    except ValueError as error:
+        raise spot.error(f"{spot.name}: {error}") from None
+    return uri
 
 
 def _response(spot: _Spot) -> Response:

@@ -15,6 +15,7 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
 
+_WITHOUT_DOCSTRINGS: Final = 2
 _LOOP: Final = re.compile(r"Symlink loop from '(.*)'", re.DOTALL)
 
 
@@ -28,6 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             # Agents print what they like; a terminal that cannot show it gets its escape.
             stream.reconfigure(errors="backslashreplace")
+    if sys.flags.optimize >= _WITHOUT_DOCSTRINGS:
+        print(
+            "statek-sim: Python runs without docstrings (-OO, PYTHONOPTIMIZE=2), which are the descriptions of tools: "
+            "prompts and digests differ from those of other runs",
+            file=sys.stderr,
+        )
     sys.exit(_exit_code(None if arguments is None else list(arguments)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
@@ -18,6 +19,29 @@ from statek_sim.gate.verdict import GateResult, JudgedPreset, Remark, Verdict
 from statek_sim.harness.limits import LimitName
 from statek_sim.metering.pricing import PriceList, load_prices
 from statek_sim.scenario.schema import Profile, Scenario
+
+
+class Judged(Protocol):
+    """A verdict to be given: `Case`, and a baseline's."""
+
+    @property
+    def preset(self) -> GatedPreset:
+        """The preset that is judged."""
+
+    @property
+    def rule(self) -> str:
+        """What the rule is called."""
+
+    @property
+    def scenario(self) -> str:
+        """`suite/scenario[profile]`."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The scenario's tags."""
+
+    def verdict(self) -> Verdict:
+        """Run what is needed and judge it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +149,7 @@ def judge_presets(
 class _Judge:
     """What a worker does: the verdicts on one scenario, which share its runs."""
 
-    cases: Sequence[Case]
+    cases: Sequence[Judged]
 
     def __call__(self, places: Sequence[int]) -> list[Verdict]:
         return [self.cases[place].verdict() for place in places]
@@ -151,7 +175,35 @@ def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[V
     return tuple(verdicts[place] for place in range(len(found)))
 
 
-def killed(case: Case, why: Killed) -> Verdict:
+class WatchedJudge:
+    """Judges one case at a time in one worker process, which is kept; `close` ends it.
+
+    A scenario that was killed once is not run again for its other rules: it has failed them.
+    """
+
+    def __init__(self, found: Sequence[Judged], limits: WatchdogLimits) -> None:
+        # By identity: comparing cases would compare whole scenarios.
+        self._places = {id(case): place for place, case in enumerate(found)}
+        self._killed: dict[str, Killed] = {}
+        self._pool = Pool(_Judge(found), limits=limits, workers=1)
+
+    def verdict(self, case: Judged) -> Verdict:
+        """Return the verdict on one of the cases; from this process where a worker cannot be given what it needs."""
+        if not self._pool.possible:
+            return case.verdict()
+        if case.scenario not in self._killed:
+            came = self._pool.run([self._places[id(case)]])
+            if not isinstance(came, Killed):
+                return came[0]
+            self._killed[case.scenario] = came
+        return killed(case, self._killed[case.scenario])
+
+    def close(self) -> None:
+        """End the worker."""
+        self._pool.close()
+
+
+def killed(case: Judged, why: Killed) -> Verdict:
     """Return the verdict on a scenario that the watchdog ended: it fails, and nothing else is known of it."""
     return Verdict(
         preset=case.preset.name,
@@ -159,7 +211,7 @@ def killed(case: Case, why: Killed) -> Verdict:
         tags=case.tags,
         rule=case.rule,
         passed=False,
-        reason=f"`{case.preset.name}`: `{case.trial.scenario.id}` was {why}",
+        reason=f"`{case.preset.name}`: `{case.scenario}` was {why}",
         place=case.preset.place(None),
         limit=None,
         stop=None,

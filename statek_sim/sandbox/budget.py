@@ -33,6 +33,9 @@ TOOL_BYTES: Final = 1_024
 LINE_BYTES: Final = 256
 """What a line on the console costs beside its text."""
 
+LINE_ITERATIONS: Final = 8
+"""What finding out how a line looks costs."""
+
 LONG_INTEGER: Final = 2_000
 """Bits from which on an integer pays for being made."""
 
@@ -150,6 +153,7 @@ class ExecutionBudget:
     def write(self, characters: int) -> None:
         """Pay for a line on the console."""
         self.allocate(LINE_BYTES + characters)
+        self.work(LINE_ITERATIONS)
 
     def enter(self, extra: int = 0) -> None:
         """Pay for a call of a model-written function and go one call deeper; `leave` goes back.

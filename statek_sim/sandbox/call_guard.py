@@ -6,6 +6,7 @@ Functions that model code writes pay for themselves; methods and types of Python
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import Final
@@ -14,7 +15,8 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.costs import CALLED_TYPES, METHODS, rules_of
 from statek_sim.sandbox.intake import Args, CallPayment, Value, pays_for_comparing
 
-_BOUND: Final = (BuiltinFunctionType, MethodType)
+# Methods of some types, patterns among them, are of a type that has no public name.
+_BOUND: Final = frozenset({BuiltinFunctionType, MethodType, type(re.compile("").match)})
 _KEYED: Final = "sort"
 
 
@@ -33,9 +35,9 @@ class CallGuard:
         A function among `kwargs` by which `list.sort` sorts is replaced by one that pays.
         """
         kind = type(function)
-        if kind is BuiltinFunctionType or kind is MethodType:
+        if kind in _BOUND:
             owner = function.__self__
-            payment = rules_of(owner if isinstance(owner, type) else type(owner)).get(function.__name__)
+            payment = _bound_rule(function, owner)
             if payment is None:
                 return args
             if function.__name__ == _KEYED and kwargs.get("key") is not None:
@@ -66,8 +68,7 @@ class CallGuard:
         if kind is FunctionType or kind is MethodDescriptorType:
             is_paid = _unbound(function, kind) is not None
         elif kind in _BOUND:
-            owner = function.__self__
-            is_paid = function.__name__ in rules_of(owner if isinstance(owner, type) else type(owner))
+            is_paid = _bound_rule(function, function.__self__) is not None
         else:
             is_paid = isinstance(function, type) and function in CALLED_TYPES
         if not is_paid:
@@ -85,6 +86,13 @@ class CallGuard:
         return pays_for_comparing(self._budget, self.guarded(key))
 
 
+def _bound_rule(function: Value, owner: Value) -> CallPayment | None:
+    if owner is None:
+        # A static method, or a function of no module.
+        return UNBOUND.get(function)
+    return rules_of(owner if isinstance(owner, type) else type(owner)).get(function.__name__)
+
+
 def _unbound(function: Value, kind: type) -> CallPayment | None:
     """Return the rule of a method taken from its type, such as `str.upper` or `Counter.most_common`."""
     if kind is FunctionType:
@@ -98,5 +106,6 @@ UNBOUND: Final[Mapping[Value, CallPayment]] = {
     for kind in METHODS
     for name, rule in rules_of(kind).items()
     if type(getattr(kind, name, None)) is FunctionType
+    or getattr(getattr(kind, name, None), "__self__", kind) is None
 }
-"""Methods that are written in Python, as their types show them -> rule."""
+"""Methods that are written in Python, as their types show them, and static ones -> rule."""

@@ -87,7 +87,8 @@ _DICT: Final[Rules] = {
 _WHOLE_NUMBER: Final[Rules] = {
     **_named(pay.to_bytes, "to_bytes"),
     **_named(pay.copying, "from_bytes"),
-    **_named(FREE, "as_integer_ratio bit_count bit_length conjugate"),
+    **_named(pay.counting_bits, "as_integer_ratio bit_count"),
+    **_named(FREE, "bit_length conjugate"),
 }
 _DECIMAL_NAMES: Final = (
     "adjusted canonical compare compare_signal compare_total compare_total_mag conjugate copy_abs copy_negate copy_sign"
@@ -130,7 +131,7 @@ METHODS: Final[Mapping[type[Any], Rules]] = {
     OrderedDict: _named(pay.hashing, "move_to_end"),
     Counter: {
         **_named(pay.repeating, "elements"),
-        **_named(pay.taking_in, "most_common"),
+        **_named(pay.ranking, "most_common"),
         **_named(pay.counting, "subtract update"),
         **_named(pay.copying, "total"),
     },

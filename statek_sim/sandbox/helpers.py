@@ -31,7 +31,7 @@ from statek_sim.sandbox.ordered_set import (
 )
 from statek_sim.sandbox.paid_function import PaidFunction
 from statek_sim.sandbox.policy import SandboxPolicy, check_import
-from statek_sim.sandbox.weigh import is_container, pay_for_hash, pay_for_walk
+from statek_sim.sandbox.weigh import HASH_MODULUS, is_container, pay_for_hash, pay_for_walk
 
 # Values are whatever model-written code holds.
 Value = Any
@@ -181,7 +181,12 @@ def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
         return value
 
     def key(index: Value) -> Value:
-        if type(index) is tuple or isinstance(index, frozenset):
+        kind = type(index)
+        if (
+            kind is tuple
+            or (kind is int and not -HASH_MODULUS < index < HASH_MODULUS)
+            or isinstance(index, frozenset)
+        ):
             pay_for_hash(budget, index)
         return index
 

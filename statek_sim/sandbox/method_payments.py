@@ -150,9 +150,18 @@ def joining(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, V
 def translating(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
     """Each character may become the longest text of the table."""
     table = args[0] if args else None
+    budget.copied(length(owner))
+    budget.scan(4 * length(owner))
     if isinstance(owner, str) and isinstance(table, dict):
         longest = max((len(value) for value in table.values() if isinstance(value, str)), default=1)
-        budget.allocate(len(owner) * longest)
+        budget.allocate(len(owner) * (longest - 1))
+    return args
+
+
+def counting_bits(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """A long integer is walked."""
+    if isinstance(owner, int):
+        budget.work(owner.bit_length() >> 13)
     return args
 
 
@@ -228,6 +237,13 @@ def counting(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Val
     for value in args:
         budget.work(length(value) >> 3)
     return paid_entries(budget, args)
+
+
+def ranking(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """`Counter.most_common` sorts by counts, in Python where only some are wanted."""
+    budget.allocate(size_in_bytes(owner))
+    budget.work(length(owner) >> 2)
+    return args
 
 
 def deriving(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:

@@ -29,6 +29,7 @@ Value = Any
 
 _PLAIN_NUMBERS: Final = frozenset({int, float, bool})
 _DIGITS_PER_ITERATION: Final = 3_000
+_SUMMING_SHIFT: Final = 16
 
 
 def paid_math(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
@@ -131,8 +132,11 @@ def paid_sum(budget: ExecutionBudget) -> Callable[..., Value]:
             items = list(stable_set(args[0])) if args and length(args[0]) == 0 and _is_lazy(args[0]) else None
             given = args if items is None else (items, *args[1:])
             budget.scan(sum(map(length, given[:1])))
-            if not given or not _has_fractions(given[0]):
-                return sum(*map(stable_set, given), **start)
+            if not given or not _has_exact(given[0]):
+                result = sum(*map(stable_set, given), **start)
+                if isinstance(result, int):
+                    budget.work(length(given[0]) * result.bit_length() >> _SUMMING_SHIFT)
+                return result
             args = given
         for item in stable_set(args[0]):
             budget.tick()
@@ -146,10 +150,11 @@ def _is_lazy(value: Value) -> bool:
     return isinstance(value, LazyIterator | GuardedGenerator)
 
 
-def _has_fractions(items: Value) -> bool:
-    return isinstance(items, list | tuple | set | frozenset | deque | dict) and Fraction in set(
-        map(type, items)
-    )
+def _has_exact(items: Value) -> bool:
+    """Return whether there is something among `items` of which sums may take long: fractions and decimals."""
+    if not isinstance(items, list | tuple | set | frozenset | deque | dict):
+        return False
+    return not {Fraction, Decimal}.isdisjoint(map(type, items))
 
 
 def paid_pow(budget: ExecutionBudget) -> Callable[..., Value]:

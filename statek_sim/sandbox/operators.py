@@ -47,6 +47,7 @@ _LONG_EXACT: Final = 250
 _LINEAR_SHIFT: Final = 14
 """Dividing 2**14 bits by a short integer takes as long as one iteration."""
 
+_FORGOTTEN_SHIFT: Final = 4
 _LONG_PRODUCT: Final = 16
 _DECIMAL_SHIFT: Final = 8
 
@@ -112,6 +113,9 @@ def pay_for_extend(budget: ExecutionBudget, left: Value, right: Value) -> None:
     """`+=` on a list copies only the right side; on anything else it is an addition."""
     if isinstance(left, list):
         budget.allocate(POINTER_BYTES * length(right))
+    elif isinstance(left, str | bytes) and isinstance(right, str | bytes):
+        # The old text is mostly forgotten at once: line after line is how reports are built.
+        budget.allocate(len(right) + (len(left) >> _FORGOTTEN_SHIFT))
     else:
         pay_for_add(budget, left, right)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.lazy import LazyIterator
 from statek_sim.sandbox.regex_cost import pay_for_search
 
 # Patterns and texts are whatever model-written code passes.
@@ -17,6 +18,8 @@ Args = tuple[Value, ...]
 _COMPILING: Final = 50
 _MAX_PATTERNS: Final = 256
 _MUCH_TEXT: Final = 65_536
+_FOUND_BYTES: Final = 16
+_FOUND_SHIFT: Final = 4
 _ATTRIBUTES: Final = ("flags", "groupindex", "groups", "pattern")
 
 
@@ -61,17 +64,17 @@ class PaidPattern:
     def findall(self, string: Value, *bounds: int) -> list[Value]:
         """As `re.Pattern.findall`."""
         self._pay(string, bounds, every=True)
-        return self._statek_pattern.findall(string, *bounds)
+        return self._statek_paid(self._statek_pattern.findall(string, *bounds))
 
     def finditer(self, string: Value, *bounds: int) -> Iterator[Value]:
         """As `re.Pattern.finditer`."""
         self._pay(string, bounds, every=True)
-        return self._statek_pattern.finditer(string, *bounds)
+        return LazyIterator(self._statek_budget, self._statek_pattern.finditer(string, *bounds))
 
     def split(self, string: Value, maxsplit: int = 0) -> list[Value]:
         """As `re.Pattern.split`."""
         self._pay(string, every=True)
-        return self._statek_pattern.split(string, maxsplit)
+        return self._statek_paid(self._statek_pattern.split(string, maxsplit))
 
     def sub(self, repl: Value, string: Value, count: int = 0) -> Value:
         """As `re.Pattern.sub`."""
@@ -82,6 +85,12 @@ class PaidPattern:
         """As `re.Pattern.subn`."""
         self._pay(string, every=True)
         return self._statek_pattern.subn(self._paid_replacement(repl, string), string, count)
+
+    def _statek_paid(self, found: list[Value]) -> list[Value]:
+        """Pay for what was found; each piece of text is an object of its own."""
+        self._statek_budget.work(len(found) >> _FOUND_SHIFT)
+        self._statek_budget.allocate(_FOUND_BYTES * len(found))
+        return found
 
     def _pay(
         self,

@@ -20,9 +20,9 @@ _FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`nodes` counts as `ast.walk` does, `depth` is in levels, `names` are all names read or written as such,
-    `bound` those that something else binds: arguments, functions, imports, handlers, patterns.
+    """`nodes` counts as `ast.walk` does, `depth` is in levels, `names` are all names read or written as such.
 
+    `bound` are those that something else binds: arguments, functions, imports, handlers, patterns.
     `plain` means that RestrictedPython has no objection; False only means that it must be asked.
     """
 

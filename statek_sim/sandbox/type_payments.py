@@ -80,6 +80,7 @@ def _making_fraction(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[
             _pay_for_exponent_text(budget, value)
         elif isinstance(value, Decimal):
             pay_for_exponent(budget, value)
+            budget.work(value.__sizeof__() >> 6)
     bits = [value.bit_length() for value in args if isinstance(value, int)]
     if len(bits) == _RATIO:
         pay_for_gcd(budget, *bits)

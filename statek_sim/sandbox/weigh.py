@@ -20,6 +20,10 @@ _CONTAINERS: Final[tuple[type, ...]] = (list, tuple, dict, set, frozenset, deque
 _KEYS: Final = (tuple, frozenset)
 _FLAT: Final = SCALARS | {str}
 _FLAT_SHIFT: Final = 3
+HASH_MODULUS: Final = (1 << 61) - 1
+"""Python's hash of an integer is the rest of dividing by this: multiples of it all have the same place in a dict."""
+
+_COLLIDING: Final = 64
 _MAX_NESTING: Final = 400
 _PAY_EVERY: Final = 1024
 
@@ -53,6 +57,8 @@ def pay_for_hash(budget: ExecutionBudget, value: Value) -> None:
     """Charge hashing `value`, which for a tuple means hashing what is inside it."""
     if isinstance(value, _KEYS):
         pay_for_walk(budget, value, "while hashing a value")
+    elif type(value) is int and not -HASH_MODULUS < value < HASH_MODULUS:
+        budget.work(_COLLIDING)
 
 
 class _Walk:

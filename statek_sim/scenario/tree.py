@@ -232,6 +232,8 @@ def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
     if "\t" in content[: len(content) - len(content.lstrip())]:
         return Malformed("a tab in the indentation; use spaces", line=line, column=column)
     context = f" {error.context}" if error.context else ""
+    # The grammar in Python refuses some of what libyaml takes, such as a `?` in the text of a flow mapping.
+    advice = "; PyYAML is without libyaml here, which takes more" if _LOADER is yaml.SafeLoader else ""
     return Malformed(
-        f"not valid YAML: {error.problem or 'cannot be read'}{context}", line=line, column=column
+        f"not valid YAML: {error.problem or 'cannot be read'}{context}{advice}", line=line, column=column
     )

@@ -169,3 +169,48 @@ def test_a_baseline_that_is_none_ends_the_run_in_one_line(pytester: pytest.Pytes
     result = pytester.runpytest("--statek-gate=presets/roomy.env", *OPTIONS, "--statek-gate-baseline=no.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: statek: no.json: cannot be read*"])
+
+
+HANGING = """\
+suite: sample
+defaults: {profiles: [docs], agents: {worker: {tools: ["hanging_tools:hang"]}}}
+scenarios:
+  - {id: useful, title: Hangs, tags: [work], script: {worker: [{code: hang()}]}, expect: {}}
+  - {id: short, title: Short, tags: [work], script: {worker: [{code: exit(1)}]}, expect: {jobs: {main: {exit: 1}}}}
+"""
+FINISHES = """\
+[[rule]]
+name = "work finishes"
+select = {tags = ["work"]}
+must = "finish"
+
+[[rule]]
+name = "work finishes again"
+select = {tags = ["work"]}
+must = "finish"
+"""
+
+
+def test_a_scenario_that_hangs_fails_its_rules_and_is_killed_once(
+    pytester: pytest.Pytester, write: Write
+) -> None:
+    write("gate/workloads.yaml", HANGING)
+    write("gate/policy.toml", FINISHES)
+    pytester.makepyfile(
+        hanging_tools="""
+        from statek_sim import tool
+
+        @tool
+        def hang(**kwargs):
+            while True:
+                pass
+        """
+    )
+    result = pytester.runpytest_subprocess(
+        "--statek-gate=presets/roomy.env", *OPTIONS, "--statek-watchdog=cpu=1", "-p", "no:randomly"
+    )
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(
+        ["*`sample/useful?docs?` was killed by the watchdog: 1 s CPU in turn 1 of job main*"]
+    )
+    assert result.duration < 20

@@ -63,4 +63,5 @@ class Session:
             return [*self.console, f"{type(error).__name__}: {error}"]
 
     def _print(self, *args: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:
+        self.budget.write(sum(len(arg) if isinstance(arg, str) else 0 for arg in args))
         self.console.append((sep.join(map(format_print_arg, args)) + end).rstrip("\n"))

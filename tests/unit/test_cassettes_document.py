@@ -169,3 +169,15 @@ def test_a_control_character_is_told_with_its_line() -> None:
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadCassette, match=r"no\.yaml: cannot be read: No such file or directory$"):
         read(tmp_path / "no.yaml")
+
+
+@pytest.mark.parametrize("uri", ["/v1/chat/completions", "chat", "https:///path", "https://host:port/path"])
+def test_an_address_without_a_host_is_told_with_its_line(tmp_path: Path, uri: str) -> None:
+    path = tmp_path / "relative.yaml"
+    path.write_text(
+        f"version: 1\ninteractions:\n- request: {{method: POST, uri: '{uri}', body: '', headers: {{}}}}\n"
+        "  response: {status: {code: 200, message: OK}, headers: {}, body: {string: ''}}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(BadCassette, match=r"relative\.yaml:3: "):
+        read(path)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.llm_repr import StoredCollection
 
 STEPS_KEPT: Final = 4
 """A job may keep as much as four blocks may build."""
@@ -20,7 +21,7 @@ _BYTES_PER_ITERATION: Final = 32
 
 _OBJECT: Final = 56
 _WIDE: Final = 4
-_SEQUENCES: Final = (list, tuple, set, frozenset, deque)
+_SEQUENCES: Final = (list, tuple, set, frozenset, deque, StoredCollection)
 
 # What a job keeps is whatever its code has made.
 Value = Any
@@ -77,6 +78,10 @@ def _own_bytes(value: Value) -> int:
 
 
 def _inside(value: Value) -> Iterable[Value]:
+    if isinstance(value, StoredCollection):
+        # Those shown as a dict have the methods of one.
+        stored: Value = value
+        return [*stored, *stored.values()] if issubclass(value.shown_as, dict) else list(stored)
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
     if isinstance(value, set):

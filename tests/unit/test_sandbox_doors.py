@@ -1,0 +1,115 @@
+"""Ways out of the bounds that are closed: none of them leads to the budget or to the helpers that charge it.
+
+`SAME` are refused by STATEK too, in the same words. STATEK lets the others pass: it has no bounds that they could lift.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+
+import pytest
+
+from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
+from tests.unit.sandbox_session import Session
+
+PRIVATE = "_private = 1\n"
+"""One private name waves every objection of RestrictedPython through, as in STATEK."""
+
+ENDLESS = "\nn = 0\nwhile n < 3_000: n += 1"
+SAME = {
+    "(x for x in [1]).gi_frame": '"gi_frame" is a restricted name',
+    "import string": "import 'string' is not allowed",
+    "from operator import attrgetter": "import 'attrgetter' is not allowed",
+    "from functools import partial": "import 'partial' is not allowed",
+    "import operator\noperator.methodcaller('x')": "attribute 'operator.methodcaller' is not allowed",
+    "ValueError(1).__traceback__": "dunder attribute '__traceback__' is not allowed",
+    PRIVATE + "ValueError(1).__traceback__": "dunder attribute '__traceback__' is not allowed",
+    PRIVATE + "__builtins__": "dunder name '__builtins__' is not allowed",
+    "match 1:\n  case int(): pass": "Match statements are not allowed",
+}
+RESERVED = [
+    "def f(_statek_tick): pass",
+    "lambda _statek_tick: 0",
+    "def f(*_statek_tick): pass",
+    "def f(*, _statek_tick): pass",
+    "def f(**_statek_tick): pass",
+    "def _statek_tick(*a): return True",
+    "import math as _statek_tick",
+    "from math import sin as _statek_tick",
+    "try: pass\nexcept Exception as _statek_tick: pass",
+    "for _statek_tick in [1]: pass",
+    "[0 for _statek_tick in [1]]",
+    "(_statek_tick := 1)",
+    "del _statek_tick",
+    "def f():\n  global _statek_tick",
+    "def f():\n  def g():\n    nonlocal _statek_tick",
+    "class _statek_tick: pass",
+    "async def _statek_tick(): pass",
+    "match 1:\n  case _statek_tick: pass",
+    "match [1]:\n  case [*_statek_tick]: pass",
+    "match {}:\n  case {**_statek_tick}: pass",
+    "iter([1])._statek_tick",
+    "map(str, [1])._statek_source",
+    "(x for x in [1])._statek_budget.reset()",
+    "import re\nre.compile('a')._statek_budget.reset()",
+    "print._statek_function",
+]
+FRAMES = [
+    "(x for x in [1]).gi_frame",
+    "async def f(): pass\nf().cr_frame.f_globals",
+    "async def f(): yield\nf().ag_frame",
+    "ValueError(1).with_traceback(None).tb_frame",
+    "match (lambda: 0):\n  case Exception(__globals__=g): pass",
+    "match (x for x in [1]):\n  case Exception(gi_frame=g): pass",
+    "match iter([1]):\n  case Exception(_statek_tick=g): pass",
+]
+
+
+@pytest.mark.parametrize(("code", "refusal"), SAME.items())
+def test_what_statek_refuses_is_refused_in_its_words(code: str, refusal: str) -> None:
+    assert refusal in Session().shown(code)[-1]
+
+
+@pytest.mark.parametrize("code", RESERVED)
+@pytest.mark.parametrize("before", ["", PRIVATE], ids=["plain", "waved through"])
+def test_nothing_can_take_the_place_of_a_helper_or_read_what_leads_to_one(code: str, before: str) -> None:
+    shown = Session().shown(before + code)[-1]
+    assert "SandboxViolation" in shown
+    assert "is reserved" in shown or "_statek_" in shown
+
+
+@pytest.mark.parametrize("code", FRAMES)
+def test_frames_stay_closed_to_code_that_is_waved_through(code: str) -> None:
+    assert "is not allowed" in Session().shown(PRIVATE + code)[-1]
+
+
+@pytest.mark.parametrize("start", ["", PRIVATE, "def f(n=1): return n\n", "import re\np = re.compile('a')\n"])
+def test_an_endless_loop_is_stopped_whatever_was_said_before(start: str) -> None:
+    with pytest.raises(BudgetExceeded):
+        Session(budget=ExecutionBudget(loop_iterations=1_000)).run(start + ENDLESS)
+
+
+def test_format_reads_attributes_as_in_statek_but_none_that_leads_to_the_budget() -> None:
+    assert Session().run("'{0.__class__}'.format(1)") == ["<class 'int'>"]
+    for value in ("map(str, [1])", "iter([1])", "(x for x in [1])"):
+        for name in ("_budget", "_source", "_generator", "_tick"):
+            assert "has no attribute" in Session().shown(f"'{{0.{name}}}'.format({value})")[-1]
+
+
+@pytest.mark.parametrize(
+    "text", ["'{0.append}'.format([])", "'%s' % [].append", "'{x}'.format_map({'x': [].append})"]
+)
+def test_formatted_text_shows_no_memory_addresses(text: str) -> None:
+    assert Session().run(text) == ["<built-in method append of list object at 0x...>"]
+
+
+def test_a_coroutine_that_nobody_waits_for_makes_no_warning() -> None:
+    session = Session()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        session.run(PRIVATE + "async def f(): return 1\nc = f()\nf()\nkept = [f() for i in range(3)]")
+        session.budget.close_coroutines()
+        session.names.clear()
+        gc.collect()
+    assert [str(one.message) for one in warned] == []
