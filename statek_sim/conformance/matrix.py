@@ -122,7 +122,7 @@ def _row(
     return judged(scenario.id, compared(ours, theirs), declarations.of(scenario.id, peer.version))
 
 
-def compared(reference: RunRecord, installed: RunRecord, *) -> tuple[Difference, ...]:
+def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ...]:
     """Return what differs: facts, and as `trace` the first event. A run that did not come back differs in its `error`.
 
     Where the reference runtime stops code that STATEK lets run, both are compared until then, and the `ending`.
