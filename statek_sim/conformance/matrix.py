@@ -122,35 +122,31 @@ def _row(
     return judged(scenario.id, compared(ours, theirs), declarations.of(scenario.id, peer.version))
 
 
-def compared(reference: RunRecord, installed: RunRecord, *, times: bool = True) -> tuple[Difference, ...]:
+def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ...]:
     """Return what differs: facts, and as `trace` the first event. A run that did not come back differs in its `error`.
-
-    Without `times` events are compared in their order, not by when they happened.
 
     Where the reference runtime stops code that STATEK lets run, both are compared until then, and the `ending`.
     """
     stop = ending(reference)
     if stop is not None:
-        return tuple(_until(stop, reference, installed, times=times))
+        return tuple(_until(stop, reference, installed))
     if installed.error is not None and installed.error.type in ("Lost", "NeverEnds", "OutOfMemory"):
         ours = facts_of(reference)["error"]
         return (Difference("error", ours, installed.error.message),)
     found = differences(facts_of(reference), facts_of(installed))
-    return (*found, *_trace_difference(reference.events, installed.events, times=times))
+    return (*found, *_trace_difference(reference.events, installed.events))
 
 
-def _until(stop: Ending, reference: RunRecord, installed: RunRecord, *, times: bool) -> Iterator[Difference]:
+def _until(stop: Ending, reference: RunRecord, installed: RunRecord) -> Iterator[Difference]:
     theirs = real_ending(installed, stop.position)
     if theirs != stop.expected:
         yield Difference("ending", stop.expected, theirs)
     ours = reference.events[: stop.position]
-    yield from _trace_difference(ours, installed.events[: stop.position], times=times)
+    yield from _trace_difference(ours, installed.events[: stop.position])
 
 
-def _trace_difference(
-    reference: Sequence[Event], installed: Sequence[Event], *, times: bool
-) -> Iterator[Difference]:
-    parted = parting(reference, installed, times=times)
+def _trace_difference(reference: Sequence[Event], installed: Sequence[Event]) -> Iterator[Difference]:
+    parted = parting(reference, installed)
     if parted is not None:
         ours: JSON = {"position": parted.position, "event": parted.reference}
         yield Difference("trace", ours, {"position": parted.position, "event": parted.installed})

@@ -32,12 +32,10 @@ class Parting:
     installed: dict[str, JSON] | None
 
 
-def parting(reference: Sequence[Event], installed: Sequence[Event], *, times: bool = True) -> Parting | None:
-    """Return where two traces part, None when they are the same; without `times` whenever things happened."""
+def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting | None:
+    """Return where two traces part, None when they are the same."""
     pairs = zip_longest(comparable(reference), comparable(installed))
     for position, (ours, theirs) in enumerate(pairs):
-        if not times and ours is not None and theirs is not None:
-            ours["at"] = theirs["at"]
         if ours != theirs:
             return Parting(position, ours, theirs)
     return None

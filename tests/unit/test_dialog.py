@@ -20,13 +20,13 @@ def agent_to(sent: Sent, **options: object) -> DialogAgent:
 def test_only_a_dialog_agent_can_deliver() -> None:
     job = idle_runtime().create_job(Agent("worker"))
     with pytest.raises(TypeError, match=r"^MD_DIALOG/DIRECT chat style requires a DialogAgent, got Agent\.$"):
-        deliver(job, "hello")
+        list(deliver(job, "hello"))
 
 
 def test_text_is_sent_and_traced_and_media_are_cut_out() -> None:
     sent: Sent = []
     job = idle_runtime().create_job(agent_to(sent))
-    deliver(job, "Look at this: images/cat.png and smile")
+    list(deliver(job, "Look at this: images/cat.png and smile"))
     assert [media for _, media in sent if media] == ["images/cat.png"]
     assert len(sent) >= 1
 

@@ -159,11 +159,6 @@ EXCLUDED: Final[dict[str, str]] = {
         "Token counts of a tokenizer, because the store's ids in some prompts have as many bytes in every run, "
         "but not as many tokens."
     ),
-    "times of async tools": (
-        "Their time passes in the reference runtime when they have ended, so what they do has the time of their "
-        "start in its trace. Examples with such a tool have one job and no events, and are compared by the order of "
-        "what happens; scenarios for the rest exist."
-    ),
     "pauses of a wait in warmup before 1.3.2": (
         "The loop never sleeps then, and each entry costs on the real package what it costs: both sides of an example "
         "enter every 0.3 s. Scenarios have the profile's own pause."
