@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
 from statek_sim.agent.calls import Refusal, resolved
+from statek_sim.agent.correcting import answer_calls, fail, watch
 from statek_sim.agent.effects import (
     Answer,
     Ask,
@@ -33,15 +34,6 @@ if TYPE_CHECKING:
 
 NOT_RUN: Final = "Error: not executed, because another call of the same reply was refused."
 """The result of a good call in a reply that is refused whole."""
-
-
-def answer_calls(
-    run: AgentRun, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
-) -> None:
-    """Append a reply with its calls, and a result for each: a provider refuses a history without."""
-    run.conversation.said(reply, calls, text)
-    for call, result in zip(calls, results, strict=True):
-        run.conversation.add({"role": "tool", "content": result, "tool_call_id": call.id})
 
 
 class Batch:
@@ -76,7 +68,7 @@ class Batch:
             answer_calls(
                 run, self._reply, self._text, self._calls, [said or NOT_RUN for said in self._results]
             )
-            run.fail(self._refusals[0].failure, self._refusals[0].details)
+            fail(run, self._refusals[0].failure, self._refusals[0].details)
             return
         yield from self._execute()
 
@@ -110,13 +102,13 @@ class Batch:
         if progress or not self._refusals:
             run.nudges.went_well(progress=progress)
         if self._refusals:
-            run.fail(self._refusals[0].failure, self._refusals[0].details)
+            fail(run, self._refusals[0].failure, self._refusals[0].details)
         else:
             run.counters.turn_ended(failed=failed > 0)
         if terminal is not None and run.spec.variant.final_answer == "terminal_tool":
             run.finish(terminal)
         self._bound_tool_errors()
-        run.watch(self._reply.text, done)
+        watch(run, self._reply.text, done)
         yield from run.commit(CommitPoint.TOOLS_RETURNED)
 
     def _next_wave(self) -> list[tuple[int, ToolCall]]:

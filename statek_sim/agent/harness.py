@@ -157,6 +157,8 @@ class AgentHarness:
         if told is None:
             return
         seconds, value = (told.seconds, told.value) if isinstance(told, Delayed) else (0.0, told)
+        if question.seconds is not None and seconds > question.seconds:
+            return  # Nobody waits for that any more.
         answer = value if isinstance(value, PersonSaid) else PersonSaid("answered", str(value))
         driver.at(self.clock.now() + seconds, partial(_say, said, answer))
 

@@ -7,20 +7,17 @@ and exception limits, before its calls are executed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 
 from statek_sim import progress
 from statek_sim import trace as events
 from statek_sim.agent.asking import ask_model
-from statek_sim.agent.batch import Batch, answer_calls
 from statek_sim.agent.budget import BudgetTracker
-from statek_sim.agent.calls import numbered, shown
 from statek_sim.agent.compacting import compact
 from statek_sim.agent.conversation import Conversation, Envelopes
 from statek_sim.agent.effects import (
     NO_PARTS,
-    Advice,
     Answer,
     Choice,
     Commit,
@@ -30,18 +27,14 @@ from statek_sim.agent.effects import (
     Parts,
     Question,
     Snapshot,
-    ToolCall,
-    ToolOutcome,
     TurnAhead,
-    TurnFacts,
-    WrittenCall,
 )
 from statek_sim.agent.ending import Ended
-from statek_sim.agent.nudges import PREFIX, ROLE, Failure, NudgeBudget, nudge_text
+from statek_sim.agent.nudges import Failure, NudgeBudget
 from statek_sim.agent.progress import Counters
-from statek_sim.agent.reading import ModelReply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.steps import StepEnforcer
+from statek_sim.agent.taking import take
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.clock import Clock
 from statek_sim.errors import LLM_HarnessError
@@ -93,7 +86,7 @@ class AgentRun:
         self._message = ""
         self._resting = False
         self._offer: Offer | None = None
-        self._hidden: frozenset[str] = frozenset()
+        self.hidden: frozenset[str] = frozenset()
         self.seen: set[tuple[str, str, str]] = set()
         self.asked = 0
         around.trace.add(events.JobCreated(around.clock.now(), job, spec.role, spec.model, None))
@@ -188,7 +181,7 @@ class AgentRun:
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
         yield from self.commit(CommitPoint.REPLIED)
-        yield from self._take(reply, offer)
+        yield from take(self, reply, offer)
 
     def _read_inbox(self) -> None:
         while self.inbox:
@@ -201,7 +194,7 @@ class AgentRun:
         self.conversation.add({"role": "user", "content": self._message})
 
     def _offered(self) -> Offer:
-        offer = self.spec.offer(self._choice(), without=self._hidden)
+        offer = self.spec.offer(self._choice(), without=self.hidden)
         notes = self.spec.registry.notes
         while notes:
             self.tell(events.HarnessSpoke(self.now(), self.job, "registry", "list changed", notes.pop(0)))
@@ -234,58 +227,7 @@ class AgentRun:
             if reason is not None:
                 raise Ended("blocked", reason)
 
-    # -- taking a reply ----------------------------------------------------------------------------------------
-
-    def _take(self, reply: ModelReply, offer: Offer) -> Steps:
-        variant = self.spec.variant
-        if reply.truncated and variant.nudge_names == "enum":
-            self._fail_reply(reply, reply.calls, Failure.TRUNCATED, {})
-            return
-        calls, text = reply.calls, reply.text
-        reader = self.around.parts.reader
-        if not calls and text and reader is not None:
-            reading = reader(text, offer.schemas)
-            self.tell(
-                events.ReplyRead(
-                    self.now(),
-                    self.job,
-                    self.counters.asked,
-                    text,
-                    tuple(reading.stages),
-                    tuple([shown(call) for call in reading.calls]),
-                    reading.refused,
-                )
-            )
-            if reading.refused is not None:
-                self._fail_reply(reply, (), Failure.REFUSED, {"reason": reading.refused})
-                return
-            if reading.calls:
-                calls, text = reading.calls, reading.text
-        if not calls:
-            self._take_text(reply, offer)
-            return
-        if variant.calls_of_reply == "first":
-            calls = calls[:1]
-        yield from Batch(self, reply, text, numbered(calls), offer).go()
-
-    def _take_text(self, reply: ModelReply, offer: Offer) -> None:
-        variant = self.spec.variant
-        if variant.final_answer == "terminal_tool":
-            self._fail_reply(reply, (), Failure.NO_CALL, {"offered": ", ".join(offer.names) or "none"})
-            return
-        if not reply.text.strip() and variant.nudge_names == "enum":
-            self._fail_reply(reply, (), Failure.EMPTY, {})
-            return
-        open_ = self.enforcer.final()
-        if open_ is not None:
-            self._fail_reply(reply, (), open_.failure, open_.details)
-            return
-        text, blocked = self.guard(GuardPoint.OUTPUT, reply.text, None)
-        if blocked is not None:
-            self._fail_reply(reply, (), Failure.REFUSED, {"reason": blocked})
-            return
-        self.conversation.said(reply, (), reply.text)
-        self.finish(text)
+    # -- what the parts of a turn do with the run --------------------------------------------------------------
 
     def finish(self, answer: str) -> None:
         """End the unit of work with its final answer; raises `Ended`."""
@@ -293,64 +235,6 @@ class AgentRun:
         self.completions = (self.completions or 0) + 1
         self.answer = answer
         raise Ended("final")
-
-    def watch(self, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]]) -> None:
-        """Show a turn to the watchers and do what they say."""
-        for watcher in self.around.parts.watchers:
-            facts = TurnFacts(turn=self.counters.asked, at=self.now(), text=text, calls=done)
-            advice = watcher(facts)
-            if advice is not None:
-                self._follow(advice)
-
-    def _follow(self, advice: Advice) -> None:
-        """Do what a watcher says (002 §6.2: a detection triggers a change of strategy)."""
-        self.tell(events.HarnessSpoke(self.now(), self.job, "protection", advice.kind, advice.reason))
-        match advice.kind:
-            case "stop":
-                raise Ended("stuck", advice.reason)
-            case "fewer_tools":
-                self._hidden |= frozenset(advice.tools)
-                self.conversation.add({"role": ROLE, "content": PREFIX + advice.reason})
-            case "nudge":
-                self._nudge(Failure.STUCK, {"reason": advice.reason})
-
-    # -- failures ----------------------------------------------------------------------------------------------
-
-    def _fail_reply(
-        self,
-        reply: ModelReply,
-        calls: Sequence[WrittenCall],
-        failure: Failure,
-        details: Mapping[str, object],
-    ) -> None:
-        """Keep a reply of which nothing is executed, and nudge."""
-        if self.spec.variant.keeps_bad_output:
-            written = numbered(calls)
-            answer_calls(self, reply, reply.text, written, ["Error: not executed."] * len(written))
-        self.fail(failure, details)
-
-    def fail(self, failure: Failure, details: Mapping[str, object]) -> None:
-        """Count a reply that could not be used, and nudge."""
-        self.counters.exceptions += 1
-        self.counters.turn_ended(failed=True)
-        self._nudge(failure, details)
-
-    def _nudge(self, failure: Failure, told: Mapping[str, object]) -> None:
-        number = self.nudges.take(failure)
-        if number is None:
-            limit = self.spec.nudges
-            shown_details = ", ".join(f"{key}={value}" for key, value in told.items())
-            raise Ended(
-                "max_nudges",
-                f"Agent failed after {limit} retries. Last failure: {failure.value} — {shown_details or 'no details'}",
-            )
-        try:
-            text = nudge_text(failure, told, self.spec.variant)
-        except (KeyError, IndexError) as error:
-            raise Ended("crash", f"{type(error).__name__}: {error}") from error
-        self.nudged.append(failure)
-        self.tell(events.Nudged(self.now(), self.job, failure.value, number, self.spec.nudges, text))
-        self.conversation.add({"role": ROLE, "content": text})
 
     # -- guards and commits ------------------------------------------------------------------------------------
 

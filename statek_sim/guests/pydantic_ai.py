@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import groupby
 from typing import Any
 
 import httpx2
 from openai import AsyncOpenAI
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    RetryFeedbackPart,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from statek_sim.guests.guest import Guest
 from statek_sim.guests.transport import client_of
+from statek_sim.values import JSON, Message
+
+Processor = Callable[[list[ModelMessage]], list[ModelMessage]]
+"""A history processor: what goes to the model in the place of the history."""
 
 
 def scripted_model(guest: Guest, *, retries: int = 2, timeout: float = 60.0) -> OpenAIChatModel:
@@ -48,3 +66,98 @@ def _awaited(tool: Callable[..., Any]) -> Callable[..., Any]:
         return tool(*args, **kwargs)
 
     return awaited
+
+
+# -- history processors -----------------------------------------------------------------------------------------
+
+
+def compaction_of(processor: Processor) -> Callable[[list[Message]], list[Message]]:
+    """Return a history processor as `check_compaction` takes it: from messages in OpenAI's shape to such messages."""
+
+    def compact(messages: list[Message]) -> list[Message]:
+        return [told for message in processor(history_of(messages)) for told in _told(message)]
+
+    return compact
+
+
+def processor_of(compact: Callable[[list[Message]], Sequence[Message] | None]) -> Processor:
+    """Return a compactor of messages in OpenAI's shape as a history processor; None leaves the history as it is."""
+
+    def process(history: list[ModelMessage]) -> list[ModelMessage]:
+        shorter = compact([told for message in history for told in _told(message)])
+        return history if shorter is None else history_of(shorter)
+
+    return process
+
+
+def history_of(messages: Sequence[Message]) -> list[ModelMessage]:
+    """Return a history as pydantic-ai has it: everything between two answers of the model is one request."""
+    names = {call["id"]: call["function"]["name"] for message in messages for call in _calls(message)}
+    history: list[ModelMessage] = []
+    for answers, group in groupby(messages, key=lambda message: message.get("role") == "assistant"):
+        if answers:
+            history += [ModelResponse(parts=_said(message)) for message in group]
+        else:
+            history.append(ModelRequest(parts=[_asked(message, names) for message in group]))
+    return history
+
+
+def _calls(message: Message) -> list[Any]:
+    calls = message.get("tool_calls")
+    return calls if isinstance(calls, list) else []
+
+
+def _said(message: Message) -> list[ModelResponsePart]:
+    content = message.get("content")
+    parts: list[ModelResponsePart] = [TextPart(content)] if isinstance(content, str) and content else []
+    for call in _calls(message):
+        function = call["function"]
+        parts.append(ToolCallPart(function["name"], function["arguments"], tool_call_id=call["id"]))
+    return parts
+
+
+def _asked(message: Message, names: dict[Any, Any]) -> ModelRequestPart:
+    content = str(message.get("content") or "")
+    match message.get("role"):
+        case "system":
+            return SystemPromptPart(content)
+        case "tool":
+            id_ = str(message.get("tool_call_id"))
+            return ToolReturnPart(str(names.get(id_, "unknown")), content, tool_call_id=id_)
+        case _:
+            return UserPromptPart(content)
+
+
+def _told(message: ModelMessage) -> list[Message]:
+    if isinstance(message, ModelRequest):
+        return [_part(part) for part in message.parts]
+    text = "".join(part.content for part in message.parts if isinstance(part, TextPart))
+    calls: list[JSON] = [
+        {
+            "id": part.tool_call_id,
+            "type": "function",
+            "function": {
+                "name": part.tool_name,
+                "arguments": part.args if isinstance(part.args, str) else part.args_as_json_str(),
+            },
+        }
+        for part in message.parts
+        if isinstance(part, ToolCallPart)
+    ]
+    told: dict[str, JSON] = {"role": "assistant", "content": text or None}
+    return [{**told, "tool_calls": calls} if calls else told]
+
+
+def _part(part: ModelRequestPart) -> Message:
+    match part:
+        case SystemPromptPart():
+            return {"role": "system", "content": part.content}
+        case ToolReturnPart():
+            content = part.model_response_str()
+            return {"role": "tool", "content": content, "tool_call_id": part.tool_call_id}
+        case RetryFeedbackPart():
+            return {"role": "user", "content": part.model_response()}
+        case UserPromptPart(content=str(content)):
+            return {"role": "user", "content": content}
+        case _:
+            raise TypeError(f"a history processor made {part!r}, expected texts, calls and results")

@@ -93,6 +93,11 @@ def test_a_question_that_nobody_answers_fails_loudly(person: Person | None) -> N
         simulated(ASKS, person)
 
 
+def test_an_answer_that_comes_after_the_deadline_is_for_nobody() -> None:
+    run = simulated(ASKS, lambda question: Delayed(1_000_000, "Oslo"), seconds=60)
+    assert (run.calls[0]["error"], run.now()) == ("nobody answered within 60 seconds: Which city?", 60)
+
+
 def test_nobody_answers_until_the_deadline() -> None:
     run = simulated(ASKS, lambda question: None, seconds=60)
     assert (run.calls[0]["error"], run.now()) == ("nobody answered within 60 seconds: Which city?", 60)

@@ -1,0 +1,1 @@
+"""An agent that makes releases."""

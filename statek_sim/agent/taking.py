@@ -1,0 +1,71 @@
+"""Taking one reply: what it says, with calls written in its text, is executed, answered, or corrected (004 §4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statek_sim import trace as events
+from statek_sim.agent.batch import Batch
+from statek_sim.agent.calls import numbered, shown
+from statek_sim.agent.correcting import fail_reply
+from statek_sim.agent.effects import GuardPoint
+from statek_sim.agent.nudges import Failure
+from statek_sim.agent.reading import ModelReply
+from statek_sim.agent.tools.registry import Offer
+
+if TYPE_CHECKING:
+    from statek_sim.agent.loop import AgentRun, Steps
+
+
+def take(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
+    """Take a reply: execute its calls, or end the run with its text, or correct the model."""
+    variant = run.spec.variant
+    if reply.truncated and variant.nudge_names == "enum":
+        fail_reply(run, reply, reply.calls, Failure.TRUNCATED, {})
+        return
+    calls, text = reply.calls, reply.text
+    reader = run.around.parts.reader
+    if not calls and text and reader is not None:
+        reading = reader(text, offer.schemas)
+        run.tell(
+            events.ReplyRead(
+                run.now(),
+                run.job,
+                run.counters.asked,
+                text,
+                tuple(reading.stages),
+                tuple([shown(call) for call in reading.calls]),
+                reading.refused,
+            )
+        )
+        if reading.refused is not None:
+            fail_reply(run, reply, (), Failure.REFUSED, {"reason": reading.refused})
+            return
+        if reading.calls:
+            calls, text = reading.calls, reading.text
+    if not calls:
+        _take_text(run, reply, offer)
+        return
+    if variant.calls_of_reply == "first":
+        calls = calls[:1]
+    yield from Batch(run, reply, text, numbered(calls), offer).go()
+
+
+def _take_text(run: AgentRun, reply: ModelReply, offer: Offer) -> None:
+    variant = run.spec.variant
+    if variant.final_answer == "terminal_tool":
+        fail_reply(run, reply, (), Failure.NO_CALL, {"offered": ", ".join(offer.names) or "none"})
+        return
+    if not reply.text.strip() and variant.nudge_names == "enum":
+        fail_reply(run, reply, (), Failure.EMPTY, {})
+        return
+    open_ = run.enforcer.final()
+    if open_ is not None:
+        fail_reply(run, reply, (), open_.failure, open_.details)
+        return
+    text, blocked = run.guard(GuardPoint.OUTPUT, reply.text, None)
+    if blocked is not None:
+        fail_reply(run, reply, (), Failure.REFUSED, {"reason": blocked})
+        return
+    run.conversation.said(reply, (), reply.text)
+    run.finish(text)
