@@ -22,45 +22,52 @@ SCHEMA = "statek-sim-guards/1"
 """What `--json` writes, and `--baseline` reads."""
 
 
+CorpusArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[FILE]...",
+        show_default=False,
+        help='Corpora: lines {"id", "text", "bad"}, which --guard is for. None: those that are shipped.',
+    ),
+]
+GuardOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only this guard: personal-data, secrets or injection.")
+]
+CheckOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help='Print a verdict for each line {"id", "text", "point"} instead of measuring.'
+    ),
+]
+WheelsOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Measure on texts of others too, in wheels in this folder."),
+]
+FetchOption = Annotated[bool, typer.Option("--fetch", help="With --wheels: download those that are missing.")]
+VariantsOption = Annotated[bool, typer.Option("--variants", help="Show what disguises do to the recall.")]
+MutantsOption = Annotated[
+    bool, typer.Option("--mutants", help="Name the injection rules whose loss no corpus would show.")
+]
+ReportOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON, too.")
+]
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Fail when a guard got worse than in this --json file."),
+]
+
+
 @app.command()
 def guards(
-    corpus: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[FILE]...",
-            show_default=False,
-            help='Corpora: lines {"id", "text", "bad"}, which --guard is for. None: those that are shipped.',
-        ),
-    ] = None,
-    guard: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only this guard: personal-data, secrets or injection.")
-    ] = None,
-    check: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help='Print a verdict for each line {"id", "text", "point"} instead of measuring.'
-        ),
-    ] = None,
-    wheels: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Measure on texts of others too, in wheels in this folder."),
-    ] = None,
-    fetch: Annotated[
-        bool, typer.Option("--fetch", help="With --wheels: download those that are missing.")
-    ] = False,
-    variants: Annotated[
-        bool, typer.Option("--variants", help="Show what disguises do to the recall.")
-    ] = False,
-    mutants: Annotated[
-        bool, typer.Option("--mutants", help="Name the injection rules whose loss no corpus would show.")
-    ] = False,
-    report: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON, too.")
-    ] = None,
-    baseline: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Fail when a guard got worse than in this --json file."),
-    ] = None,
+    corpus: CorpusArgument = None,
+    guard: GuardOption = None,
+    check: CheckOption = None,
+    wheels: WheelsOption = None,
+    fetch: FetchOption = False,
+    variants: VariantsOption = False,
+    mutants: MutantsOption = False,
+    report: ReportOption = None,
+    baseline: BaselineOption = None,
 ) -> None:
     """Measure guards on texts that they have to find something in, and on harmless ones.
 

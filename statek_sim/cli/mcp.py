@@ -28,50 +28,63 @@ class Transport(StrEnum):
     HTTP = "streamable-http"
 
 
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOOLS",
+        show_default=False,
+        help="module:attribute (a Registry, or a list of functions), or a scenario file whose tools to serve.",
+    ),
+]
+ScenarioOption = Annotated[
+    str | None, typer.Option(metavar="ID", help="The scenario, where the file has several.")
+]
+TransportOption = Annotated[
+    Transport, typer.Option(metavar="stdio|streamable-http", help="How clients talk to it.")
+]
+HostOption = Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")]
+PortOption = Annotated[int, typer.Option(metavar="N", help="Port up to 65535; 0 takes a free one.")]
+AnywhereOption = Annotated[
+    bool, typer.Option("--anywhere", help="Allow an address that other machines reach.")
+]
+FaultOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND[:TOOL][@N][=VALUE]",
+        help="What goes wrong: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses, "
+        "loops; with every call, those of TOOL (or tools/list), or the N-th of them. Repeatable.",
+    ),
+]
+ListedOption = Annotated[
+    str | None, typer.Option(metavar="A,B", help="The tools that are listed at first; default: all.")
+]
+PageOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Tools on a page of tools/list; default: all.")
+]
+NameOption = Annotated[str, typer.Option(metavar="NAME", help="The name it gives itself.")]
+JournalOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Add what the client asks, as lines of JSON. What is in it already counts for @N: a server that is "
+        "started again is not struck again.",
+    ),
+]
+
+
 @app.command()
 def mcp(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="TOOLS",
-            show_default=False,
-            help="module:attribute (a Registry, or a list of functions), or a scenario file whose tools to serve.",
-        ),
-    ],
-    scenario: Annotated[
-        str | None, typer.Option(metavar="ID", help="The scenario, where the file has several.")
-    ] = None,
-    transport: Annotated[
-        Transport, typer.Option(metavar="stdio|streamable-http", help="How clients talk to it.")
-    ] = Transport.STDIO,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", help="Port up to 65535; 0 takes a free one.")] = 0,
-    anywhere: Annotated[
-        bool, typer.Option("--anywhere", help="Allow an address that other machines reach.")
-    ] = False,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KIND[:TOOL][@N][=VALUE]",
-            help="What goes wrong: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses, "
-            "loops; with every call, those of TOOL (or tools/list), or the N-th of them. Repeatable.",
-        ),
-    ] = None,
-    listed: Annotated[
-        str | None, typer.Option(metavar="A,B", help="The tools that are listed at first; default: all.")
-    ] = None,
-    page: Annotated[
-        int | None, typer.Option(metavar="N", help="Tools on a page of tools/list; default: all.")
-    ] = None,
-    name: Annotated[str, typer.Option(metavar="NAME", help="The name it gives itself.")] = "statek-sim",
-    journal: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Add what the client asks, as lines of JSON. What is in it already counts for @N: a server that is "
-            "started again is not struck again.",
-        ),
-    ] = None,
+    source: SourceArgument,
+    scenario: ScenarioOption = None,
+    transport: TransportOption = Transport.STDIO,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 0,
+    anywhere: AnywhereOption = False,
+    fault: FaultOption = None,
+    listed: ListedOption = None,
+    page: PageOption = None,
+    name: NameOption = "statek-sim",
+    journal: JournalOption = None,
 ) -> None:
     """Serve tools as an MCP server, to test an MCP client with.
 

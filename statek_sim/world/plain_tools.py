@@ -41,25 +41,6 @@ def plain_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
         raise ValueError("refused")
 
     @api.tool
-    async def slow_echo(text: str, seconds: float = 1.0, **kwargs: Any) -> str:
-        """Print the text, wait, and return the text."""
-        print(f"enter {text}")
-        await asyncio.sleep(seconds)
-        print(f"leave {text}")
-        return text
-
-    @api.tool
-    async def slow_note(text: str, seconds: float = 1.0, timeout: float | None = None, **kwargs: Any) -> str:
-        """Write a line into the ledger, wait, write another one, and one on the way out; `timeout` ends the wait."""
-        world.ledger.write(f"{text}: begun")
-        try:
-            await asyncio.wait_for(asyncio.sleep(seconds), timeout)
-            world.ledger.write(f"{text}: done")
-            return text
-        finally:
-            world.ledger.write(f"{text}: left")
-
-    @api.tool
     def read_clock(**kwargs: Any) -> str:
         """Return the current time as ISO text."""
         return datetime.datetime.now().isoformat(timespec="seconds")
@@ -81,9 +62,33 @@ def plain_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
         say,
         fail,
         note_and_refuse,
-        slow_echo,
-        slow_note,
+        *_slow_tools(world, api),
         read_clock,
         reset_everything,
         read_records,
     ]
+
+
+def _slow_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
+    """Return the tools that wait in the middle."""
+
+    @api.tool
+    async def slow_echo(text: str, seconds: float = 1.0, **kwargs: Any) -> str:
+        """Print the text, wait, and return the text."""
+        print(f"enter {text}")
+        await asyncio.sleep(seconds)
+        print(f"leave {text}")
+        return text
+
+    @api.tool
+    async def slow_note(text: str, seconds: float = 1.0, timeout: float | None = None, **kwargs: Any) -> str:
+        """Write a line into the ledger, wait, write another one, and one on the way out; `timeout` ends the wait."""
+        world.ledger.write(f"{text}: begun")
+        try:
+            await asyncio.wait_for(asyncio.sleep(seconds), timeout)
+            world.ledger.write(f"{text}: done")
+            return text
+        finally:
+            world.ledger.write(f"{text}: left")
+
+    return [slow_echo, slow_note]
