@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from rapidfuzz import fuzz
-
 _CUTOFF: Final = 66.0
 """Similarity (0-100) below which a suggestion would be a guess rather than a help."""
 
@@ -33,6 +31,9 @@ def suggestion(word: str, options: Iterable[str]) -> str:
 
 def _similarity(word: str, option: str) -> float:
     """Return 0-100: how alike the letters are, and how well each part of `word` is found in `option`."""
+    # Only when there is something to suggest: beside the real STATEK, whose process reads scenarios too, it is not.
+    from rapidfuzz import fuzz  # noqa: PLC0415
+
     word, option = word.casefold(), option.casefold()
     letters = fuzz.ratio(word, option)
     parts, known = _parts(word), _parts(option)

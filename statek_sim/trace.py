@@ -432,6 +432,20 @@ class Committed:
     messages: int
 
 
+AgentEvent = (
+    ToolsOffered
+    | ReplyRead
+    | CallRefused
+    | Nudged
+    | StepMoved
+    | Compacted
+    | HarnessSpoke
+    | PersonAsked
+    | PersonAnswered
+    | Committed
+)
+"""What only engine two has."""
+
 Event = (
     JobCreated
     | StatusChanged
@@ -457,16 +471,7 @@ Event = (
     | DifficultyRaised
     | WorldChanged
     | StoreRemark
-    | ToolsOffered
-    | ReplyRead
-    | CallRefused
-    | Nudged
-    | StepMoved
-    | Compacted
-    | HarnessSpoke
-    | PersonAsked
-    | PersonAnswered
-    | Committed
+    | AgentEvent
 )
 """Every kind of event. All have `at` and `job` (empty when the fact concerns no job)."""
 

@@ -84,7 +84,8 @@ def _program(name: str, config: dict[str, Any] | None) -> Any:
 def _called(programs: list[Any], written: str) -> tuple[str, dict[str, Any], str]:
     """Run one right answer, Python's call of a function of one of the programs."""
     call = ast.parse(written, mode="eval").body
-    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Name)
     name = call.func.id
     run = next(getattr(program, name) for program in programs if hasattr(program, name))
     positional = [ast.literal_eval(one) for one in call.args]

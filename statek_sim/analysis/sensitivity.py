@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from statek_sim.analysis.rerun import LIMITS, Ending, Replay
-from statek_sim.harness.limits import LimitName
+from statek_sim.harness.limits import LimitName, count_for
 
 SCRIPT_ENDS = "script ends"
 
@@ -117,15 +117,13 @@ def _stops(replay: Replay, limit: LimitName, value: int) -> bool:
 
 def _counted(limit: LimitName, ending: Ending) -> int:
     """Return what a job had counted of a limit at its end: never more than an effective limit of that value."""
-    match limit:
-        case LimitName.MAX_TURNS:
-            return ending.turns
-        case LimitName.MAX_EXCEPTIONS:
-            return ending.exceptions
-        case LimitName.MAX_CONSECUTIVE_EXCEPTIONS:
-            return ending.streak
-        case LimitName.MAX_TOKEN_USAGE:
-            return ending.approx_tokens
+    return count_for(
+        limit,
+        turns=ending.turns,
+        exceptions=ending.exceptions,
+        streak=ending.streak,
+        tokens=ending.approx_tokens,
+    )
 
 
 def _closest(needs: Sequence[LimitNeed]) -> LimitName | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from statek_sim.agent.effects import (
     PASS,
@@ -12,6 +12,8 @@ from statek_sim.agent.effects import (
     Compaction,
     GuardPoint,
     Reading,
+    SummaryModel,
+    SummaryWanted,
     ToolCall,
     ToolOutcome,
     TurnAhead,
@@ -124,6 +126,21 @@ def page(number: int, words: int = 100) -> str:
 def no_history(messages: Sequence[Message], *, tokens: int) -> Compaction:
     """Give up: there is no room for anything."""
     raise ContextOverflow(f"{tokens} tokens are too many for this compactor")
+
+
+def asked_summary(
+    messages: Sequence[Message], *, tokens: int
+) -> Generator[SummaryWanted, str | None, Compaction | None]:
+    """Ask a small model to summarise all but the newest exchange, once the prompt has over 300 tokens."""
+    if tokens <= 300:
+        return None
+    last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
+    wanted: Message = {"role": "user", "content": f"Summarise {last - 2} messages."}
+    text = yield SummaryWanted(
+        by=SummaryModel(model="qwen3:1.7b", role="scribe"), messages=(wanted,), max_tokens=50
+    )
+    note: Message = {"role": "user", "content": f"So far: {text or 'nobody knows'}"}
+    return Compaction(messages=[*messages[:2], note, *messages[last:]], strategy="asked", summarised=1)
 
 
 def half_wrong(request: ChatRequest) -> Reply:

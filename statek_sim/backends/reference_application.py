@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from statek_sim.backends.application import FUTURE, AppJob, AppOutcome, ToolUse
-from statek_sim.backends.facts import job_record, worker_death
-from statek_sim.backends.plain import plain
+from statek_sim.backends.facts import job_record, plain, worker_death
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureResult

@@ -12,7 +12,7 @@ from typing import Final
 
 from statek_sim.gate.verdict import LimitFigure
 from statek_sim.gate.watched_harness import Checks, Counted
-from statek_sim.harness.limits import HarnessLimits, LimitName, effective_limit
+from statek_sim.harness.limits import HarnessLimits, LimitName, count_for, effective_limit
 
 MOST_TURNS: Final = 1_000
 """LLM turns after which a job counts as one that never ends."""
@@ -64,12 +64,10 @@ def _counts(checks: Checks, limit: LimitName) -> Iterator[tuple[int | None, int]
 
 
 def _count(counted: Counted, limit: LimitName) -> int:
-    match limit:
-        case LimitName.MAX_TURNS:
-            return counted.num_turns
-        case LimitName.MAX_EXCEPTIONS:
-            return counted.exception_count
-        case LimitName.MAX_CONSECUTIVE_EXCEPTIONS:
-            return counted.max_consecutive_exceptions
-        case LimitName.MAX_TOKEN_USAGE:
-            return counted.approx_token_usage - counted.difficulty_token_extension
+    return count_for(
+        limit,
+        turns=counted.num_turns,
+        exceptions=counted.exception_count,
+        streak=counted.max_consecutive_exceptions,
+        tokens=counted.approx_token_usage - counted.difficulty_token_extension,
+    )

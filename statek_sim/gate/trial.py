@@ -15,7 +15,7 @@ from statek_sim.gate.needs import unlimited
 from statek_sim.gate.verdict import LimitFigure, Stop
 from statek_sim.gate.watched_harness import Checks, WatchedHarness
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.harness.limits import HarnessLimits, LimitName
+from statek_sim.harness.limits import HarnessLimits, LimitName, count_for
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.trace import JobStopped, LLMReplied
@@ -174,15 +174,13 @@ def _open(record: RunRecord, job: JobRecord) -> str:
 
 def counted(limit: LimitName, job: JobRecord) -> int:
     """Return what a job had counted of a limit at its end."""
-    match limit:
-        case LimitName.MAX_TURNS:
-            return job.turns
-        case LimitName.MAX_EXCEPTIONS:
-            return job.exceptions
-        case LimitName.MAX_CONSECUTIVE_EXCEPTIONS:
-            return job.streak
-        case LimitName.MAX_TOKEN_USAGE:
-            return job.usage.approx_tokens
+    return count_for(
+        limit,
+        turns=job.turns,
+        exceptions=job.exceptions,
+        streak=job.streak,
+        tokens=job.usage.approx_tokens,
+    )
 
 
 def _line(text: str) -> str:

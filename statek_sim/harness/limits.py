@@ -50,6 +50,19 @@ EXCEEDED: Final = {
 """STATEK's sentences: how what ends a job begins."""
 
 
+def count_for(limit: LimitName, *, turns: int, exceptions: int, streak: int, tokens: int) -> int:
+    """Return which of a job's counts a limit is held against."""
+    match limit:
+        case LimitName.MAX_TURNS:
+            return turns
+        case LimitName.MAX_EXCEPTIONS:
+            return exceptions
+        case LimitName.MAX_CONSECUTIVE_EXCEPTIONS:
+            return streak
+        case LimitName.MAX_TOKEN_USAGE:
+            return tokens
+
+
 class HarnessSubject(Protocol):
     """What the harness reads of a job. A counter is read only by a check that needs it."""
 

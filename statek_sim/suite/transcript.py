@@ -112,20 +112,6 @@ def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
             yield from _note(event)
 
 
-_Harness = (
-    events.ToolsOffered
-    | events.ReplyRead
-    | events.CallRefused
-    | events.Nudged
-    | events.StepMoved
-    | events.Compacted
-    | events.HarnessSpoke
-    | events.PersonAsked
-    | events.PersonAnswered
-    | events.Committed
-)
-"""What only engine two has."""
-
 _Noted = (
     events.JobCreated
     | events.StatusChanged
@@ -144,7 +130,7 @@ _Noted = (
     | events.DifficultyRaised
     | events.WorldChanged
     | events.StoreRemark
-    | _Harness
+    | events.AgentEvent
 )
 
 
@@ -191,7 +177,7 @@ def _note(event: _Noted) -> Iterator[tuple[str, str]]:
             yield from _harness(event)
 
 
-def _harness(event: _Harness) -> Iterator[tuple[str, str]]:
+def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
     """Yield what the harness around a tool-calling agent did."""
     match event:
         case events.ToolsOffered():

@@ -272,6 +272,7 @@ def test_lint_says_what_makes_tools_hard_to_choose() -> None:
         ("find_order", "overlap"),
         ("bad name!", "overlap"),
     ]
+    assert lint([replace(named("wiki__get-all"), server="wiki")]) == ()
     many = [named(f"tool_{number}", description="") for number in range(20)]
     assert str(lint(many)[0]) == "tools: too-many: 20 tools are offered together, expected under 20"
 

@@ -201,7 +201,13 @@ def bounds_for(fault: str) -> Bounds:
     return Bounds(call=0.5, text=100) if fault.startswith(UNANSWERED) else BOUNDS
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+ON_HTTP = [fault for fault in FAULTS if not fault.startswith(("wrong-id", "no-json", "dies"))]
+"""Those that are the same over HTTP, where a server needs no process: over stdio they are for `make thorough`."""
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, marks=pytest.mark.slow) if fault in ON_HTTP else fault for fault in FAULTS]
+)
 def test_a_fault_is_the_same_to_a_model_from_a_process_and_in_virtual_time(
     process: Process, fault: str
 ) -> None:
@@ -317,9 +323,7 @@ def test_a_changed_list_is_heard_of_over_http() -> None:
     over_http(act)
 
 
-@pytest.mark.parametrize(
-    "fault", [fault for fault in FAULTS if not fault.startswith(("wrong-id", "no-json", "dies"))]
-)
+@pytest.mark.parametrize("fault", ON_HTTP)
 def test_a_fault_over_http_is_what_it_is_over_stdio(fault: str) -> None:
     scripted = McpServer(served(Registry(TOOLS)), faults=[fault_from(fault)])
 
@@ -338,6 +342,25 @@ def test_a_server_that_dies_over_http_is_named_and_then_out_of_reach() -> None:
         assert again.text.startswith(f"{gone}: MCP server 'wiki' cannot be reached: ")
 
     over_http(act, "dies:search", bounds=Bounds(call=5.0))
+
+
+def test_a_server_that_was_started_again_gets_a_new_session_and_the_call_is_made_once() -> None:
+    """It answers 404 to the old session (transports, session management), having done nothing."""
+    first, second = (McpServer(served(Registry(TOOLS))) for _ in range(2))
+
+    async def main() -> None:
+        with McpHttpServer(first) as http:
+            port = int(http.url.split(":")[2].split("/")[0])
+            connection = McpConnection(McpServerSpec(name="wiki", at=Http(url=http.url), bounds=BOUNDS))
+            await connection.__aenter__()
+        with McpHttpServer(second, port=port):
+            found = await asyncio.gather(*(connection.call("search", {"q": str(n)}) for n in range(3)))
+            assert [one.text for one in found] == [f"a page about {n}" for n in range(3)]
+            assert connection.restarts == 1
+            await connection.__aexit__()
+
+    asyncio.run(main())
+    assert sorted(str(arguments["q"]) for _, arguments in second.journal.calls) == ["0", "1", "2"]
 
 
 def test_the_sdk_takes_any_id_for_the_answer_to_a_post() -> None:

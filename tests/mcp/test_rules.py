@@ -256,7 +256,7 @@ def test_tools_of_a_server_have_its_tags() -> None:
     assert registry.offer(any_tag=["remote"]).names == ("wiki__search",)
 
 
-@pytest.mark.parametrize("name", ["", "a__b", "a b", "é", "x" * 33])
+@pytest.mark.parametrize("name", ["", "a__b", "a b", "é", "9x", "x" * 33])
 def test_a_server_has_a_name_that_can_stand_before_a_tools(name: str) -> None:
     with pytest.raises(BadInput, match=r"expected a name of 1 to 32 letters"):
         McpServerSpec(name=name, at=Stdio(command="x"))

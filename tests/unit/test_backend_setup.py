@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.backends.plain import plain
+from statek_sim.backends.facts import plain
 from statek_sim.backends.setup import (
     harness_for,
     load_attribute,

@@ -350,6 +350,7 @@ COMMANDS = (
     "presets",
     "profiles",
     "conformance",
+    "context",
     "drift",
     "cassette",
     "record",

@@ -42,6 +42,13 @@ def odd_reading(*args, **named):
 def odd_history(*args, **named):
     return Compaction(messages=["hello"], strategy="short")
 
+def asks_oddly(*args, **named):
+    yield "a summary, please"
+
+def breaks_late(*args, **named):
+    raise KeyError("late")
+    yield
+
 class RaisingGate:
     def admit(self, call, *, at):
         return None
@@ -112,6 +119,8 @@ def _exit(command: list[str]) -> object:
         ('compactor: "odd_parts:raising"', "part 'odd_parts:raising' (compactor) raised ValueError: boom"),
         ('compactor: "odd_parts:odd_history"', "expected None or a Compaction of messages"),
         ('compactor: "json:loads"', "part 'json:loads' (compactor) raised TypeError"),
+        ('compactor: "odd_parts:asks_oddly"', "of type 'str', expected a SummaryWanted from what it yields"),
+        ('compactor: "odd_parts:breaks_late"', "part 'odd_parts:breaks_late' (compactor) raised KeyError: 'late'"),
         ('reader: "odd_parts:raising"', "part 'odd_parts:raising' (reader) raised ValueError: boom (odd_parts.py:5)"),
         ('reader: "odd_parts:odd_reading"', "expected a Reading of texts and WrittenCalls"),
         ('reader: "json:loads"', "part 'json:loads' (reader) raised TypeError"),

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from statek_sim import stored, tool_call
-from statek_sim.backends.plain import plain
+from statek_sim.backends.facts import plain
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime

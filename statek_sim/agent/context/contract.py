@@ -92,7 +92,7 @@ def check_compaction(
     wire: FormatName = "openai",
     overflow: type[Exception] | tuple[type[Exception], ...] = ContextOverflow,
     count: Count | None = None,
-    most: int = 4,
+    most: int = 3,
 ) -> int:
     """Try a compactor on every history of up to `most` units and five budgets each; return how many were tried.
 
@@ -117,7 +117,7 @@ def compaction_findings(
     wire: FormatName = "openai",
     overflow: type[Exception] | tuple[type[Exception], ...] = ContextOverflow,
     count: Count | None = None,
-    most: int = 4,
+    most: int = 3,
 ) -> dict[Finding, str]:
     """Return everything that is wrong with a compactor, each with the sentence of its smallest history."""
     found: dict[Finding, str] = {}

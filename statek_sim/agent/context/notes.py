@@ -11,7 +11,7 @@ from statek_sim.agent.effects import SUMMARY_PROMPT, SummaryModel, SummaryWanted
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import Message
 
-_LEFT_OUT: Final = re.compile(r"^\((\d+) earlier messages are not listed\)$")
+_LEFT_OUT: Final = re.compile(r"^\(at least (\d+) earlier messages are not listed\)$")
 _SHOWN: Final = (160, 64)
 """Characters of a text in a line of a summary by rule; the second where there is little room."""
 _READ: Final = 2_000
@@ -20,7 +20,7 @@ _READ: Final = 2_000
 
 def note_of(lines: Sequence[str], left_out: int, count: Count) -> Unit:
     """Return a note with these lines; `left_out` messages have none."""
-    tail = [f"({left_out} earlier messages are not listed)"] if left_out else []
+    tail = [f"(at least {left_out} earlier messages are not listed)"] if left_out else []
     message: Message = {"role": "user", "content": "\n".join([NOTE_OPENING, *tail, *lines])}
     return Unit(kind="note", messages=(message,), tokens=count(message))
 
@@ -77,7 +77,7 @@ def _note(lines: Sequence[tuple[str, int]], first: int, left_out: int, count: Co
 
 def _lines(unit: Unit, shown: int) -> Iterator[str]:
     """Yield what a unit was, in lines."""
-    first, *rest = unit.messages
+    first, *rest = unit.whole
     if unit.kind != "turn":
         who = "corrected" if unit.kind == "nudge" else str(first.get("role"))
         yield f"- {who}: {_line(text_in(first.get('content')), shown)}"
@@ -109,7 +109,7 @@ def wanted_of(
 
 def _read(unit: Unit) -> Iterator[str]:
     """Yield what a model reads of a unit that it summarises."""
-    for message in unit.messages:
+    for message in unit.whole:
         text = text_in(message.get("content"))
         if unit.kind == "note":
             yield "earlier: " + "\n".join(text.splitlines()[1:])

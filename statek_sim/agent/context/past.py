@@ -53,8 +53,13 @@ class Past:
         return self if what in self.told else replace(self, told=(*self.told, what))
 
     def with_units(self, units: Sequence[Unit]) -> Past:
-        """Return it with as many units, some of them shorter."""
-        return replace(self, units=tuple(units))
+        """Return it with these units; what may be touched ends where it did, whatever is gone before that."""
+        made = tuple(units)
+        if len(made) == len(self.units):
+            return replace(self, units=made)
+        fixed = {id(unit) for unit in self.units[self.recent :]}
+        recent = next((at for at, unit in enumerate(made) if id(unit) in fixed), len(made))
+        return replace(self, units=made, recent=recent)
 
     def without(self, lost: Collection[int], note: Unit | None = None) -> Past:
         """Return it without the units at these positions; `note` stands where the first of them stood.

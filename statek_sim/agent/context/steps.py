@@ -55,7 +55,8 @@ def _cleared(unit: Unit, count: Count) -> tuple[Unit, int, int]:
             messages[at] = short
             number += 1
     left = sum(count(message) for message in messages) if number else unit.tokens
-    return replace(unit, messages=tuple(messages), tokens=left), unit.tokens - left, number
+    shorter = replace(unit, messages=tuple(messages), tokens=left, uncleared=unit.whole)
+    return shorter, unit.tokens - left, number
 
 
 # -- turns -------------------------------------------------------------------------------------------------------
@@ -78,7 +79,9 @@ def summarise(past: Past, goal: Goal) -> Past | Summarising:
         # In the last round even a note without a line is better than an error.
         return _noted(past, lost, note_by_rule(units, 0, goal.count)) if goal.last else past
     if goal.settings.summary is None:
-        return _noted(past, lost, note_by_rule(units, limit, goal.count))
+        note = note_by_rule(units, limit, goal.count)
+        # Turns whose results were cleared say more than a note that lists nothing.
+        return _noted(past, lost, note) if read_note(note)[0] or goal.last else past
     return _by_model(past, goal, lost, limit)
 
 

@@ -27,12 +27,21 @@ Count = Callable[[Message], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Messages that belong together. `pinned`: one of them holds a pinned fact."""
+    """Messages that belong together. `pinned`: one of them holds a pinned fact.
+
+    `uncleared`: what they were before their results were cleared a moment ago, for a summary that comes after that.
+    """
 
     kind: Kind
     messages: tuple[Message, ...]
     tokens: int
     pinned: bool = False
+    uncleared: tuple[Message, ...] | None = None
+
+    @property
+    def whole(self) -> tuple[Message, ...]:
+        """The messages with their results."""
+        return self.messages if self.uncleared is None else self.uncleared
 
     @property
     def stays(self) -> bool:

@@ -55,7 +55,7 @@ def _of_one(tool: Tool) -> Iterator[Complaint]:
     if not _SENDABLE.fullmatch(tool.name):
         reason = "providers refuse it: expected 1 to 64 letters, digits, '_' or '-'"
         yield Complaint(tool=tool.name, rule="name", reason=reason)
-    elif not _SNAKE.fullmatch(tool.name):
+    elif tool.server is None and not _SNAKE.fullmatch(tool.name):  # a server's names are the server's
         yield Complaint(tool=tool.name, rule="name", reason="expected snake_case")
     if not tool.description.strip():
         yield Complaint(

@@ -20,8 +20,7 @@ from statek.task import create_new_job
 
 from statek_sim.backends.application import AppJob, AppOutcome
 from statek_sim.backends.in_process.describe import described
-from statek_sim.backends.in_process.isolation import isolated
-from statek_sim.backends.in_process.plain_dates import plain_dates
+from statek_sim.backends.in_process.isolation import isolated, plain_dates
 from statek_sim.backends.in_process.transport import Stopped, Transport
 from statek_sim.backends.in_process.watch import Watch
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop, waiting_names

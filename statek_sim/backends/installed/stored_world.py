@@ -1,10 +1,14 @@
-"""The built-in world on STATEK: the same tools, decorated by STATEK, with objects that its store can keep."""
+"""The built-in world on STATEK: the same tools, decorated by STATEK, with objects that its store can keep.
+
+Error handlers are watched here: what they were called with, as the trace of the reference runtime tells it.
+"""
 
 from __future__ import annotations
 
 import sys
 import types
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Final
 
 import dbzero
@@ -15,7 +19,7 @@ from statek.future import get_all_future, get_any_future, temporal
 from statek.task import delegate_task
 
 from statek_sim.backends.installed import stored_objects as stored
-from statek_sim.backends.installed.handler_log import HandlerLog
+from statek_sim.backends.installed.stored_value import shown
 from statek_sim.scenario.schema import World as WrittenWorld
 from statek_sim.values import JSON
 from statek_sim.world.external_futures import ExternalEvents
@@ -23,6 +27,36 @@ from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
 from statek_sim.world.world import Ledger, World
+
+
+class HandlerLog:
+    """Watches error handlers; `tell(job, name, context, error, failed)` hears of every call."""
+
+    def __init__(self) -> None:
+        self.tell: Callable[[Any, str, str, str | None, str | None], None] = _unheard
+
+    def watching(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `handler` with its calls written down."""
+
+        @wraps(handler)
+        def watched(context: Any, error: Any = None) -> None:
+            # As it was before the handler changed it.
+            before, told = shown(context), None if error is None else str(error)
+            failed: str | None = None
+            try:
+                handler(context, error=error)
+            except Exception as failure:
+                failed = f"{type(failure).__name__}: {failure}"
+                raise
+            finally:
+                self.tell(statek.get_current_job(), handler.__name__, before, told, failed)
+
+        return watched
+
+
+def _unheard(*_: object) -> None:
+    """Nobody listens before a run begins."""
+
 
 WORLD: Final = World()
 """The world of the scenario that this process runs. The tools are made once: a hidden one must exist before STATEK

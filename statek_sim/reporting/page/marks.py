@@ -61,19 +61,6 @@ def _told(event: Event) -> _Told | None:
             return _told_of_calls(event)
 
 
-_Harness = (
-    events.ToolsOffered
-    | events.ReplyRead
-    | events.CallRefused
-    | events.Nudged
-    | events.StepMoved
-    | events.Compacted
-    | events.HarnessSpoke
-    | events.PersonAsked
-    | events.PersonAnswered
-    | events.Committed
-)
-
 _Rest = (
     events.LLMRequested
     | events.LLMReplied
@@ -89,7 +76,7 @@ _Rest = (
     | events.DifficultyRaised
     | events.WorldChanged
     | events.StoreRemark
-    | _Harness
+    | events.AgentEvent
 )
 
 
@@ -123,7 +110,7 @@ def _told_of_jobs(
     | events.DifficultyRaised
     | events.WorldChanged
     | events.StoreRemark
-    | _Harness,
+    | events.AgentEvent,
 ) -> _Told:
     match event:
         case events.JobStopped():
@@ -147,7 +134,7 @@ def _told_of_jobs(
             return _told_of_harness(event)
 
 
-def _told_of_harness(event: _Harness) -> _Told:
+def _told_of_harness(event: events.AgentEvent) -> _Told:
     match event:
         case events.ToolsOffered():
             return _Told("offered", f"{len(event.names)} tools", ", ".join(event.names))

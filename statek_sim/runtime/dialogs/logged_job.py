@@ -20,11 +20,14 @@ class LoggedJob(Protocol):
     host: Host
     job_def: JobDef
     py_env: PyEnv
-    raised_at: list[int]
 
     @property
     def agent(self) -> Agent:
         """The agent that does the work."""
+
+    @property
+    def raised_at(self) -> list[int]:
+        """Lengths of the chat log at rises of the difficulty."""
 
     @property
     def console_pos(self) -> int:

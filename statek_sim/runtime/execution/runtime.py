@@ -8,14 +8,13 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 from typing import Any, Final, cast
 
 from statek_sim import trace as events
 from statek_sim.call_hooks import CallHooks
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadInput, RunawayJob
+from statek_sim.errors import BadInput
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness, harness_of
 from statek_sim.harness.limits import MOST_STEPS, ExtensionRule
@@ -29,8 +28,10 @@ from statek_sim.runtime.agents.agent import Agent, DialogAgent
 from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.dialogs.history import HistoryProjection
+from statek_sim.runtime.execution.agent_loop import AgentLoop
 from statek_sim.runtime.execution.model_name import models_by_difficulty
-from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS, Order, Scheduler
+from statek_sim.runtime.execution.rounds import Order
+from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS, Scheduler
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought, Services
 from statek_sim.runtime.execution.waiting import WaitingRoom
 from statek_sim.runtime.jobs.job import Job
@@ -39,7 +40,6 @@ from statek_sim.runtime.jobs.post_processing import PostProcessor, normalised, p
 from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import captured_builtins, traced_job
-from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
 from statek_sim.runtime.tools.async_tools import run_virtual
@@ -63,15 +63,6 @@ class RunOutcome:
     def waiting(self) -> tuple[str, ...]:
         """The jobs that wait now, oldest wait first; listed when asked, because there may be very many."""
         return tuple(job.id for job in self._room.jobs())
-
-
-@dataclass(slots=True)
-class _Loop:
-    """An agent loop: `definition` is what this worker process looks at."""
-
-    agent: Agent
-    warmup_code: WarmupSource
-    definition: JobDef
 
 
 class Runtime:
@@ -115,7 +106,7 @@ class Runtime:
         self.default_difficulty = str(self.settings.statek_default_difficulty)
         self._ids = IdSource()
         self._jobs: dict[str, Job] = {}
-        self._loops: list[_Loop] = []
+        self._loops: list[AgentLoop] = []
         self._after_tools: CallHooks[Callable[[], object]] = CallHooks()
         self._tool_kills: CallHooks[str] = CallHooks()
         self.on_tool_returned: list[Callable[[str, str], object]] = []
@@ -272,37 +263,20 @@ class Runtime:
 
         The loop dies, and the worker with it, once the job definition has errors: STATEK's circuit breaker.
         """
-        loop = _Loop(agent, warmup_code, self.define(agent, warmup_code, None, None, {}))
-        loop.definition.clear_errors()
+        definition = self.define(agent, warmup_code, None, None, {})
+        loop = AgentLoop(
+            agent,
+            warmup_code,
+            definition,
+            queue_size,
+            jobs=self._jobs,
+            create=self.create_job,
+            clock=self.clock,
+            most_at_once=self._max_steps,
+        )
         self._loops.append(loop)
         self._services.register(agent)
-
-        started: dict[float, int] = {}
-        starting: list[Job] = []
-        seen = 0
-
-        def start_jobs(capacity: int) -> None:
-            nonlocal seen
-            if loop.definition.has_errors():
-                raise RuntimeError(
-                    f"Job definition for agent '{agent.role}' has errors — aborting agentic loop"
-                )
-            created = islice(self._jobs.values(), seen, None)
-            starting.extend(job for job in created if job.agent is agent)
-            seen = len(self._jobs)
-            # A job that has started never waits to start again.
-            starting[:] = [job for job in starting if job.status in (JobStatus.READY, JobStatus.WARMING_UP)]
-            now = self.clock.now()
-            for _ in range(min(capacity, queue_size() - len(starting))):
-                started[now] = started.get(now, 0) + 1
-                if started[now] > self._max_steps:
-                    raise RunawayJob(
-                        f"the loop of agent {agent.role!r} started {self._max_steps} jobs at {now:g} s; "
-                        "its queue never gets shorter"
-                    )
-                self.create_job(agent, warmup_code=warmup_code)
-
-        self._scheduler.on_pass.append(start_jobs)
+        self._scheduler.on_pass.append(loop.start_jobs)
 
     # -- the worker process ------------------------------------------------------------------------------------
 
@@ -332,8 +306,7 @@ class Runtime:
         A loop whose definition STATEK does not find again makes a new one, and the old one keeps its errors.
         """
         for loop in self._loops:
-            loop.definition = self.define(loop.agent, loop.warmup_code, None, None, {})
-            loop.definition.clear_errors()
+            loop.begin_anew(self.define(loop.agent, loop.warmup_code, None, None, {}))
         self._scheduler.restart(self.jobs)
 
     def close(self) -> None:

@@ -6,17 +6,16 @@ served. Within a round the order of jobs is one of `ORDERS`.
 
 from __future__ import annotations
 
-import heapq
-import random
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from inspect import GEN_RUNNING, getgeneratorstate
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from statek_sim import trace as events
 from statek_sim.clock import FOREVER
 from statek_sim.errors import BadInput, Livelock, RunawayJob, StatekSimError
 from statek_sim.harness.limits import MOST_ESCAPES
+from statek_sim.runtime.execution.agenda import EVENT, STEP, Agenda
+from statek_sim.runtime.execution.rounds import Order, Rounds
 from statek_sim.runtime.execution.separate_stack import SeparateStack
 from statek_sim.runtime.execution.suspension import Progress, Suspension
 from statek_sim.runtime.execution.worker import worker_step
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
     from statek_sim.runtime.execution.step import Step
     from statek_sim.runtime.jobs.job import Job
 
-Order = Literal["fifo", "newest", "shuffled"]
-ORDERS: Final[tuple[Order, ...]] = get_args(Order)
-"""fifo: as they became runnable; newest: latest created first, as dbzero was seen to do; shuffled: by the seed."""
-
 PASS_SECONDS: Final = 0.3
 """Virtual seconds between two passes of an idle loop over futures that can only be asked (the loop's sleep)."""
 
@@ -42,19 +37,6 @@ MOST_IDLE_POLLS: Final = 12_000
 """How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
-_EVENT, _STEP = 0, 1
-
-
-@dataclass(frozen=True, order=True, slots=True)
-class Due:
-    """One agenda entry; `seq` makes equal entries come out in the order they went in."""
-
-    at: float
-    priority: int
-    seq: int
-    action: Callable[[], None] = field(compare=False)
-    timer: Timer | None = field(default=None, compare=False)
-    """Of an async tool; once cancelled it is nothing that is due."""
 
 
 class _Flight(NamedTuple):
@@ -79,27 +61,17 @@ class Scheduler:
         max_steps: int,
         idle_polls: int = MOST_IDLE_POLLS,
     ) -> None:
-        if order not in ORDERS:
-            raise BadInput(f"order {order!r} is unknown; expected one of: {', '.join(ORDERS)}")
+        self._rounds = Rounds(order, seed, self._can_run)
         if max_concurrency < 1:
             raise BadInput(f"max_concurrency must be at least 1, got {max_concurrency!r}")
         self._services = services
         self._advance_clock = advance_clock
-        self._order = order
         self._max_concurrency = max_concurrency
         self._max_steps = max_steps
         self._most_idle_polls = idle_polls
-        self._random = random.Random(seed)
-        self._seq = 0
-        self._agenda: list[Due] = []
-        self._ready: list[tuple[int, float, int, Job]] = []
-        self._queued: set[str] = set()
-        self._offered: dict[str, Job] = {}
+        self._agenda = Agenda()
         self._in_flight: dict[str, _Flight] = {}
         self._begun = 0
-        self._ended: dict[str, int] = {}
-        self._created: dict[str, int] = {}
-        self._round = 0
         self._idle_polls = 0
         self._escapes: dict[str, int] = {}
         self._process = 0
@@ -123,53 +95,28 @@ class Scheduler:
 
     def enter(self, job: Job) -> None:
         """Take a new job in."""
-        self._created[job.id] = len(self._created)
+        self._rounds.enter(job)
         self.offer(job)
 
     def offer(self, job: Job) -> None:
         """Note that `job` may have become able to run; what is happening now is let end first."""
         if self.alive and job.id not in self._in_flight:
-            self._offered[job.id] = job
+            self._rounds.offer(job)
 
     def _take_in(self, *, as_offered: bool = False) -> None:
-        """Queue what can run for the next round: by age, as STATEK's loop finds jobs, whichever became able first.
-
-        Jobs that wait come before others, oldest wait first, and those whose own steps have just ended after them, as
-        they began. Nothing is queued while a tool has ended that is still waited for: its job goes on first.
-        """
-        if not self._offered or self._tools.returning:
-            return
-        offered, self._offered = list(self._offered.values()), {}
-        ended, self._ended = self._ended, {}
-        if not as_offered:
-            rank = self._services.waiting.rank
-            offered.sort(key=lambda job: (ended.get(job.id, 0), rank(job), self._created.get(job.id, 0)))
-        for job in offered:
-            if job.id not in self._queued and job.id not in self._in_flight and self._can_run(job):
-                self._seq += 1
-                self._queued.add(job.id)
-                heapq.heappush(self._ready, (self._round + 1, self._tie(job), self._seq, job))
+        """Queue what can run. Nothing while a tool has ended that is still waited for: its job goes on first."""
+        if self._rounds.offered and not self._tools.returning:
+            self._rounds.take_in(self._in_flight, None if as_offered else self._services.waiting.rank)
 
     def _can_run(self, job: Job) -> bool:
         waits_in_warmup = job.status is JobStatus.WARMING_UP and job.awaited_result is not None
         if waits_in_warmup and self._services.profile.waiting_job_is_dormant:
             return False
-        return job.status in _RUNNABLE and job.id in self._created
-
-    def _tie(self, job: Job) -> float:
-        if self._order == "newest":
-            return -self._created[job.id]
-        return self._random.random() if self._order == "shuffled" else 0.0
+        return job.status in _RUNNABLE and self._rounds.knows(job)
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         """Do `action` at virtual second `when`, before any step that is due then."""
-        self._push(when, _EVENT, action)
-
-    def _push(
-        self, when: float, priority: int, action: Callable[[], None], timer: Timer | None = None
-    ) -> None:
-        self._seq += 1
-        heapq.heappush(self._agenda, Due(when, priority, self._seq, action, timer))
+        self._agenda.add(when, EVENT, action)
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -219,21 +166,16 @@ class Scheduler:
         self._tools.settle()
         if self._step_ready() or self._begin_pass():
             return Progress.MADE
-        self._pass_over_cancelled()
-        if not self._agenda and not self._poll_again():
+        if self._agenda.next_at is None and not self._poll_again():
             return Progress.NOTHING_LEFT
-        if self._agenda[0].at > self._until:
+        if (self._agenda.next_at or 0.0) > self._until:
             self._advance_clock(max(self._until, self._services.clock.now()))
             return Progress.TIME_IS_UP
-        due = heapq.heappop(self._agenda)
+        due = self._agenda.take()
         self._advance_clock(max(due.at, self._services.clock.now()))
         due.action()
         self._take_in()
         return Progress.MADE
-
-    def _pass_over_cancelled(self) -> None:
-        while self._agenda and (timer := self._agenda[0].timer) is not None and timer.cancelled():
-            heapq.heappop(self._agenda)
 
     def _pause(self) -> bool:
         """Return to whoever runs this, in the middle of waiting for an async tool; False if that cannot be."""
@@ -258,21 +200,20 @@ class Scheduler:
         return self._runs > 0
 
     def _plan_timer(self, timer: Timer) -> None:
-        self._push(timer.when(), _STEP, lambda: self._tools.fire(timer), timer)
+        self._agenda.add(timer.when(), STEP, lambda: self._tools.fire(timer), timer)
 
     def block(self, seconds: float) -> None:
         """Let time pass in which this process does nothing, as `time.sleep` does: only the world outside goes on."""
         process, end = self._process, self._services.clock.now() + seconds
         while self._process == process:
-            outside = [due for due in self._agenda if due.priority == _EVENT and due.at <= end]
-            to = min((due.at for due in outside), default=end)
+            due = self._agenda.next_event(end)
+            to = end if due is None else due.at
             if to > self._until and self._pause():
                 continue
             self._advance_clock(max(to, self._services.clock.now()))
-            if not outside:
+            if due is None:
                 return
-            self._agenda.remove(due := min(outside))
-            heapq.heapify(self._agenda)
+            self._agenda.strike(due)
             due.action()
         raise Suspension.killed(current_execution(), "killed")
 
@@ -285,17 +226,16 @@ class Scheduler:
         if not self.alive or not self._services.waiting.polls or self._idle_polls >= self._most_idle_polls:
             return False
         self._idle_polls += 1
-        self._push(self._services.clock.now() + PASS_SECONDS, _STEP, _nothing)
+        self._agenda.add(self._services.clock.now() + PASS_SECONDS, STEP, _nothing)
         return True
 
     def _step_ready(self) -> bool:
         """Start the next step of this round; return whether there was one."""
-        if not self.alive or not self._ready or len(self._in_flight) >= self._max_concurrency:
+        if not self.alive or len(self._in_flight) >= self._max_concurrency:
             return False
-        if self._ready[0][0] > self._round:
+        job = self._rounds.take()
+        if job is None:
             return False
-        job = heapq.heappop(self._ready)[3]
-        self._queued.discard(job.id)
         if self._can_run(job):
             self._begin_step(job)
         self._take_in()
@@ -326,10 +266,7 @@ class Scheduler:
             self.die(f"the worker loop died of {type(error).__name__}: {error}")
             return False
         self._take_in(as_offered=True)
-        if not self._ready or len(self._in_flight) >= self._max_concurrency:
-            return False
-        self._round = self._ready[0][0]
-        return True
+        return len(self._in_flight) < self._max_concurrency and self._rounds.open()
 
     def _begin_step(self, job: Job) -> None:
         job.steps += 1
@@ -379,9 +316,9 @@ class Scheduler:
             self._resume(job, entry.step)
 
         if isinstance(pause, int | float):
-            self._push(self._services.clock.now() + pause, _STEP, resume)
+            self._agenda.add(self._services.clock.now() + pause, STEP, resume)
         else:
-            pause.add_done_callback(lambda _: self._push(self._services.clock.now(), _STEP, resume))
+            pause.add_done_callback(lambda _: self._agenda.add(self._services.clock.now(), STEP, resume))
 
     def _resume(self, job: Job, step: Step) -> None:
         """Continue a paused step, unless its worker died meanwhile."""
@@ -396,7 +333,7 @@ class Scheduler:
             raise Livelock(f"job {job.id!r} repeats the same step forever: {escape}") from escape
 
     def _end_step(self, job: Job) -> None:
-        self._ended[job.id] = self._in_flight.pop(job.id).begun
+        self._rounds.step_ended(job, self._in_flight.pop(job.id).begun)
         if job in self._services.waiting and job.status is JobStatus.WARMING_UP:
             if not self._services.profile.waiting_job_is_dormant:
                 self._look_again(job)
@@ -413,7 +350,7 @@ class Scheduler:
                 self.offer(job)
 
         pause = self._services.profile.warmup_wait_pass_seconds
-        self._push(self._services.clock.now() + pause, _STEP, again)
+        self._agenda.add(self._services.clock.now() + pause, STEP, again)
 
     # -- the worker process ------------------------------------------------------------------------------------
 
@@ -445,12 +382,8 @@ class Scheduler:
             # One that is running waits for an async tool, further up this stack: it is unwound from there.
             if getgeneratorstate(entry.step) != GEN_RUNNING:
                 entry.step.close()
-        self._agenda = [due for due in self._agenda if due.priority == _EVENT]
-        heapq.heapify(self._agenda)
-        self._ready.clear()
-        self._queued.clear()
-        self._offered.clear()
-        self._ended.clear()
+        self._agenda.forget_steps()
+        self._rounds.clear()
         self._escapes.clear()
         self._unwind()
 

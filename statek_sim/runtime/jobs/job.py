@@ -10,6 +10,8 @@ from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef, JobDefError
 from statek_sim.runtime.dialogs.dialog import dialog_of
 from statek_sim.runtime.dialogs.history import HistoryProjection
+from statek_sim.runtime.jobs.difficulty import Difficulty
+from statek_sim.runtime.jobs.job_log import JobLog
 from statek_sim.runtime.jobs.notifications import Inbox
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import (
@@ -18,24 +20,22 @@ from statek_sim.runtime.state.chat_log import (
     ReminderLogItem,
     SubTaskLogItem,
     UserLogItem,
-    WarmupLogItem,
 )
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.counters import Counters, LLM_Usage, PositionCounters, TurnCounters
+from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.error_handlers import HandlerList
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.host import Host
-from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
+from statek_sim.runtime.state.pyenv import ErrorKind, PyEnv
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus, advance
 from statek_sim.runtime.stored.attributes import attribute, ended_in
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee, remark_of
-from statek_sim.runtime.stored.containers import Kept, kept, stored_text
+from statek_sim.runtime.stored.containers import Kept, kept
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import Message
 
 DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
-DIFFICULTIES: Final = ("LOW", "MEDIUM", "HIGH")
 
 
 class Job:
@@ -47,6 +47,8 @@ class Job:
 
     __slots__ = (
         "__weakref__",
+        "_difficulty",
+        "_log",
         "_status",
         "awaited_result",
         "chat_log",
@@ -66,13 +68,10 @@ class Job:
         "num_completions",
         "parent_job",
         "py_env",
-        "raised_at",
-        "raised_difficulty",
         "remarked",
         "sent",
         "steps",
         "stop_reason",
-        "token_extension",
         "tool_via",
         "usage",
         "warmup_block_num",
@@ -94,7 +93,8 @@ class Job:
         self._status = JobStatus.READY
         self.py_env = PyEnv(stores=host.profile.storage == "dbzero")
         self.remarked: set[str] = set()
-        self.chat_log: list[ChatItem] = []
+        self._log = JobLog(host.profile)
+        self.chat_log = self._log.items
         self.awaited_result: FutureResult | None = None
         self.next_instr_num: int | tuple[int, object] | str | None = None
         self.warmup_block_num = 0
@@ -103,17 +103,13 @@ class Job:
         self.usage = LLM_Usage()
         self.num_completions: int | None = None
         self.created_at = host.timestamp()
-        by_turn = host.profile.console_error_belongs_to == "turn"
-        self.counters: Counters = TurnCounters() if by_turn else PositionCounters()
+        self.counters = self._log.counters
+        self._difficulty = Difficulty(job_def, host.default_difficulty)
         self.inbox = Inbox(self)
         self.history = history
         self.sent: Sequence[Message] = ()
         self.done_signal = Signal()
         self.stop_reason: str | None = None
-        self.raised_difficulty: str | None = None
-        self.token_extension = 0
-        # Lengths of the chat log at rises of the difficulty: from 1.4.1 each is an item of STATEK's log.
-        self.raised_at: list[int] = []
         self.steps = 0
         self.llm_calls = 0
         self.tool_via = "code"
@@ -224,15 +220,13 @@ class Job:
     @property
     def difficulty_token_extension(self) -> int:
         """Tokens added to the limit by rises of the difficulty (from 1.4.1)."""
-        return self.token_extension
+        return self._difficulty.token_extension
 
     # -- chat log ----------------------------------------------------------------------------------------------
 
     def log(self, item: ChatItem) -> None:
         """Append to the chat log."""
-        self.chat_log.append(item)
-        if isinstance(item, (LLM_LogItem, WarmupLogItem)):
-            self.counters.open(item)
+        self._log.add(item)
 
     @property
     def last_item(self) -> ChatItem | None:
@@ -252,39 +246,13 @@ class Job:
 
     def console_append(self, text: str, error: ErrorKind | None = None) -> None:
         """Append one console entry, as an error of `error` kind if given."""
-        if "\0" in text and self.py_env.stores:
-            text = stored_text(text)
-        text = without_addresses(text)
-        env = self.py_env
-        index = len(env.console)
-        env.console.append(text)
-        if error is not None:
-            self._record_error(index, error, text)
-        self.host.trace.add(
-            events.ConsoleLine(
-                self.host.clock.now(), self.id, index, text, None if error is None else error.value
-            )
-        )
-
-    def _record_error(self, index: int, kind: ErrorKind, text: str) -> None:
-        profile, position = self.host.profile, self.check_newest_item()
-        if profile.console_error_belongs_to == "position":
-            self.py_env.exceptions[position] = text
-        else:
-            self.py_env.exceptions[index] = ConsoleError(kind, text)
-        if kind is ErrorKind.EXECUTION or profile.harness_error_counts:
-            self.counters.record_error(position)
+        index, shown = self._log.print(self.py_env, text, error)
+        kind = None if error is None else error.value
+        self.host.trace.add(events.ConsoleLine(self.host.clock.now(), self.id, index, shown, kind))
 
     def check_newest_item(self) -> int:
-        """Return the console position of the chat log's newest item; 0 for a user's message, which has none.
-
-        In 1.2.5 a message at that place is an AttributeError, wherever STATEK looks at the newest item.
-        """
-        last = self.last_item
-        if isinstance(last, str | UserLogItem) and not self.host.profile.message_may_end_chat_log:
-            kind = "str" if isinstance(last, str) else "statek.executors.chat_log_item.UserLogItem"
-            raise AttributeError(f"{kind!r} object has no attribute 'console_pos'")
-        return 0 if last is None or isinstance(last, str | UserLogItem) else last.console_pos
+        """Return the console position of the chat log's newest item; 0 for a user's message, which has none."""
+        return self._log.newest_position()
 
     def get_chat_history(self) -> list[Mapping[str, Any]]:
         """Return the messages that the next request would carry, system prompt included."""
@@ -386,25 +354,21 @@ class Job:
 
     def panic(self) -> None:
         """Raise the difficulty one level; from 1.4.1 that extends the token limit by the usage so far."""
-        current = self.difficulty
-        if current == DIFFICULTIES[-1]:
-            raise RuntimeError(f"Job is already at high difficulty: {current.lower()}")
-        self.raised_difficulty = DIFFICULTIES[DIFFICULTIES.index(current) + 1]
-        if self.host.profile.difficulty_extends_tokens:
-            self.token_extension += self.approx_token_usage
-            self.raised_at.append(len(self.chat_log))
+        extends = self.host.profile.difficulty_extends_tokens
+        level = self._difficulty.rise(self.approx_token_usage if extends else None, len(self.chat_log))
         self.host.trace.add(
-            events.DifficultyRaised(
-                self.host.clock.now(), self.id, self.raised_difficulty, self.approx_token_usage
-            )
+            events.DifficultyRaised(self.host.clock.now(), self.id, level, self.approx_token_usage)
         )
 
     @property
     def difficulty(self) -> str:
         """LOW, MEDIUM or HIGH."""
-        configured = self.raised_difficulty or self.job_def.metadata.get("DEFAULT_DIFFICULTY")
-        name = (configured or self.host.default_difficulty).upper()
-        return next((level for level in DIFFICULTIES if level.startswith(name)), name)
+        return self._difficulty.level
+
+    @property
+    def raised_at(self) -> list[int]:
+        """Lengths of the chat log at rises of the difficulty: from 1.4.1 each is an item of STATEK's log."""
+        return self._difficulty.raised_at
 
     # -- error handlers ----------------------------------------------------------------------------------------
 

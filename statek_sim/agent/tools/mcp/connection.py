@@ -62,24 +62,27 @@ class McpConnection:
     `definitions` are the tools it listed last. A list that changed is fetched at once and handed out by `changes`
     when it is asked for. A call is cancelled with the task that made it, and the server told so. Leaving the block
     ends the server's process, whatever it does, and takes a few seconds at most: a cancellation waits for that.
-    `errors` takes what the process writes to standard error.
+    `errors` takes what the process writes to standard error; None: this process's own.
     """
 
-    def __init__(self, spec: McpServerSpec, *, errors: TextIO = sys.stderr) -> None:
+    def __init__(self, spec: McpServerSpec, *, errors: TextIO | None = None) -> None:
         self.spec = spec
         self.definitions: tuple[Definition, ...] = ()
         self.restarts = 0
         self.version = ""
         """The version of the protocol that was agreed on."""
-        self._errors = errors
+        # Not `sys.stderr`: what stands there, in tests for one, may be no file that a process can write to.
+        self._errors = errors or sys.__stderr__ or sys.stderr
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
-        self._lost = False
+        self._lost = self._forgotten = False
         self._garbage = ""
         self._news: tuple[Definition, ...] | None = None
         self._listing: set[asyncio.Task[None]] = set()
         self._opening = asyncio.Lock()
+        self._in_flight = 0
+        self._landed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         """Start or reach the server and list its tools; `McpFailure` where that does not work."""
@@ -112,15 +115,30 @@ class McpConnection:
         client = await self._alive()
         name, doing = self.spec.name, _call_of(tool)
         try:
-            result = await client.call_tool(tool, dict(arguments))
+            result = await self._asked(client, tool, arguments)
         except MCPError as error:
-            raise self._refusal(error, doing) from error
+            if not self._forgotten or error.code == CONNECTION_CLOSED:
+                raise self._refusal(client, error, doing) from error
         except (RuntimeError, ValidationError) as error:
             raise no_result(name, doing, _first_line(error)) from error
         except (OSError, httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            self._lost = True
+            self._lose(client)
             raise died(name, doing) from error
-        return self._outcome(result)
+        else:
+            return self._outcome(result)
+        # A server that was started again does not know the session, and did nothing: a new one is begun.
+        self._lose(client)
+        return await self._call(tool, arguments)
+
+    async def _asked(self, client: Client, tool: str, arguments: Mapping[str, JSON]) -> CallToolResult:
+        self._in_flight += 1
+        self._landed.clear()
+        try:
+            return await client.call_tool(tool, dict(arguments))
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._landed.set()
 
     def _outcome(self, result: CallToolResult) -> ToolOutcome:
         content = [
@@ -132,9 +150,13 @@ class McpConnection:
             return outcome(McpToolFailed(text))
         return ToolOutcome(ToolStatus.RETURNED, text)
 
-    def _refusal(self, error: MCPError, doing: str) -> McpFailure:
-        if error.code == CONNECTION_CLOSED or self._lost:
-            self._lost = True
+    def _lose(self, client: Client) -> None:
+        """Take note that a connection is of no use any more, unless another call has made a new one since."""
+        self._lost |= self._client is client
+
+    def _refusal(self, client: Client, error: MCPError, doing: str) -> McpFailure:
+        if error.code == CONNECTION_CLOSED or self._client is not client or self._lost:
+            self._lose(client)
             return died(self.spec.name, doing)
         if error.code == PARSE_ERROR:
             return no_result(self.spec.name, doing, error.message)
@@ -152,6 +174,8 @@ class McpConnection:
                     raise gone(self.spec.name, self.restarts)
                 self.restarts += 1
                 before = self.definitions
+                if self._forgotten and self._in_flight:
+                    await self._landed.wait()  # closing would cut the answers to other calls off
                 await self._close()
                 try:
                     await self._open()
@@ -162,7 +186,8 @@ class McpConnection:
             return self._client
 
     async def _open(self) -> None:
-        self._over, self._lost, self._garbage = asyncio.Event(), False, ""
+        self._over, self._garbage = asyncio.Event(), ""
+        self._lost = self._forgotten = False
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._owner = asyncio.create_task(self._own(ready), name=f"mcp-{self.spec.name}")
         try:
@@ -276,11 +301,20 @@ class McpConnection:
             case Http():
                 timeout = httpx2.Timeout(self.spec.bounds.call, read=None)
                 async with (
-                    httpx2.AsyncClient(headers=dict(at.headers), timeout=timeout) as http,
+                    httpx2.AsyncClient(
+                        headers=dict(at.headers), timeout=timeout, event_hooks={"response": [self._responded]}
+                    ) as http,
                     streamable_http_client(at.url, http_client=http) as streams,
                     self._watched(streams) as watched,
                 ):
                     yield watched
+
+    async def _responded(self, response: httpx2.Response) -> None:
+        """Notice that the server does not know the session: the SDK hands on what the body says, not the status."""
+        asked = response.request
+        self._forgotten |= (
+            asked.method == "POST" and response.status_code == 404 and "mcp-session-id" in asked.headers
+        )
 
     @asynccontextmanager
     async def _watched(self, streams: Any) -> AsyncIterator[Any]:

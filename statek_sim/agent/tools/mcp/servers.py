@@ -9,7 +9,7 @@ from typing import Final
 
 from statek_sim.errors import BadInput
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", re.ASCII)
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,5 +84,6 @@ def check_server_name(name: str) -> None:
     """Raise `BadInput` for what cannot stand before a tool's name."""
     if not _NAME.fullmatch(name) or "__" in name:
         raise BadInput(
-            f"MCP server {name!r}: expected a name of 1 to 32 letters, digits, '_' or '-', without two '_' in a row"
+            f"MCP server {name!r}: expected a name of 1 to 32 letters, digits, '_' or '-' that begins with a letter, "
+            "without two '_' in a row"
         )

@@ -1,0 +1,97 @@
+"""Which job steps next: jobs that became able to run are queued in rounds, as STATEK's loop finds them."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Container
+from typing import Final, Literal, get_args
+
+from statek_sim.errors import BadInput
+from statek_sim.runtime.jobs.job import Job
+
+Order = Literal["fifo", "newest", "shuffled"]
+ORDERS: Final[tuple[Order, ...]] = get_args(Order)
+"""fifo: as they became runnable; newest: latest created first, as dbzero was seen to do; shuffled: by the seed."""
+
+
+class Rounds:
+    """Jobs that may run: offered, then queued for the next round. What is drawn at random is drawn by `seed`."""
+
+    def __init__(self, order: Order, seed: int, can_run: Callable[[Job], bool]) -> None:
+        if order not in ORDERS:
+            raise BadInput(f"order {order!r} is unknown; expected one of: {', '.join(ORDERS)}")
+        self._order = order
+        self._random = random.Random(seed)
+        self._can_run = can_run
+        self._seq = 0
+        self._round = 0
+        self._ready: list[tuple[int, float, int, Job]] = []
+        self._queued: set[str] = set()
+        self._offered: dict[str, Job] = {}
+        self._ended: dict[str, int] = {}
+        self._created: dict[str, int] = {}
+
+    def enter(self, job: Job) -> None:
+        """Take a new job in."""
+        self._created[job.id] = len(self._created)
+
+    def knows(self, job: Job) -> bool:
+        """Return whether `job` was taken in."""
+        return job.id in self._created
+
+    def offer(self, job: Job) -> None:
+        """Note that `job` may have become able to run."""
+        self._offered[job.id] = job
+
+    def step_ended(self, job: Job, begun: int) -> None:
+        """Note that a step of `job`, the `begun`-th of all, has ended: it is queued after those that wait."""
+        self._ended[job.id] = begun
+
+    @property
+    def offered(self) -> bool:
+        """Whether there is anything to take in."""
+        return bool(self._offered)
+
+    def take_in(self, in_flight: Container[str], rank: Callable[[Job], float] | None) -> None:
+        """Queue what can run for the next round: by age, as STATEK's loop finds jobs, whichever became able first.
+
+        Jobs that wait come before others, oldest wait first (`rank`), and those whose own steps have just ended after
+        them, as they began. Without `rank` they are queued as they were offered.
+        """
+        offered, self._offered = list(self._offered.values()), {}
+        ended, self._ended = self._ended, {}
+        if rank is not None:
+            offered.sort(key=lambda job: (ended.get(job.id, 0), rank(job), self._created.get(job.id, 0)))
+        for job in offered:
+            if job.id not in self._queued and job.id not in in_flight and self._can_run(job):
+                self._seq += 1
+                self._queued.add(job.id)
+                heapq.heappush(self._ready, (self._round + 1, self._tie(job), self._seq, job))
+
+    def _tie(self, job: Job) -> float:
+        if self._order == "newest":
+            return -self._created[job.id]
+        return self._random.random() if self._order == "shuffled" else 0.0
+
+    def take(self) -> Job | None:
+        """Take the next job of this round, or None when there is none."""
+        if not self._ready or self._ready[0][0] > self._round:
+            return None
+        job = heapq.heappop(self._ready)[3]
+        self._queued.discard(job.id)
+        return job
+
+    def open(self) -> bool:
+        """Open the next round if it has jobs."""
+        if not self._ready:
+            return False
+        self._round = self._ready[0][0]
+        return True
+
+    def clear(self) -> None:
+        """Lose what only the process knew."""
+        self._ready.clear()
+        self._queued.clear()
+        self._offered.clear()
+        self._ended.clear()

@@ -1,0 +1,59 @@
+"""What is written down of a job: its chat log, its console, and which turn an error counts for (behaviour 4.4)."""
+
+from __future__ import annotations
+
+from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
+from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
+from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
+from statek_sim.runtime.stored.containers import stored_text
+from statek_sim.sandbox.ordered_set import without_addresses
+from statek_sim.semantics import Profile
+
+
+class JobLog:
+    """Chat items in order, and the counters that follow them."""
+
+    __slots__ = ("_profile", "counters", "items")
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self.items: list[ChatItem] = []
+        by_turn = profile.console_error_belongs_to == "turn"
+        self.counters: Counters = TurnCounters() if by_turn else PositionCounters()
+
+    def add(self, item: ChatItem) -> None:
+        """Append an item."""
+        self.items.append(item)
+        if isinstance(item, (LLM_LogItem, WarmupLogItem)):
+            self.counters.open(item)
+
+    def print(self, env: PyEnv, text: str, error: ErrorKind | None) -> tuple[int, str]:
+        """Append one entry to the console, as an error of that kind if given; return its place, and how it is kept."""
+        if "\0" in text and env.stores:
+            text = stored_text(text)
+        text = without_addresses(text)
+        index = len(env.console)
+        env.console.append(text)
+        if error is not None:
+            self._record_error(env, index, error, text)
+        return index, text
+
+    def _record_error(self, env: PyEnv, index: int, kind: ErrorKind, text: str) -> None:
+        position = self.newest_position()
+        if self._profile.console_error_belongs_to == "position":
+            env.exceptions[position] = text
+        else:
+            env.exceptions[index] = ConsoleError(kind, text)
+        if kind is ErrorKind.EXECUTION or self._profile.harness_error_counts:
+            self.counters.record_error(position)
+
+    def newest_position(self) -> int:
+        """Return the console position of the newest item; 0 for a user's message, which has none.
+
+        In 1.2.5 a message at that place is an AttributeError, wherever STATEK looks at the newest item.
+        """
+        last = self.items[-1] if self.items else None
+        if isinstance(last, str | UserLogItem) and not self._profile.message_may_end_chat_log:
+            kind = "str" if isinstance(last, str) else "statek.executors.chat_log_item.UserLogItem"
+            raise AttributeError(f"{kind!r} object has no attribute 'console_pos'")
+        return 0 if last is None or isinstance(last, str | UserLogItem) else last.console_pos

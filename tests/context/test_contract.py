@@ -1,0 +1,297 @@
+"""What the checker of compactors finds, and that ours pass it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from statek_sim import check_compaction
+from statek_sim.agent.context.contract import (
+    PINNED,
+    Compact,
+    Finding,
+    Limits,
+    MakeCompact,
+    compaction_findings,
+    history_of,
+)
+from statek_sim.agent.context.units import messages_of, open_from, texts_of, units_of
+from statek_sim.agent.context.variants import DOCUMENT, FORGE
+from statek_sim.agent.effects import SummaryModel
+from statek_sim.errors import BadInput, ContextOverflow, ContractViolation
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.values import Message
+from tests.context.histories import count, ours
+from tests.docs.page import DOCS
+from tools.compaction_table import compaction_table
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2, 4])
+def test_ours_passes_whatever_it_keeps(keep: int) -> None:
+    assert check_compaction(ours(keep=keep)) == 399 * 5
+
+
+@pytest.mark.parametrize("wire", ["responses", "anthropic", "gemini"])
+def test_ours_passes_for_every_format(wire: FormatName) -> None:
+    assert check_compaction(ours(keep=2), wire=wire) > 1_000
+
+
+def test_ours_passes_with_a_model_that_summarises_badly() -> None:
+    answers = iter(["", "   ", None, "word " * 4000, "Short."] * 10_000)
+    model = SummaryModel(model="m")
+    # The same history may get another answer the second time: that is not the compactor's doing.
+    found = compaction_findings(ours(keep=1, summary=model, answer=lambda wanted: next(answers)))
+    assert set(found) <= {Finding.RANDOM}
+
+
+def test_what_is_wrong_with_the_document() -> None:
+    model = SummaryModel(model="m")
+    found = compaction_findings(ours(rules=DOCUMENT, summary=model, answer=lambda wanted: "A summary."))
+    assert set(found) == {Finding.OVER, Finding.SYSTEM_LOST, Finding.BREAKS}
+    assert found[Finding.BREAKS].endswith(
+        "CompactionFailed: TypeError: object of type 'NoneType' has no len()"
+    )
+
+
+def test_what_is_wrong_with_the_document_where_contents_are_never_null() -> None:
+    model = SummaryModel(model="m")
+    make = ours(rules=DOCUMENT, summary=model, answer=lambda wanted: "A summary.")
+
+    def full(limits: Limits) -> Compact:
+        compact = make(limits)
+
+        def run(messages: list[Message]) -> Sequence[Message] | None:
+            return compact([{**one, "content": one.get("content") or ""} for one in messages])
+
+        return run
+
+    found = compaction_findings(full)
+    assert {Finding.TORN, Finding.SYSTEM_LOST, Finding.OVER} <= set(found)
+    assert "results ['call_1_1', 'call_1_2'] without calls" in found[Finding.TORN]
+
+
+def test_what_is_wrong_with_forge() -> None:
+    found = compaction_findings(ours(rules=FORGE))
+    assert {Finding.TORN, Finding.OVER, Finding.NEEDLESS} <= set(found)
+    assert "with results []" in found[Finding.TORN]
+
+
+# -- planted faults ---------------------------------------------------------------------------------------------
+
+
+def last_messages(limits: Limits) -> Compact:
+    """Keep as many messages from the end as fit: the usual one-liner."""
+
+    def compact(messages: list[Message]) -> list[Message]:
+        kept: list[Message] = []
+        for message in reversed(messages):
+            if limits.count([message, *kept]) > limits.budget:
+                break
+            kept.insert(0, message)
+        return kept
+
+    return compact
+
+
+def sorting(limits: Limits) -> Compact:
+    """Put the messages of the user together."""
+
+    def compact(messages: list[Message]) -> list[Message]:
+        if limits.count(messages) <= limits.budget:
+            return messages
+        made = ours()(limits)(messages) or messages
+        units = units_of(made, count)
+        first = sorted(units[2:-1], key=lambda unit: unit.kind == "turn")
+        return messages_of([*units[:2], *first, units[-1]])
+
+    return compact
+
+
+def in_place(limits: Limits) -> Compact:
+    """Shorten the list that it was given."""
+
+    def compact(messages: list[Message]) -> list[Message]:
+        made = list(ours()(limits)(messages) or messages)
+        messages[:] = made
+        return made
+
+    return compact
+
+
+def unpinned(limits: Limits) -> Compact:
+    """Forget that anything is pinned."""
+    made = Limits(budget=limits.budget, pinned=(), count=limits.count, wire=limits.wire)
+    return ours()(made)
+
+
+def giving_up(limits: Limits) -> Compact:
+    """Raise an overflow as soon as it is over the budget."""
+
+    def compact(messages: list[Message]) -> list[Message]:
+        if limits.count(messages) > limits.budget:
+            raise ContextOverflow("too long")
+        return messages
+
+    return compact
+
+
+def silent(limits: Limits) -> Compact:
+    """Leave what does not fit."""
+    inner = ours()(limits)
+
+    def compact(messages: list[Message]) -> Sequence[Message] | None:
+        try:
+            return inner(messages)
+        except ContextOverflow:
+            return messages
+
+    return compact
+
+
+def chancy(limits: Limits) -> Compact:
+    """Write a number into the note."""
+    inner, chance = ours()(limits), random.Random()
+
+    def compact(messages: list[Message]) -> Sequence[Message] | None:
+        made = inner(messages)
+        if made is None:
+            return None
+        return [
+            one if one.get("role") != "tool" else {**one, "content": str(chance.random())} for one in made
+        ]
+
+    return compact
+
+
+def without_the_newest(limits: Limits) -> Compact:
+    """Drop from the end."""
+
+    def compact(messages: list[Message]) -> list[Message]:
+        units = units_of(messages, count, limits.pinned)
+        while limits.count(messages_of(units)) > limits.budget and len(units) > 2:
+            units.pop(next((at for at in range(len(units) - 1, 1, -1) if not units[at].stays), -1))
+        return messages_of(units)
+
+    return compact
+
+
+def shrinking(limits: Limits) -> Compact:
+    """Take something away each time it is asked, whether it has to or not."""
+    inner = ours()(limits)
+
+    def compact(messages: list[Message]) -> Sequence[Message]:
+        made = list(inner(messages) or messages)
+        units = units_of(made, count, limits.pinned)
+        at = next((at for at in range(open_from(units)) if not units[at].stays), None)
+        over = any("call_1" in text for text in texts_of(made[-1])) or len(made) > 6
+        return made if at is None or not over else messages_of([*units[:at], *units[at + 1 :]])
+
+    return compact
+
+
+def half_batches(limits: Limits) -> Compact:
+    """Keep the first result of each batch only."""
+    inner = ours()(limits)
+
+    def compact(messages: list[Message]) -> Sequence[Message] | None:
+        made = inner(messages)
+        return made and [one for one in made if not str(one.get("tool_call_id", "")).endswith("_2")]
+
+    return compact
+
+
+def system_again(limits: Limits) -> Compact:
+    """Put a summary into a second system message."""
+
+    def compact(messages: list[Message]) -> Sequence[Message] | None:
+        made = ours()(limits)(messages)
+        if made is None:
+            return None
+        return [
+            {**one, "role": "system"} if str(one.get("content")).startswith("[CONTEXT SUMMARY") else one
+            for one in made
+        ]
+
+    return compact
+
+
+@pytest.mark.parametrize(
+    ("planted", "finding"),
+    [
+        (last_messages, Finding.SYSTEM_LOST),
+        (sorting, Finding.REORDERED),
+        (in_place, Finding.MUTATES),
+        (unpinned, Finding.PIN_LOST),
+        (giving_up, Finding.GIVES_UP),
+        (silent, Finding.OVER),
+        (chancy, Finding.RANDOM),
+        (without_the_newest, Finding.OPEN_LOST),
+        (shrinking, Finding.NEEDLESS),
+        (half_batches, Finding.TORN),
+    ],
+)
+def test_a_planted_fault_is_found(planted: MakeCompact, finding: Finding) -> None:
+    with pytest.raises(ContractViolation) as raised:
+        check_compaction(planted)
+    assert str(raised.value).startswith("the compactor ")
+    assert finding in compaction_findings(planted)
+
+
+def test_a_summary_that_anthropic_never_sees_is_found() -> None:
+    check_compaction(system_again)
+    with pytest.raises(
+        ContractViolation, match=r"leaves what a provider refuses: .* anthropic has no place for it$"
+    ):
+        check_compaction(system_again, wire="anthropic")
+
+
+def test_the_counterexample_is_the_smallest_and_reads_as_a_sentence() -> None:
+    with pytest.raises(
+        ContractViolation,
+        match=r"^the compactor gives up though there is room: of \[system, task, text, text\] with 54 tokens allowed, "
+        r"it raised an overflow, and the system prompt, the task, pinned facts and what has to be answered are 41 "
+        r"tokens$",
+    ):
+        check_compaction(giving_up)
+
+
+def test_an_error_that_is_none_of_the_overflows_is_a_finding() -> None:
+    def broken(limits: Limits) -> Compact:
+        return lambda messages: messages[9:10][0]  # type: ignore[return-value]  # that is the fault
+
+    with pytest.raises(
+        ContractViolation, match=r"raises something else than an overflow: .* it raised IndexError"
+    ):
+        check_compaction(broken)
+
+
+def test_an_overflow_of_ones_own_may_be_named() -> None:
+    def mine(limits: Limits) -> Compact:
+        inner = ours()(limits)
+
+        def compact(messages: list[Message]) -> Sequence[Message] | None:
+            try:
+                return inner(messages)
+            except ContextOverflow as error:
+                raise MemoryError(str(error)) from None
+
+        return compact
+
+    assert check_compaction(mine, overflow=MemoryError) == 399 * 5
+    with pytest.raises(ContractViolation, match="MemoryError"):
+        check_compaction(mine)
+
+
+def test_histories_of_no_unit_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"^histories have up to 0 units, expected 1 or more$"):
+        check_compaction(ours(), most=0)
+
+
+def test_a_history_with_a_pin_says_it() -> None:
+    assert any(PINNED in text for one in history_of(["text", "pinned"]) for text in texts_of(one))
+
+
+def test_the_page_shows_what_the_checker_finds() -> None:
+    assert compaction_table() in (DOCS / "context.md").read_text("utf-8")
