@@ -121,6 +121,9 @@ def test_a_word_in_a_wrapper_is_a_call_of_an_offered_tool_only() -> None:
 def test_a_message_to_the_user_makes_no_call() -> None:
     text = '<|channel|>final<|message|>{"name": "f", "arguments": {}}<|return|>'
     assert _calls(rescue(text)) == []
+    call = "<|start|>assistant to=functions.f<|channel|>commentary<|message|>{}"
+    both = f"<|channel|>final<|message|>One moment.<|end|>{call}"
+    assert (_calls(rescue(both)), rescue(both).text) == ([("f", {})], "One moment.")
 
 
 def test_gemmas_values_without_quotes_are_not_two_values() -> None:

@@ -93,6 +93,7 @@ NOISE: Final = re.compile(
     r"|START_ACTION|END_ACTION|action_start|action_end|plugin|function_call|message_sep|role_sep|call|end|eom|eot|eot_id"
     r"|im_end|START_RESPONSE|END_RESPONSE|open|close|sep|role_end|tool_call_begin)\|>|<[|｜]tool[▁_]calls?[▁_](?:begin|end)[|｜]>"
     r"|<tool_call\|>|<\|tool_call>|<end_function_call>|\[TOOL_CALLS?\]|\]<\]minimax\[>\[</?tool_call>"
+    r"|<\|start\|>(?:assistant\b)?|<\|channel\|>\s*(?:final|commentary)\s*<\|message\|>|<\|return\|>"
 )
 """Tokens of the formats that say nothing by themselves; they are left out of a reply's text."""
 EXAMPLE: Final = re.compile(
