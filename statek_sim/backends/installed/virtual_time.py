@@ -42,6 +42,11 @@ class VirtualTime:
         self.now = max(self.now, when)
         action()
 
+    def forget_steps(self) -> None:
+        """Take off the agenda what a worker process would have done that is dead."""
+        self._agenda = [due for due in self._agenda if due[1] != STEP]
+        heapq.heapify(self._agenda)
+
     async def sleep(self, seconds: float, result: Any = None) -> Any:
         """Stand in for `asyncio.sleep`."""
         if seconds <= 0:

@@ -115,6 +115,10 @@ class HistoryProjection:
         if position <= self._tail_end or position == 0:
             self._forget_from(-1, 0)
 
+    def again(self) -> None:
+        """Project everything again: what a dead worker had sent may be written anew by the next one."""
+        self._forget_from(-1, 0)
+
     def refresh(self, job: LoggedJob) -> MeteredConversation:
         """Return the messages of the next request. The same object as before, unless history changed."""
         if self._tail >= 0 and _end_position(job, self._tail) != self._tail_end:

@@ -311,6 +311,9 @@ class Scheduler:
             step.close()
             # The time that its tools had still to sleep died with the process.
             job.slept = 0.0
+            job.history.again()
+        self._agenda = [due for due in self._agenda if due.priority != _STEP]
+        heapq.heapify(self._agenda)
         self._ready.clear()
         self._queued.clear()
         self._offered.clear()

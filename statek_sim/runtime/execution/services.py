@@ -102,7 +102,7 @@ class Services:
         self.clock = clock
         self.trace = trace
         self.waiting = WaitingRoom()
-        self._budget = budget
+        self.budget = budget
         self._policy = policy
         self._tokenizers = tokenizers
         self._meters: dict[str, MessageMeter] = {}
@@ -146,7 +146,7 @@ class Services:
             tools=agent.all_tools,
             system_tools=self._system_tools(),
             policy=replace(self._policy, blocked_tools=hidden),
-            budget=self._budget,
+            budget=self.budget,
             clock=self.clock,
         )
 
