@@ -27,7 +27,7 @@ def run_facts(stage: Stage) -> Message:
         "leaked_claims": stored_world.leaked_claims(),
         "ledger": list(stored_world.WORLD.ledger.lines),
         # As on the reference runtime: a run that broke off waits for nothing.
-        "idle": stage.error is None and any(True for _ in waiting_names(jobs)),
+        "idle": stage.ran_to_its_end and any(True for _ in waiting_names(jobs)),
         "settled": stage.settled,
         "worker": stage.loop.died,
         "error": stage.error,

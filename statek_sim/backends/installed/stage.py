@@ -94,6 +94,7 @@ class Stage:
         self.loop.on_death = lambda reason: self.witness.tell(events.WorldChanged, "", "worker", reason)
         self.error: dict[str, JSON] | None = None
         self.settled = False
+        self.ran_to_its_end = False
 
     # -- setting up ------------------------------------------------------------------------------------------------
 
@@ -268,6 +269,7 @@ class Stage:
             await self._set(handover)
             self.driver.begin()
             self.settled = await self.loop.run(self.scenario.until)
+            self.ran_to_its_end = True
             self.driver.check_finished()
         except BadInput as refused:
             self.error = {"type": "BadInput", "message": str(refused)}
