@@ -30,6 +30,7 @@ from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee
 from statek_sim.runtime.stored.containers import StoreKills
+from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
@@ -98,6 +99,8 @@ def run_block(
     try:
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
+        if not job.py_env.stores:
+            job.remark(foresee_uses(before, source), FORESEEN_RELEASE)
         _run_statements(job, toolbox, block, namespace, output, start, before)
         outcome = "exited" if job.py_env.exit_status is not None else "done"
     except FutureError:

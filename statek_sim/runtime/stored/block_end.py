@@ -13,9 +13,10 @@ from typing import Final, Literal
 from statek_sim.runtime.stored.containers import NOTHING, Kept, List, StoreKills, kept
 from statek_sim.runtime.stored.hashing import in_store_order
 
-Change = Literal["lost", "changed", "not stored", "kills"]
+Change = Literal["lost", "changed", "not stored", "refused", "kills"]
 """`lost`: the name keeps what it had, or is unbound. `changed`: another value came back. `not stored`: STATEK took the
-new value for equal to the old. `kills`: storing it ends the process."""
+new value for equal to the old. `refused`: dbzero's collection lacks what is asked of it. `kills`: storing it ends the
+process."""
 
 FORESEEN_RELEASE: Final = "1.4.2"
 """The release of which profiles that keep every value speak."""
