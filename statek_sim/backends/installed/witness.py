@@ -59,6 +59,7 @@ class Witness:
         self._events: list[JSON] = []
         self._newborn: list[Any] = []
         self._failed: dict[str, tuple[int, int, str]] = {}
+        self._completing: Any = None
         self._reopened_by = ""
 
     def tell(self, kind: Callable[..., Event], job: Any, *facts: object) -> None:
@@ -213,7 +214,7 @@ class Witness:
 
         @wraps(push)
         def pushed(job: Any, message: Any) -> bool:
-            self.tell(events.UserMessage, job, job._resolve_user_message(message))
+            self.tell(events.UserMessage, job, _as_stored(job._resolve_user_message(message)))
             self._reopened_by = "message"
             restarted: bool = push(job, message)
             return restarted
@@ -258,6 +259,7 @@ class Witness:
 
         @wraps(notify)
         def notified(job: Any, handler: Any) -> None:
+            self._tell_completion(handler)
             if handler.is_completed:
                 queued = job.status != JobStatus.DONE
                 self.tell(events.Notified, job, "subtask", handler.get_log_message(), queued)
@@ -281,7 +283,8 @@ class Witness:
 
         @wraps(send)
         def sent(job: Any, message: str) -> None:
-            self.tell(events.Notified, job, "notification", message, job.status != JobStatus.DONE)
+            text = _as_stored(str(message))
+            self.tell(events.Notified, job, "notification", text, job.status != JobStatus.DONE)
             self._reopened_by = "notification"
             send(job, message)
 
@@ -292,12 +295,23 @@ class Witness:
 
         @wraps(complete)
         def completed(handler: Any, result: Any = None, error: str | None = None) -> None:
-            if not handler.is_completed and (result is None or error is None):
-                told = None if error is not None else "" if result is None else str(result)
-                self.tell(events.SubtaskCompleted, handler.job, str(handler.id or ""), told, error)
-            complete(handler, result, error)
+            self._completing = handler
+            try:
+                complete(handler, result, error)
+                self._tell_completion(handler)
+            finally:
+                self._completing = None
 
         SubTaskHandler.complete = completed
+
+    def _tell_completion(self, handler: Any) -> None:
+        """Tell of the subtask that is being completed, once, with what the store kept of its result."""
+        if self._completing is handler:
+            self._completing = None
+            result, error = (
+                (str(handler), None) if handler.error is None else (None, handler.error.err_message)
+            )
+            self.tell(events.SubtaskCompleted, handler.job, str(handler.id or ""), result, error)
 
     def _watch_handlers(self) -> None:
         add = Job.add_error_handler
@@ -327,6 +341,11 @@ def _reason(job: Any, old: Any) -> tuple[str, str | None]:
         return LIMITS[str(error).partition(":")[0]], str(error)
     reason = "warmup" if job.error is None and old == JobStatus.WARMING_UP else "crash"
     return reason, f"{type(error).__name__}: {error}"
+
+
+def _as_stored(text: str) -> str:
+    """Return a text as it comes back from the store."""
+    return text.partition("\0")[0]
 
 
 def _described(item: Any) -> tuple[str, str]:
