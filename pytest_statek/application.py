@@ -78,7 +78,9 @@ def _on_installed(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
         )
         stack.enter_context(frozen_wall_clock(clock, active=wishes.virtual_wall_clock))
         app = StatekApp(application, llm)
-        item.stash[OPENED] = Opened(llm, lambda: _all_told(app), guard)
+        item.stash[OPENED] = Opened(
+            llm, lambda: _all_told(app), guard, application.remarks, wishes.strict_storage
+        )
         yield app
         # What fails from here on is not the application's doing, and its store is about to be closed.
         item.stash[OPENED] = Opened(llm, tuple, guard)

@@ -271,7 +271,7 @@ class WorldChanged:
 
 @dataclass(frozen=True, slots=True)
 class StoreRemark:
-    """What dbzero's store did to a value: `change` is lost, changed, not stored or kills.
+    """What dbzero's store did to a value: `change` is lost, changed, not stored, refused or kills.
 
     `release` is None when it happened, and a release of STATEK when it would happen there: this profile keeps
     every value. `name` is the variable, or `exit status`, `code` and the like.
@@ -298,6 +298,7 @@ _REMARKS: Final = {
     "lost": ("was lost", "lose {}"),
     "changed": ("was changed", "change {}"),
     "not stored": ("kept its old value", "keep the old value of {}"),
+    "refused": ("was refused", "refuse {}"),
     "kills": ("ended STATEK's process", "end its process at {}"),
 }
 

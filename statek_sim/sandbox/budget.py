@@ -69,8 +69,8 @@ class ExecutionBudget:
     `loop_iterations` and `call_depth` are counts, `allocation` is in bytes.
     """
 
-    __slots__ = ("_bytes_left", "_depth", "_iterations_left", "_reason", "_stack_limit", "allocation", "call_depth",
-                 "loop_iterations", "opened", "step")  # fmt: skip
+    __slots__ = ("_bytes_left", "_depth", "_end", "_iterations_left", "_reason", "_stack_limit", "allocation",
+                 "call_depth", "loop_iterations", "opened", "step")  # fmt: skip
 
     def __init__(
         self, loop_iterations: int = 1_000_000, allocation: int = 64_000_000, call_depth: int = 250
@@ -90,6 +90,7 @@ class ExecutionBudget:
         self._bytes_left = self.allocation
         self._depth = 0
         self._reason: str | None = None
+        self._end: BaseException | None = None
         self._give_back_stack()
         self.close_coroutines()
 
@@ -187,8 +188,15 @@ class ExecutionBudget:
 
     def check(self) -> None:
         """Raise again what was raised before in this step, if anything was."""
+        if self._end is not None:
+            raise self._end
         if self._reason is not None:
             raise BudgetExceeded(self._reason)
+
+    def end(self, end: BaseException) -> NoReturn:
+        """End the step with an error that no handler of its code keeps: each raises it again."""
+        self._end = end
+        raise end
 
     def stop(self, reason: str) -> NoReturn:
         """Stop the code now and keep it stopped until `reset`. `reason` is a clause for people."""

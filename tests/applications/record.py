@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,11 +31,11 @@ sys.exit(pytest.main(["-q", "-W", "ignore", *plugins, "--statek-backend=installe
 """
 
 
-def command(python: str, *arguments: str) -> list[str]:
-    """Return the command that runs every application on the real package of `python`."""
+def command(python: str, *arguments: str, applications: Sequence[Path] = APPLICATIONS) -> list[str]:
+    """Return the command that runs applications, every one unless told, on the real package of `python`."""
     paths = [path for path in sys.path if path.endswith("site-packages")]
     program = _RUN.format(root=str(ROOT), paths=paths)
-    return [python, "-c", program, *map(str, APPLICATIONS), *arguments]
+    return [python, "-c", program, *map(str, applications), *arguments]
 
 
 def main() -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +28,48 @@ def test_the_small_applications_find_out_what_was_recorded() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-6000:]
+
+
+LOSES = """
+from statek.agents import SupervisedAgent
+from statek.prompt_config import make_system_prompt
+
+def test_a_total_is_kept(statek_app):
+    clerk = SupervisedAgent(
+        role="clerk",
+        _system_prompt=make_system_prompt("You count."),
+        _tools=[],
+        _metadata={"MODEL": "openai/gpt-4o"},
+    )
+    statek_app.script(
+        clerk=[
+            "from collections import Counter\\nfirst = 1\\ntotal = Counter('aab')\\nlast = 2",
+            "text = 'a\\\\0b'\\nbig = 2 ** 65\\nmore = 3",
+            "exit(1)",
+        ]
+    )
+    statek_app.create_job(clerk)
+    statek_app.run()
+"""
+LOST = (
+    "`total` was lost: Counter cannot be stored by dbzero; `last` was lost: it was written after `total`, which dbzero "
+    "refused, so STATEK never got to it; `text` was changed: dbzero cuts texts at the first NUL; `big` was changed: "
+    "dbzero keeps integers in 64 bits, one that is larger comes back as -1; `more` was lost: it was written after "
+    "`big`, which dbzero refused, so STATEK never got to it. Bind what dbzero keeps"
+)
+
+
+@pytest.mark.parametrize("backend", ["installed", "reference"])
+def test_what_the_store_loses_fails_a_test_in_the_same_words(backend: str, tmp_path: Path) -> None:
+    (tmp_path / "test_loses.py").write_text(LOSES)
+    python = str(PYTHON) if backend == "installed" else sys.executable
+    done = subprocess.run(
+        command(python, f"--statek-backend={backend}", applications=[tmp_path / "test_loses.py"]),
+        cwd=ROOT,
+        env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout[-6000:]
+    assert LOST in done.stdout

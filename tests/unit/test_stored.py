@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta, timezone
+from decimal import Decimal
 
 import pytest
 
@@ -16,8 +17,9 @@ from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import cross, foresee
-from statek_sim.runtime.stored.containers import Dict, List, StoreKills, inside
+from statek_sim.runtime.stored.containers import NOTHING, Dict, List, StoreKills, inside, kept
 from statek_sim.runtime.stored.hashing import in_store_order, key_hash
+from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.trace import StoreRemark
 
 
@@ -150,3 +152,56 @@ def test_an_integer_beyond_64_bits_in_a_requested_call_crashes_the_job() -> None
 def test_a_mapping_with_stored_tuples_for_keys_is_recorded_as_its_text() -> None:
     assert plain(inside({(1, 2): 3}), shown) == "{<Tuple of 2 items>:3}"
     assert plain(inside({"b": (1, 2)}), shown) == {"b": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("rows.sort()", ["rows.sort"]),
+        ("if rows:\n    rows.insert(0, 1)", ["rows.insert"]),
+        ("rows = rows[:1]\nrows.sort()", []),
+        ("for rows in [[2, 1]]:\n    rows.sort()", []),
+        ("rows.append(2)\nrows[0:1]\nsorted(rows)", []),
+        ("pair[1:]\npair[0]", ["pair[:]"]),
+        ("[0] + rows", ["+ rows"]),
+        ("rows + [0]", []),
+        ("json.dumps(entry)", ["json.dumps(entry)"]),
+        ("isinstance(rows, list)\nisinstance(rows, dict)", ["isinstance(rows, list)"]),
+        ("text.sort()", []),
+    ],
+)
+def test_uses_that_stored_collections_refuse_are_foreseen(source: str, told: list[str]) -> None:
+    before = {"rows": [1], "pair": (1, 2), "entry": {"a": 1}, "text": "abc"}
+    assert [remark.name for remark in foresee_uses(before, source)] == told
+
+
+@pytest.mark.parametrize(
+    ("value", "back"),
+    [
+        (Decimal("1E+3"), "Decimal('0.001')"),
+        (Decimal("1.12345678901234567890"), "Decimal('1.1234567890123456')"),
+        (Decimal("-0.0"), "Decimal('0.0')"),
+        (Decimal("0.10"), "Decimal('0.10')"),
+        (datetime(2026, 1, 2, 3, 4, 5, 6789, tzinfo=UTC), "datetime.datetime(2026, 1, 2, 3, 4, 5, 6000, "),
+        (
+            datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+            "datetime.datetime(2026, 1, 2, 0, 0, ",
+        ),
+        (datetime(2026, 1, 2, fold=1), "datetime.datetime(2026, 1, 2, 0, 0)"),
+    ],
+)
+def test_decimals_and_moments_come_back_as_dbzero_keeps_them(value: object, back: str) -> None:
+    assert repr(kept(value).value).startswith(back)
+
+
+def test_an_offset_comes_back_in_whole_hours() -> None:
+    found = kept(datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=-5, minutes=-30))))
+    assert found.value.utcoffset() == timedelta(hours=-6)
+    assert found.told == (
+        "dbzero keeps of a datetime with a zone whole hours of its offset to UTC: UTC-05:30 comes back as UTC-06:00"
+    )
+
+
+@pytest.mark.parametrize("value", [Decimal(10**17), Decimal("1E-64"), time(1, tzinfo=UTC)])
+def test_what_does_not_fit_into_its_place_is_refused(value: object) -> None:
+    assert kept(value).value is NOTHING

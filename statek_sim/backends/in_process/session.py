@@ -21,6 +21,7 @@ from statek.task import create_new_job
 from statek_sim.backends.application import AppJob, AppOutcome
 from statek_sim.backends.in_process.describe import described
 from statek_sim.backends.in_process.isolation import isolated, plain_dates
+from statek_sim.backends.in_process.stored_names import StoredNames
 from statek_sim.backends.in_process.transport import Stopped, Transport
 from statek_sim.backends.in_process.watch import Watch
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop, waiting_names
@@ -34,6 +35,7 @@ from statek_sim.ids import IdSource
 from statek_sim.providers.protocol import Provider
 from statek_sim.runtime.execution.separate_stack import SeparateStack
 from statek_sim.semantics import Profile
+from statek_sim.trace import StoreRemark
 
 _LEFT: Final[list[object]] = []
 """Runs that their tests left in the middle of an async tool, kept as they are."""
@@ -113,6 +115,7 @@ class InstalledApplication:
         self._ids = IdSource()
         self._transport = Transport(provider, self._time, self._current)
         self._watch = Watch(self._name_of)
+        self._stored = StoredNames(lambda: self._time.now, self._name_of)
         self._events = asyncio.new_event_loop()
         let_loops_nest(self._events)
         self._time.rule(self._events)
@@ -148,7 +151,7 @@ class InstalledApplication:
             get_running_loop=asyncio.get_running_loop, run=self._events.run_until_complete
         )
         try:
-            with self._transport.installed(), self._watch.installed():
+            with self._transport.installed(), self._watch.installed(), self._stored.installed():
                 yield
         finally:
             time.sleep, asyncio.sleep = sleep, asleep
@@ -231,6 +234,10 @@ class InstalledApplication:
     def jobs(self) -> Mapping[str, Any]:
         """Return all jobs by name."""
         return dict(self._known())
+
+    def remarks(self) -> Sequence[StoreRemark]:
+        """Return what the store has done to variables so far."""
+        return tuple(self._stored.remarks)
 
     def describe(self, job: Any) -> AppJob:
         """Return what there is to say about a job."""

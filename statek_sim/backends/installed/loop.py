@@ -231,6 +231,7 @@ class WorkerLoop:
         for task in self._flying.values():
             task.cancel()
         self._flying.clear()
+        self._time.forget_steps()
         self._queue.clear()
         self._round.clear()
 

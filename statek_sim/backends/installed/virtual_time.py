@@ -72,6 +72,11 @@ class VirtualTime:
             first[3]()
         self.now = max(self.now, end)
 
+    def forget_steps(self) -> None:
+        """Take off the agenda what a worker process would have done that is dead."""
+        self._agenda = [due for due in self._agenda if due[1] != STEP]
+        heapq.heapify(self._agenda)
+
     def rule(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have the timers of an event loop (timeouts, delayed calls) go by this time."""
 

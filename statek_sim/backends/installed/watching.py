@@ -28,6 +28,7 @@ class Watching:
     def __init__(self, witness: Witness, watchdog: Watchdog) -> None:
         self._witness = witness
         self._watchdog = watchdog
+        self._completing: Any = None
         self._reopened_by = ""
 
     def install(self) -> None:
@@ -149,7 +150,7 @@ class Watching:
 
         @wraps(push)
         def pushed(job: Any, message: Any) -> bool:
-            self._witness.tell(events.UserMessage, job, job._resolve_user_message(message))
+            self._witness.tell(events.UserMessage, job, _as_stored(job._resolve_user_message(message)))
             self._reopened_by = "message"
             restarted: bool = push(job, message)
             return restarted
@@ -194,6 +195,7 @@ class Watching:
 
         @wraps(notify)
         def notified(job: Any, handler: Any) -> None:
+            self._tell_completion(handler)
             if handler.is_completed:
                 queued = job.status != JobStatus.DONE
                 self._witness.tell(events.Notified, job, "subtask", handler.get_log_message(), queued)
@@ -217,7 +219,8 @@ class Watching:
 
         @wraps(send)
         def sent(job: Any, message: str) -> None:
-            self._witness.tell(events.Notified, job, "notification", message, job.status != JobStatus.DONE)
+            text = _as_stored(str(message))
+            self._witness.tell(events.Notified, job, "notification", text, job.status != JobStatus.DONE)
             self._reopened_by = "notification"
             send(job, message)
 
@@ -228,12 +231,22 @@ class Watching:
 
         @wraps(complete)
         def completed(handler: Any, result: Any = None, error: str | None = None) -> None:
-            if not handler.is_completed and (result is None or error is None):
-                told = None if error is not None else "" if result is None else str(result)
-                self._witness.tell(events.SubtaskCompleted, handler.job, str(handler.id or ""), told, error)
-            complete(handler, result, error)
+            self._completing = handler
+            try:
+                complete(handler, result, error)
+                self._tell_completion(handler)
+            finally:
+                self._completing = None
 
         SubTaskHandler.complete = completed
+
+    def _tell_completion(self, handler: Any) -> None:
+        """Tell of the subtask that is being completed, once, with what the store kept of its result."""
+        if self._completing is handler:
+            self._completing = None
+            failed = handler.error is not None
+            result, error = (None, handler.error.err_message) if failed else (str(handler), None)
+            self._witness.tell(events.SubtaskCompleted, handler.job, str(handler.id or ""), result, error)
 
     def _watch_handlers(self) -> None:
         add = Job.add_error_handler
@@ -264,6 +277,11 @@ def _reason(job: Any, old: Any) -> tuple[str, str | None]:
         return next(str(limit) for limit, begin in EXCEEDED.items() if begin == sentence), str(error)
     reason = "warmup" if job.error is None and old == JobStatus.WARMING_UP else "crash"
     return reason, f"{type(error).__name__}: {error}"
+
+
+def _as_stored(text: str) -> str:
+    """Return a text as it comes back from the store."""
+    return text.partition("\0")[0]
 
 
 def _described(item: Any) -> tuple[str, str]:

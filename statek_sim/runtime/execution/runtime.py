@@ -328,10 +328,13 @@ class Runtime:
         kills = self._tool_kills.returned(name, job.id)
         for action in self._after_tools.returned(name, job.id):
             self.at(self.clock.now(), action)
-        for told in self.on_tool_returned:
-            told(job.id, name)
+        try:
+            for told in self.on_tool_returned:
+                told(job.id, name)
+        except WorkerKilled as death:
+            self._services.budget.end(death)
         if kills:
-            raise WorkerKilled(kills[0])
+            self._services.budget.end(WorkerKilled(kills[0]))
 
     def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Return what an async tool of `job` comes to: other jobs' steps and time's passing come before that."""

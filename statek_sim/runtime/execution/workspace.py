@@ -33,6 +33,7 @@ from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee
 from statek_sim.runtime.stored.containers import StoreKills
+from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
@@ -101,6 +102,8 @@ def run_block(
         check_kept(job.py_env, toolbox.budget)
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
+        if not job.py_env.stores:
+            job.remark(foresee_uses(before, source), FORESEEN_RELEASE)
         _run_statements(job, toolbox, block, namespace, output, start, before)
         require_alive(execution)
         outcome = "exited" if job.py_env.exit_status is not None else "done"

@@ -144,17 +144,21 @@ def find_handler(job: Job, id: str | None = None) -> SubTaskHandler | None:  # n
     return None
 
 
-def _finish(result: Any, task_id: Any) -> SubTaskHandler:
-    """Turn what a subtask factory returned into its handler."""
+def _finish(result: Any, task_id: Any) -> Callable[[], SubTaskHandler]:
+    """Return what makes the handler of what a subtask factory returned."""
     if isinstance(result, SubTaskHandler):
-        if result.id is None and task_id is not None:
-            result.id = task_id
-        if result.job.py_env.local_state.get("sub_task_handler") is not result:
-            result.job.add_locals(sub_task_handler=result)
-        return result
+        return lambda: _adopted(result, task_id)
     if isinstance(result, Job):
-        return create_sub_task(result, id=task_id)
+        return lambda: create_sub_task(result, id=task_id)
     raise TypeError(f"@subtask functions must return Job or SubTaskHandler, got {type(result).__name__}")
+
+
+def _adopted(handler: SubTaskHandler, task_id: Any) -> SubTaskHandler:
+    if handler.id is None and task_id is not None:
+        handler.id = task_id
+    if handler.job.py_env.local_state.get("sub_task_handler") is not handler:
+        handler.job.add_locals(sub_task_handler=handler)
+    return handler
 
 
 @overload

@@ -13,9 +13,10 @@ from typing import Final, Literal
 from statek_sim.runtime.stored.containers import NOTHING, Kept, List, StoreKills, kept
 from statek_sim.runtime.stored.hashing import in_store_order
 
-Change = Literal["lost", "changed", "not stored", "kills"]
+Change = Literal["lost", "changed", "not stored", "refused", "kills"]
 """`lost`: the name keeps what it had, or is unbound. `changed`: another value came back. `not stored`: STATEK took the
-new value for equal to the old. `kills`: storing it ends the process."""
+new value for equal to the old. `refused`: dbzero's collection lacks what is asked of it. `kills`: storing it ends the
+process."""
 
 FORESEEN_RELEASE: Final = "1.4.2"
 """The release of which profiles that keep every value speak."""
@@ -53,7 +54,7 @@ def cross(before: Mapping[str, object], after: Mapping[str, object]) -> Crossing
             names[name] = found.value
         if found.error is not None:
             crossing.error = found.error
-            crossing.remarks += [_with_it(other, name) for other in pending[place + 1 :]]
+            crossing.remarks += [written_after(other, name) for other in pending[place + 1 :]]
             break
     if len(names) != len(before):
         crossing.names = {name: names[name] for name in in_store_order(names)}
@@ -73,7 +74,7 @@ def foresee(before: Mapping[str, object], after: Mapping[str, object]) -> list[R
         if remark is not None:
             remarks.append(remark)
         if found.error is not None:
-            return remarks + [_with_it(other, name) for other in bound[place + 1 :]]
+            return remarks + [written_after(other, name) for other in bound[place + 1 :]]
     return remarks
 
 
@@ -144,7 +145,8 @@ def refused_because(error: Exception) -> str:
     return f"dbzero refuses it: {text}"
 
 
-def _with_it(name: str, culprit: str) -> Remark:
+def written_after(name: str, culprit: str) -> Remark:
+    """Return what there is to say of a name that STATEK would have written after a `culprit`."""
     return Remark(
         name, "lost", f"it was written after `{culprit}`, which dbzero refused, so STATEK never got to it"
     )

@@ -111,11 +111,12 @@ def _run_tool(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     handler: Callable[..., object] | None,
-    finish: Callable[[Any], Any] | None = None,
+    finish: Callable[[Any], Callable[[], Any]] | None = None,
 ) -> Any:
     """Call a tool for the current job, with its trace events and its handler.
 
-    `finish` makes of what it returned what its caller gets. Tools may read everything of stored objects.
+    `finish` takes what it returned, or raises, and gives what makes of it what the caller gets. Tools may read
+    everything of stored objects.
     """
     with access(FULL):
         return _run_trusted(function, args, kwargs, handler, finish)
@@ -126,7 +127,7 @@ def _run_trusted(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     handler: Callable[..., object] | None,
-    finish: Callable[[Any], Any] | None,
+    finish: Callable[[Any], Callable[[], Any]] | None,
 ) -> Any:
     job = traced_job()
     if job is None:
@@ -135,7 +136,7 @@ def _run_trusted(
         if inspect.iscoroutine(result):
             result = run_virtual(result)
         _bind_handler(handler, result)
-        return result if finish is None else finish(result)
+        return result if finish is None else finish(result)()
     require_alive(current_execution())
     # As the caller wrote them: names are looked up only afterwards.
     record_call(job, function.__name__, args, kwargs)
@@ -145,14 +146,15 @@ def _run_trusted(
         result = function(*args, **kwargs)
         if inspect.iscoroutine(result):
             result = job.host.finish(job, result)
-        given = result if finish is None else finish(result)
+        make = None if finish is None else finish(result)
     except Exception as error:
         record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
         raise
-    # Of a subtask its job is shown: its handler has no text before it is completed.
-    record_result(job, function.__name__, result if finish is None else given.job)
+    # Of a subtask its job is shown: its handler has no text before it is completed. A worker that dies now leaves the
+    # job without one.
+    record_result(job, function.__name__, result if make is None else getattr(result, "job", result))
     _bind_handler(handler, result)
-    return given
+    return result if make is None else make()
 
 
 def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
@@ -267,9 +269,14 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def subtask_wrapper(
-    function: F, finish: Callable[[Any, object], Any], *, system: bool, target: object, return_type: type
+    function: F,
+    finish: Callable[[Any, object], Callable[[], Any]],
+    *,
+    system: bool,
+    target: object,
+    return_type: type,
 ) -> F:
-    """Wrap a subtask factory: `finish(result, id)` turns what it returned into a handler (behaviour 9)."""
+    """Wrap a subtask factory: `finish(result, id)()` turns what it returned into a handler (behaviour 9)."""
     _require_kwargs(function, "subtask")
     signature = inspect.signature(function)
     if "id" in signature.parameters:
