@@ -73,4 +73,3 @@ def test_without_a_watchdog_and_under_a_debugger_scenarios_run_where_pytest_runs
     for option, passed in (("--statek-watchdog=off", 1), ("--pdb", 1), ("--statek-seed=1", 0)):
         result = pytester.runpytest_subprocess("--statek-scenarios=where.yaml", option)
         result.assert_outcomes(passed=passed, failed=1 - passed)
-
