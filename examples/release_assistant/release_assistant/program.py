@@ -19,7 +19,7 @@ from statek_sim.agent.tools.mcp.connection import McpConnection
 from statek_sim.agent.tools.mcp.servers import McpServerSpec, Stdio
 from statek_sim.agent.tools.mcp.source import McpSource
 from statek_sim.providers.access import access_from
-from statek_sim.providers.live_async import AsyncHttpLLM
+from statek_sim.providers.live import AsyncHttpLLM
 
 TRACKER = McpServerSpec(
     name="tracker",
