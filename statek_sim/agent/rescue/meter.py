@@ -8,12 +8,9 @@ from __future__ import annotations
 import json
 import re
 from itertools import count
-from typing import Final
 
 from statek_sim.agent.schema import NoJSON, no_constant, once, real, whole
 from statek_sim.values import JSON
-
-_BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 
 
 class Broken(Exception):
@@ -33,8 +30,6 @@ class Meter:
     def __init__(self, tokens: int, values: int) -> None:
         self.tokens_left = tokens
         self.steps = 0
-        self._text = ""
-        self._crowded = False
         self.gone: set[re.Pattern[str]] = set()
         """Tags that were looked for up to the reply's end, so that nothing is searched twice."""
         self._values = values
@@ -49,25 +44,7 @@ class Meter:
     def decode(self, text: str, at: int) -> tuple[JSON, int]:
         """Return the strict JSON at `at` and where it ends, as `JSONDecoder.raw_decode` does."""
         self._values_left = self._values
-        if text is not self._text:
-            self._text, self._crowded = text, text.count("[") + text.count("{") > self._values
-        if self._crowded:
-            self._containers(text, at)
         return self._decoder.raw_decode(text, at)
-
-    def _containers(self, text: str, at: int) -> None:
-        """Refuse a value of too many lists and objects before they are made: the decoder tells of no list."""
-        depth = opened = 0
-        for piece in _BRACKETS.finditer(text, at):
-            if piece.group() in "[{":
-                depth, opened = depth + 1, opened + 1
-            elif piece.group() in "]}":
-                depth -= 1
-            if opened > self._values:
-                self.steps += piece.end() - at
-                raise Broken(-1, f"it has more than {self._values} values", limit=True)
-            if depth <= 0:
-                return
 
     def _value(self) -> None:
         self._values_left -= 1
