@@ -162,6 +162,8 @@ def test_a_tool_finds_its_own_job_after_others_have_run() -> None:
 
 
 def test_tasks_that_a_tool_leaves_behind_go_on_after_it() -> None:
+    kept: list[asyncio.Task[None]] = []
+
     @tool
     async def leave_behind(**kwargs: object) -> None:
         """Start something and return."""
@@ -170,7 +172,7 @@ def test_tasks_that_a_tool_leaves_behind_go_on_after_it() -> None:
             await asyncio.sleep(5)
             LOG.append("later")
 
-        asyncio.get_running_loop().create_task(later())
+        kept.append(asyncio.get_running_loop().create_task(later()))
 
     runtime = runtime_of({"a": ["leave_behind(); note('returned'); exit(1)"]}, leave_behind)
     runtime.run()
