@@ -169,7 +169,8 @@ MUTATIONS = st.sampled_from(
 
 def _safe_places(text: str, name: str, arguments: Mapping[str, JSON]) -> list[int]:
     """Return places that touch no name, key or value, so that what is done there can be seen."""
-    words = {name, *_keys(arguments)} | {_plain(value) for value in _leaves(arguments)}
+    told = dict(arguments)
+    words = {name, *_keys(told)} | {_plain(value) for value in _leaves(told)}
     taken: set[int] = set()
     for word in filter(None, words):
         for match in re.finditer(re.escape(word), text):

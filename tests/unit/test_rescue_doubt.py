@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.agent.rescue import Reason, Rescued, rescue
+from statek_sim.values import JSON
 
 
 def _calls(result: Rescued) -> list[tuple[str, dict[str, object]]]:
@@ -35,7 +36,7 @@ def test_a_bracket_that_may_be_anyones_is_refused(text: str) -> None:
 
 
 def test_a_member_beside_the_arguments_that_is_one_of_them_is_refused() -> None:
-    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {}, "b": {}}}}
+    tool: dict[str, JSON] = {"name": "f", "parameters": {"type": "object", "properties": {"a": {}, "b": {}}}}
     text = '<tool_call>{"name": "f", "arguments": {"a": 1}, "%s": 2}</tool_call>'
     assert _calls(rescue(text % "thought", [tool])) == [("f", {"a": 1})]
     assert _calls(rescue(text % "b", [tool])) == []
@@ -56,7 +57,7 @@ def test_a_member_beside_the_arguments_that_is_one_of_them_is_refused() -> None:
     ],
 )
 def test_an_argument_with_a_damaged_tag_does_not_take_it_along(damaged: str) -> None:
-    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {}, "b": {}}}}
+    tool: dict[str, JSON] = {"name": "f", "parameters": {"type": "object", "properties": {"a": {}, "b": {}}}}
     result = rescue(f"<tool_call>\n<function=f>\n{damaged}\n</function>\n</tool_call>", [tool])
     assert (_calls(result), _reasons(result)) == ([], [Reason.BROKEN])
 
@@ -135,7 +136,10 @@ def test_gemmas_values_without_quotes_are_not_two_values() -> None:
 
 
 def test_an_integer_may_have_zeros_before_it() -> None:
-    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    tool: dict[str, JSON] = {
+        "name": "f",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    }
     assert _calls(rescue("<function=f><parameter=a>007</parameter></function>", [tool])) == [("f", {"a": 7})]
 
 
