@@ -22,6 +22,7 @@ NOTICES: Final = "Notifications and results of subtasks"
 HANDLERS: Final = "Error handlers"
 OFFERED: Final = "What the model is offered, and the size of requests"
 PROVIDERS: Final = "Providers and their settings"
+OTHER_JOBS: Final = "Jobs beside each other"
 STORED: Final = "What a value becomes in the store"
 OTHER: Final = "Other rules"
 
@@ -38,6 +39,7 @@ SUBJECTS: Final[dict[str, str]] = {
     "notifications_before_request": NOTICES,
     "notification_takes_console_position": NOTICES,
     "latest_input_is_bound": HANDLERS,
+    "prints_stay_apart": OTHER_JOBS,
     "storage": STORED,
     "settings_before_names": PROVIDERS,
     "internal_tools_offered": OFFERED,

@@ -363,6 +363,7 @@ COMMANDS = (
     "sensitivity",
     "gate",
     "rescue",
+    "guards",
 )
 
 

@@ -44,7 +44,12 @@ def test_the_same_on_both_sides_is_no_drift(tmp_path: Path) -> None:
 
 def test_rules_that_no_scenario_shows_are_listed(tmp_path: Path) -> None:
     report = report_of(tmp_path, "docs", "1.4.2", text=PLAIN)
-    assert [rule.name for rule in report.unseen] == ["limit_extension", "as_tool_binds_assignment", "storage"]
+    assert [rule.name for rule in report.unseen] == [
+        "limit_extension",
+        "as_tool_binds_assignment",
+        "prints_stay_apart",
+        "storage",
+    ]
     assert report.unseen[0].doc.startswith("How completions extend a limit")
 
 

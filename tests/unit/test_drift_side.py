@@ -37,4 +37,9 @@ def test_what_is_neither_is_refused_with_what_is_known() -> None:
 
 
 def test_the_rules_that_differ_are_named_without_the_profiles_names() -> None:
-    assert list(differing_rules(DOCS, V1_4)) == ["limit_extension", "as_tool_binds_assignment", "storage"]
+    assert list(differing_rules(DOCS, V1_4)) == [
+        "limit_extension",
+        "as_tool_binds_assignment",
+        "prints_stay_apart",
+        "storage",
+    ]

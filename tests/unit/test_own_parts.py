@@ -107,7 +107,10 @@ def _exit(command: list[str]) -> object:
         ('guards: ["json:loads"]', "it is called with GuardPoint, str, tool="),
         ('gates: ["odd_parts:raising"]', "part 'odd_parts:raising' (gates[0]) raised ValueError: boom"),
         ('gates: ["odd_parts:five"]', "expected a gate with the methods `admit`, `ended` and `withdrawn`"),
-        ('gates: ["odd_parts:OddGate"]', "(gates[0]) gave something of type 'bool', expected None or a reason"),
+        (
+            'gates: ["odd_parts:OddGate"]',
+            "(gates[0]) gave something of type 'bool', expected None, a reason as text, or an Ask",
+        ),
         ('gates: ["odd_parts:RaisingGate"]', "part 'odd_parts:RaisingGate' (gates[0]) raised KeyError: 'late'"),
         ('watchers: ["odd_parts:raising"]', "part 'odd_parts:raising' (watchers[0]) raised ValueError: boom"),
         ('watchers: ["odd_parts:five"]', "(watchers[0]) gave something of type 'int', expected a watcher"),

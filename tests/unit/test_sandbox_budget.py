@@ -149,11 +149,12 @@ def test_being_stopped_cannot_be_swallowed(swallowing: str) -> None:
 
 
 def test_a_new_step_starts_with_nothing_spent() -> None:
-    session = Session(budget=ExecutionBudget(loop_iterations=10))
+    session = Session(budget=ExecutionBudget(loop_iterations=20))
     with pytest.raises(BudgetExceeded):
-        session.run("for i in range(11): pass")
+        session.run("for i in range(21): pass")
+    # A printed line counts as eight.
     assert session.run("for i in range(10): pass\nprint(i)") == ["9"]
-    assert session.budget.iterations == 10
+    assert session.budget.iterations == 18
 
 
 def test_a_stopped_budget_stays_stopped_until_the_next_step() -> None:

@@ -20,7 +20,8 @@ from statek.task import create_new_job
 
 from statek_sim.backends.application import AppJob, AppOutcome
 from statek_sim.backends.in_process.describe import described
-from statek_sim.backends.in_process.isolation import isolated, plain_dates
+from statek_sim.backends.in_process.isolation import isolated
+from statek_sim.backends.in_process.plain_dates import plain_dates
 from statek_sim.backends.in_process.stored_names import StoredNames
 from statek_sim.backends.in_process.transport import Stopped, Transport
 from statek_sim.backends.in_process.watch import Watch

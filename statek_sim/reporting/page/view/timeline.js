@@ -26,7 +26,7 @@ const KINDS = [
   },
   {
     name: "message",
-    kinds: ["message", "delivered", "reactivated", "notified"],
+    kinds: ["message", "delivered", "reactivated", "notified", "asked", "person"],
     colour: "var(--reported)",
     shape: "triangle-up",
   },
