@@ -69,7 +69,7 @@ def guards(
     report: ReportOption = None,
     baseline: BaselineOption = None,
 ) -> None:
-    """Measure guards on texts that they have to find something in, and on harmless ones.
+    """Measure guards on attacks and on harmless texts.
 
     Exits 1 when a guard got worse than the baseline, 2 when a file is wrong.
     """
