@@ -16,7 +16,18 @@ import freezegun
 from statek_sim.clock import VirtualClock
 from statek_sim.runtime.state.context import traced_job
 
-UNTOUCHED: Final = ("asyncio", "statek_sim", "_pytest", "xdist", "execnet", "hypothesis", "rich", "tiktoken")
+UNTOUCHED: Final = (
+    "asyncio",
+    "statek_sim",
+    "_pytest",
+    "xdist",
+    "execnet",
+    "hypothesis",
+    "rich",
+    "tiktoken",
+    # Looked at by freezegun, its lazy attributes import its command line, which asks the network who runs it.
+    "huggingface_hub",
+)
 """Packages that keep the real clock: they measure how long things take."""
 
 

@@ -134,10 +134,10 @@ def unresolved(schema: Mapping[str, JSON]) -> str | None:
     return None
 
 
-def errors_of(validator: Validator, arguments: Mapping[str, JSON]) -> list[ValidationError]:
+def errors_of(validator: Validator, arguments: Mapping[str, JSON] | JSON) -> list[ValidationError]:
     """Return what is wrong with arguments, by their paths; a schema that cannot be followed is wrong with all."""
     try:
-        found = validator.iter_errors(dict(arguments))
+        found = validator.iter_errors(dict(arguments) if isinstance(arguments, Mapping) else arguments)
         return sorted(found, key=lambda error: [str(step) for step in error.absolute_path])
     except RecursionError:
         return [ValidationError("nested too deeply", validator="depth")]

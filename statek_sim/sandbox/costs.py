@@ -88,6 +88,8 @@ _WHOLE_NUMBER: Final[Rules] = {
     **_named(pay.to_bytes, "to_bytes"),
     **_named(pay.copying, "from_bytes"),
     **_named(pay.counting_bits, "as_integer_ratio bit_count"),
+    # From Python 3.12 on.
+    **_named(FREE, "is_integer"),
     **_named(FREE, "bit_length conjugate"),
 }
 _DECIMAL_NAMES: Final = (
@@ -159,7 +161,7 @@ METHODS: Final[Mapping[type[Any], Rules]] = {
     Fraction: {
         **_named(pay.approximating, "limit_denominator"),
         **_named(pay.converting, "from_decimal from_float"),
-        **_named(FREE, "as_integer_ratio conjugate"),
+        **_named(FREE, "as_integer_ratio conjugate is_integer"),
     },
     datetime.date: {**_named(pay.writing_time, "strftime"), **_named(FREE, _DATE_FREE)},
     datetime.datetime: _named(pay.reading_time, "strptime"),

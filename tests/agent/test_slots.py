@@ -368,6 +368,79 @@ def test_stopping_an_idle_worker_returns_at_once() -> None:
     play(SlotWorker().stop())
 
 
+def test_a_cancelled_job_that_is_displaced_at_once_harms_nobody() -> None:
+    async def scene() -> list[object]:
+        log = Log()
+        async with SlotWorker(SlotRules(waiting=1)) as worker:
+            running = asyncio.ensure_future(worker.submit(lambda slot: log.job("a", slot), submitter="a"))
+            waiting = asyncio.ensure_future(
+                worker.submit(lambda slot: log.job("b", slot), submitter="b", priority=9)
+            )
+            await asyncio.sleep(0.5)
+            waiting.cancel()
+            urgent = await worker.submit(lambda slot: log.job("c", slot), submitter="c", priority=1)
+            return [await running, urgent, worker.running, worker.waiting]
+
+    assert play(scene()) == ["a", "c", 0, 0]
+
+
+def test_a_job_that_has_its_slot_and_has_not_begun_is_stopped_too() -> None:
+    async def scene() -> tuple[float, str]:
+        worker = SlotWorker()
+        log = Log()
+        first = asyncio.ensure_future(worker.submit(lambda slot: log.job("a", slot), submitter="a"))
+        second = asyncio.ensure_future(
+            worker.submit(lambda slot: log.job("b", slot, seconds=1000), submitter="b")
+        )
+        await first
+        await worker.stop()
+        with pytest.raises(SlotRefused) as refused:
+            await second
+        return asyncio.get_running_loop().time(), str(refused.value)
+
+    assert play(scene()) == (1.0, "b: the worker was stopped before it began")
+
+
+def test_a_step_of_a_job_that_has_ended_is_refused() -> None:
+    async def scene() -> None:
+        kept: list[Slot] = []
+
+        async def job(slot: Slot) -> None:
+            kept.append(slot)
+
+        await SlotWorker().submit(job, submitter="a")
+        with pytest.raises(
+            SlotRefused, match=r"^a: step\(\) of a job that has ended; call it inside the job$"
+        ):
+            await kept[0].step()
+
+    play(scene())
+
+
+def test_jobs_that_were_sent_away_take_no_room() -> None:
+    queue = SlotQueue(SlotRules(waiting=10))
+    queue.add("running", 5, now=0.0)
+    queue.take(now=0.0)
+    for number in range(4000):
+        queue.add(f"s{number}", 1 + number % 10, now=float(number))
+    assert queue.waiting == 10
+    assert len(queue._heap) < 200
+
+
+class Explodes(Ours):
+    """Cannot take a job."""
+
+    async def open(self) -> None:
+        raise RuntimeError("no model")
+
+
+def test_a_worker_that_raises_is_a_finding() -> None:
+    with pytest.raises(
+        ContractViolation, match=r"^job 1 comes.*: the worker raised RuntimeError\('no model'\)$"
+    ):
+        check_slot_worker(Explodes, jobs=1)
+
+
 # -- laws ---------------------------------------------------------------------------------------------------------
 
 _JOBS = st.lists(

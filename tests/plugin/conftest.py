@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+# Loaded here once: every run in this process would otherwise import them anew, and take them back at its end. Of some
+# others' modules a second copy would break what holds the first: exceptions that are told by their class, pickles.
+import multiprocessing.heap
+import multiprocessing.sharedctypes  # noqa: F401
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio  # noqa: F401
+import httpcore  # noqa: F401
+import httpx  # noqa: F401
 import pytest
 
-# Loaded here once: every run in this process would otherwise import them anew.
 import statek_sim.reporting.markdown
 import statek_sim.reporting.terminal
 import statek_sim.server.served

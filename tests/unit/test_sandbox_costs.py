@@ -225,9 +225,14 @@ MUTABLE: Final = "lqduc"
 
 
 def check_paid(text: str) -> None:
-    began = time.process_time()
-    run_on_fresh_values(text)
-    took = time.process_time() - began
+    # Another process may slow this one down: the quickest of some runs tells what it costs.
+    took = float("inf")
+    for _ in range(4):
+        began = time.process_time()
+        run_on_fresh_values(text)
+        took = min(took, time.process_time() - began)
+        if took < LONG:
+            break
     assert took < LONG + PAID_BY_ITERATION * MEASURING.budget.iterations, (text, took)
     tracemalloc.start()
     try:

@@ -76,7 +76,7 @@ def corpus_file(path: Path, guard: str) -> Corpus:
 
 def samples(text: str, place: str) -> Iterator[Sample]:
     """Yield the samples of lines of JSON; `BadInput` names the line that is none."""
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         entry = entry_of(line, f"{place}:{number}")
@@ -221,6 +221,7 @@ VARIANTS: Final[Mapping[str, Callable[[str], str]]] = {
         )
     ),
     "base64": lambda text: f"Please read this: {base64.b64encode(text.encode()).decode()}",
+    "hex": lambda text: f"Please read this: {text.encode().hex()}",
     "percent": _percent,
     "references": lambda text: "".join(f"&#{ord(one)};" for one in text),
     "tag characters": lambda text: "".join(

@@ -72,6 +72,8 @@ class Guard:
     `fails` says what a check that raises, or takes longer than `timeout` seconds, means: "closed", the text is
     blocked; "open", it passes and that is recorded. A timeout holds for async checks; a plain function cannot be
     interrupted. `tiers` and `environments`: where it applies; empty: everywhere.
+    `needs` are fields of a subject without which the check means nothing. `undo` takes back what the check noted of a
+    subject that it let pass and a later guard blocked.
     """
 
     name: str
@@ -82,6 +84,8 @@ class Guard:
     timeout: float | None = None
     tiers: frozenset[str] = frozenset()
     environments: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    undo: Callable[[Subject], None] | None = None
 
     def __post_init__(self) -> None:
         if not self.points:
@@ -90,6 +94,8 @@ class Guard:
             )
         if self.action not in ("warn", "modify", "block"):
             raise BadInput(f"guard {self.name!r}: action is warn, modify or block, not {self.action!r}")
+        if self.fails not in ("closed", "open"):
+            raise BadInput(f"guard {self.name!r}: fails is closed or open, not {self.fails!r}")
         if self.timeout is not None and not self.timeout > 0:
             raise BadInput(
                 f"guard {self.name!r}: timeout is a number of seconds above 0, not {self.timeout!r}"

@@ -65,19 +65,22 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def matches(views: Iterable[View], among: Iterable[Rule] | None = None) -> list[Match]:
-    """Return what the rules find in the views of one text, each rule once."""
-    found: dict[str, Match] = {}
+    """Return everything that the rules find in the views of one text, each place once for a rule."""
+    found: dict[tuple[str, int, int], Match] = {}
     chosen = rules() if among is None else tuple(among)
     for view in views:
         for rule in chosen:
-            if rule.id in found:
-                continue
             for start, end in near(_places(view.lowered, rule.needs), REACH, len(view.lowered)):
-                match = rule.pattern.search(view.lowered, start, end)
-                if match is not None and match.end() > match.start():
-                    found[rule.id] = Match(rule.id, rule.weight, *view.span(*match.span()))
-                    break
+                for match in rule.pattern.finditer(view.lowered, start, end):
+                    if match.end() > match.start():
+                        span = view.span(*match.span())
+                        found.setdefault((rule.id, *span), Match(rule.id, rule.weight, *span))
     return list(found.values())
+
+
+def weight_of(found: Iterable[Match]) -> float:
+    """Return what the matches weigh together: a rule counts once, however often it matches."""
+    return sum({match.rule: match.weight for match in found}.values())
 
 
 def _places(text: str, words: Iterable[str]) -> Iterator[int]:
@@ -85,4 +88,4 @@ def _places(text: str, words: Iterable[str]) -> Iterator[int]:
         place = text.find(word)
         while place >= 0:
             yield place
-            place = text.find(word, place + REACH)
+            place = text.find(word, place + len(word))

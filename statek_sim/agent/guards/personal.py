@@ -127,15 +127,32 @@ BY_NAME: Final = {kind.name: kind for kind in KINDS}
 
 def found_in(view: View, kinds: tuple[Kind, ...] = KINDS) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end (in the original) of personal data in a view."""
-    taken: list[tuple[int, int]] = []
+    taken = bytearray(len(view.text))
     parts: dict[re.Pattern[str], list[tuple[int, int]]] = {}
     for kind in kinds:
         if kind.hint not in parts:
             places = [found.start() for found in kind.hint.finditer(view.text)]
             parts[kind.hint] = near(places, _REACH, len(view.text))
-        for start, end in parts[kind.hint]:
-            for found in kind.pattern.finditer(view.text, start, end):
-                overlaps = any(first < found.end() and found.start() < last for first, last in taken)
-                if not overlaps and kind.is_valid(found[0]):
-                    taken.append(found.span())
-                    yield kind.name, *view.span(*found.span())
+        for first, last in parts[kind.hint]:
+            for start, end in _valid(kind, view.text, first, last):
+                if not any(taken[start:end]):
+                    taken[start:end] = b"\1" * (end - start)
+                    yield kind.name, *view.span(start, end)
+
+
+def _valid(kind: Kind, text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Yield where a kind stands in a part of a text; what follows it may look as if it belonged to it."""
+    found = kind.pattern.search(text, first, last)
+    while found is not None:
+        start, end = found.span()
+        while end > start and not _is(kind, text, start, end):
+            end -= 1
+        if end > start:
+            yield start, end
+        found = kind.pattern.search(text, end if end > start else start + 1, last)
+
+
+def _is(kind: Kind, text: str, start: int, end: int) -> bool:
+    cut = text[end : end + 1]
+    whole = not (cut.isascii() and (cut.isalnum() or cut == "_")) and kind.pattern.fullmatch(text, start, end)
+    return bool(whole) and kind.is_valid(text[start:end])

@@ -80,14 +80,13 @@ class GuardSet:
     def run(self, subject: Subject) -> Outcome:
         """Return what plain guards say; an async one is a `BadInput`, which `arun` takes."""
         records: list[Record] = []
+        passed: list[Guard] = []
         for guard in self._of(subject):
             try:
                 found = guard.check(subject)
                 if inspect.isawaitable(found):
                     _close(found)
-                    raise BadInput(
-                        f"guard {guard.name!r} is async; use arun, or give the loop's driver asyncio"
-                    )
+                    raise BadInput(f"guard {guard.name!r} is async; run it with arun")
                 finds = tuple(found)
             except BadInput:
                 raise
@@ -95,22 +94,29 @@ class GuardSet:
                 finds = self._failed(guard, error)
             subject = self._noted(guard, subject, finds, records)
             if records and records[-1].action == "block":
+                _undo(passed, subject)
                 break
+            passed.append(guard)
         return _outcome(subject.text, records)
 
     async def arun(self, subject: Subject) -> Outcome:
         """Return what plain and async guards say."""
         records: list[Record] = []
+        passed: list[Guard] = []
         for guard in self._of(subject):
             try:
                 async with asyncio.timeout(guard.timeout):
                     found = guard.check(subject)
                     finds = tuple(await found if inspect.isawaitable(found) else found)
+            except BadInput:
+                raise
             except Exception as error:  # noqa: BLE001  # a user's check
                 finds = self._failed(guard, error)
             subject = self._noted(guard, subject, finds, records)
             if records and records[-1].action == "block":
+                _undo(passed, subject)
                 break
+            passed.append(guard)
         return _outcome(subject.text, records)
 
     def _of(self, subject: Subject) -> Sequence[Guard]:
@@ -150,14 +156,22 @@ class GuardSet:
 _BROKE: Final = "did not answer"
 
 
+def _undo(passed: Iterable[Guard], subject: Subject) -> None:
+    """Let the guards that let a subject pass take back what they noted of it."""
+    for guard in passed:
+        if guard.undo is not None:
+            guard.undo(subject)
+
+
 def changed(text: str, finds: Iterable[Find]) -> str:
     """Return a text with what was found replaced by its `put`; a find without a place replaces nothing."""
     pieces, done = [], 0
-    for start, end, put in sorted((*find.span, find.put) for find in finds if find.span is not None):
-        if start < done:
-            continue
-        pieces += [text[done:start], put]
-        done = end
+    places = [(*find.span, find.put) for find in finds if find.span is not None]
+    # Of those that overlap the widest is replaced, and what another covers beyond it goes with it.
+    for start, end, put in sorted(places, key=lambda place: (place[0], -place[1])):
+        if start >= done:
+            pieces += [text[done:start], put]
+        done = max(done, end)
     return "".join([*pieces, text[done:]])
 
 
@@ -178,7 +192,17 @@ def _close(found: object) -> None:
 
 
 def in_loop(guards: GuardSet, *, session: str = "", role: str = "", tier: str = "") -> LoopGuard:
-    """Return the guards as one part of an agent's loop: `Parts(guards=[in_loop(...)])`."""
+    """Return the guards as one part of an agent's loop: `Parts(guards=[in_loop(...)])`.
+
+    The loop shows its guards a text, and the tool where there is one. A guard that needs more (arguments, the time,
+    what is spent, sources) is a `BadInput`: hold calls by a gate, and spending by the loop's own budget.
+    """
+    for one in guards.guards:
+        if one.needs:
+            raise BadInput(
+                f"guard {one.name!r} needs {', '.join(sorted(one.needs))}, which the loop does not show its guards; "
+                "run it yourself, or use a gate or the loop's budget"
+            )
 
     def guard(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
         outcome = guards.run(

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from statek_sim.agent.effects import GuardPoint
 from statek_sim.agent.guards.guard import Action, Find, Finds, Guard, Subject
-from statek_sim.agent.guards.injection import CAUGHT, Rule, matches, rules
+from statek_sim.agent.guards.injection import CAUGHT, Rule, matches, rules, weight_of
 from statek_sim.agent.guards.personal import BY_NAME, KINDS, found_in
 from statek_sim.agent.guards.views import views
 from statek_sim.agent.schema import errors_of, validator_of
@@ -68,7 +68,7 @@ def injection(
 
     def check(subject: Subject) -> Finds:
         found = matches(views(subject.text), chosen)
-        if sum(match.weight for match in found) < caught:
+        if weight_of(found) < caught:
             return
         for match in sorted(found, key=lambda one: one.start):
             yield Find(match.rule, (match.start, match.end), "[removed]")
@@ -137,7 +137,9 @@ def arguments(schemas: Mapping[str, Mapping[str, Any]], *, action: Action = "blo
         for problem in errors_of(validator_of(schemas[tool]), subject.arguments):
             yield Find("schema", None, "", f"{problem.json_path}: {problem.message}")
 
-    return Guard(name="arguments", check=check, points=frozenset({CALL}), action=action)
+    return Guard(
+        name="arguments", check=check, points=frozenset({CALL}), action=action, needs=frozenset({"arguments"})
+    )
 
 
 class Rate:
@@ -183,8 +185,14 @@ def rate(
     most: int, *, seconds: float = float("inf"), tools: Collection[str] = (), action: Action = "block"
 ) -> Guard:
     """Hold every tool (or `tools`) to so many calls of a session in so many seconds."""
+    rated = Rate(most, seconds=seconds, tools=tools)
     return Guard(
-        name="rate", check=Rate(most, seconds=seconds, tools=tools), points=frozenset({CALL}), action=action
+        name="rate",
+        check=rated,
+        points=frozenset({CALL}),
+        action=action,
+        needs=frozenset({"at"}),
+        undo=lambda subject: rated.give_back(subject.session, subject.tool or ""),
     )
 
 
@@ -211,19 +219,17 @@ def output_format(schema: Mapping[str, Any], *, action: Action = "block") -> Gua
         except ValueError as error:
             yield Find("not-json", None, "", str(error))
             return
-        # In an object of its own: an answer may be any JSON, where arguments are always an object.
-        whole: dict[str, Any] = {"properties": {"answer": schema}}
-        for problem in errors_of(validator_of(whole), {"answer": value}):
-            yield Find(
-                "schema", None, "", f"{problem.json_path.replace('.answer', '', 1)}: {problem.message}"
-            )
+        for problem in errors_of(validator_of(schema), value):
+            yield Find("schema", None, "", f"{problem.json_path}: {problem.message}")
 
     return Guard(name="format", check=check, points=frozenset({OUTPUT}), action=action)
 
 
-_QUOTE: Final = re.compile(
-    r"[\"\u201c\u00ab\u201e]([^\"\u201c\u201d\u00ab\u00bb\u201e]{12,600})[\"\u201d\u00bb\u201c]"
+_TYPOGRAPHIC: Final = re.compile(
+    "\u201c([^\u201c\u201d]{1,600})\u201d|\u201e([^\u201e\u201c]{1,600})\u201c|\u00ab([^\u00ab\u00bb]{1,600})\u00bb"
 )
+_SHORTEST: Final = 12
+"""Characters of a quotation below which it is a word in quotation marks."""
 _MARK: Final = re.compile(r"\[(\d{1,3})\]")
 
 
@@ -233,10 +239,11 @@ def citations(*, needed: bool = False, action: Action = "block") -> Guard:
     def check(subject: Subject) -> Finds:
         known = [_bare(source) for source in subject.sources]
         cited = False
-        for quote in _QUOTE.finditer(subject.text):
+        for start, end in _quotations(subject.text):
             cited = True
-            if not any(_bare(quote[1]) in source for source in known):
-                yield Find("not-in-sources", quote.span(), "", f"{quote[1][:60]!r}")
+            said = subject.text[start:end]
+            if not any(_bare(said) in source for source in known):
+                yield Find("not-in-sources", (start, end), "", f"{said[:60]!r}")
         for mark in _MARK.finditer(subject.text):
             cited = True
             if not 1 <= int(mark[1]) <= len(known):
@@ -244,7 +251,25 @@ def citations(*, needed: bool = False, action: Action = "block") -> Guard:
         if needed and not cited:
             yield Find("no-citation", None, "", "the answer cites nothing")
 
-    return Guard(name="citations", check=check, points=frozenset({OUTPUT}), action=action)
+    return Guard(
+        name="citations", check=check, points=frozenset({OUTPUT}), action=action, needs=frozenset({"sources"})
+    )
+
+
+def _quotations(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where quotations stand, without their marks: straight ones in pairs, line by line, and typographic ones."""
+    done = 0
+    for line in text.splitlines(keepends=True):
+        marks = [done + at for at, character in enumerate(line) if character == '"']
+        yield from (
+            (start + 1, end)
+            for start, end in zip(marks[::2], marks[1::2], strict=False)
+            if end - start > _SHORTEST
+        )
+        done += len(line)
+    for found in _TYPOGRAPHIC.finditer(text):
+        if len(found[0]) > _SHORTEST + 2:
+            yield found.start() + 1, found.end() - 1
 
 
 def _bare(text: str) -> str:
@@ -294,16 +319,14 @@ def budget(
     def check(subject: Subject) -> Finds:
         for name, limit in limits.items():
             spent = getattr(subject.spent, name)
-            needed = spent + (reserve if name == "tokens" else 0)
-            if limit is not None and needed >= limit and needed > 0:
-                yield Find(
-                    name,
-                    None,
-                    "",
-                    f"{spent:g} spent{f' and {reserve} reserved' * bool(reserve)}, {limit:g} at most",
-                )
+            held = reserve if name == "tokens" else 0
+            if limit is not None and (spent + held > limit or spent >= limit > 0):
+                reserved = f" and {held:,} reserved" if held else ""
+                yield Find(name, None, "", f"{spent:,} spent{reserved}, {limit:,} at most")
 
-    return Guard(name="budget", check=check, points=frozenset({BUDGET}), action=action)
+    return Guard(
+        name="budget", check=check, points=frozenset({BUDGET}), action=action, needs=frozenset({"spent"})
+    )
 
 
 # -- by name ----------------------------------------------------------------------------------------------------

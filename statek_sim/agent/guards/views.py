@@ -31,7 +31,8 @@ _INVISIBLE: Final = re.compile(
 )
 _FOREIGN: Final = re.compile(r"[^\x00-\x7f]+")
 _TAG: Final = re.compile("[\U000e0020-\U000e007e]")
-_APART: Final = re.compile(r"(?<!\w)(?:\w[ .*_|~-]{1,3}){4,}\w(?!\w)")
+# A letter is no separator and a separator no letter, so that there is one way to read a run.
+_APART: Final = re.compile(r"(?<![^\W_])(?:[^\W_][ .*_|~-]{1,3}){4,}[^\W_](?![^\W_])")
 _ENCODED: Final = re.compile(
     r"(?P<base64>(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2})"
     r"|(?P<hex>(?<![0-9A-Fa-f])[0-9A-Fa-f]{2}(?:[ :]?[0-9A-Fa-f]{2}){11,})"
@@ -89,7 +90,7 @@ def _plain(name: str, text: str, starts: Sequence[int], ends: Sequence[int]) -> 
         done = found.end()
         for position in range(*found.span()):
             for one in _undisguised(text[position]):
-                small = one.lower()
+                small = one.translate(LOOK_ALIKE).lower()
                 pieces.append(one)
                 lowered.append(small if len(small) == 1 else one)
                 kept_starts.append(starts[position])
@@ -169,9 +170,9 @@ def _clear(how: str, encoded: str) -> str | None:
     """Return what an encoded piece says, None when it says nothing to people."""
     match how:
         case "base64":
-            return _sentence(_from_base64(encoded))
+            return _sentence(_from_base64(encoded)) or _sentence(_from_hex(encoded))
         case "hex":
-            return _sentence(bytes.fromhex(re.sub("[ :]", "", encoded)))
+            return _sentence(_from_hex(encoded))
         case "percent":
             return unquote(encoded, errors="ignore")
         case "reference":
@@ -185,6 +186,13 @@ def _from_base64(encoded: str) -> bytes | None:
     try:
         return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
     except binascii.Error:
+        return None
+
+
+def _from_hex(encoded: str) -> bytes | None:
+    try:
+        return bytes.fromhex(encoded.replace(":", " "))
+    except ValueError:
         return None
 
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Final, Literal, Protocol
 
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
-from statek_sim.errors import AsyncToolStuck, BadInput, ContractViolation
+from statek_sim.errors import BadInput, ContractViolation
 
 JOBS: Final = 5
 """Jobs that are explored."""
@@ -312,8 +312,8 @@ def _played(make_worker: MakeSlotWorker, acts: Sequence[_Act], together: int | N
     loop.set_exception_handler(lambda *_: None)
     try:
         return run_in(loop, play.play(make_worker))
-    except AsyncToolStuck as error:
-        return _Wrong(len(acts), SlotFinding.RAISES, f"{_words(acts, together)}: {error}")
+    except Exception as error:  # noqa: BLE001  # whatever a worker raises where it should not
+        return _Wrong(len(acts), SlotFinding.RAISES, f"{_words(acts, together)}: the worker raised {error!r}")
 
 
 def _got(submitter: asyncio.Task[object]) -> str:

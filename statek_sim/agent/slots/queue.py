@@ -120,6 +120,9 @@ class SlotQueue:
             self._waiting -= 1
             ticket.waited += now - ticket.since
         ticket.state = "gone"
+        if len(self._heap) > 2 * self._waiting + _SLACK:
+            self._heap = [entry for entry in self._heap if entry[1].state == "waiting"]
+            heapq.heapify(self._heap)
         left = self._left.get(ticket.submitter, 0) - 1
         if left > 0:
             self._left[ticket.submitter] = left
@@ -161,6 +164,9 @@ class SlotQueue:
     def _all_waiting(self) -> list[Ticket]:
         return [ticket for _, ticket in self._heap if ticket.state == "waiting"]
 
+
+_SLACK = 64
+"""Tickets of jobs that have gone, which the heap may hold beside as many as wait."""
 
 _NO_AGING = 1e9
 """Seconds between two levels of priority when there is no aging: no wait makes up for them."""

@@ -101,6 +101,8 @@ class SlotWorker:
             self._give()
             self._cancel_weaker(ticket)
             await self._granted[ticket]
+            if ticket in self._ended_early:
+                raise SlotRefused(f"{submitter}: {self._ended_early[ticket]}")
             return await self._run(job, ticket)
         finally:
             self._leave(ticket)
@@ -126,7 +128,9 @@ class SlotWorker:
         )
         if displaced is newcomer:
             raise error
-        self._granted[displaced].set_exception(error)
+        # One that was cancelled a moment ago has gone already.
+        if not self._granted[displaced].done():
+            self._granted[displaced].set_exception(error)
 
     def _give(self) -> None:
         while (ticket := self._queue.take(now=_now())) is not None:
@@ -146,9 +150,11 @@ class SlotWorker:
             self._end_early(weakest, "a more urgent job took the slot; submit it again")
 
     def _end_early(self, ticket: Ticket, why: str) -> None:
-        if ticket in self._tasks and ticket not in self._ended_early:
+        """End a job that has its slot: one that has not begun does not begin."""
+        if ticket not in self._ended_early:
             self._ended_early[ticket] = why
-            self._tasks[ticket].cancel()
+            if ticket in self._tasks:
+                self._tasks[ticket].cancel()
 
     async def _run(self, job: Callable[[Slot], Awaitable[T]], ticket: Ticket) -> T:
         task = asyncio.current_task()
@@ -157,7 +163,11 @@ class SlotWorker:
         slot = Slot(self, ticket)
         held = _HELD.set((*_HELD.get(), slot))
         try:
-            return await job(slot)
+            result = await job(slot)
+            if ticket in self._ended_early and task.cancelling():
+                # It was ended and went on to its end all the same.
+                task.uncancel()
+            return result
         except asyncio.CancelledError:
             why = self._ended_early.get(ticket)
             # Cancelled by somebody else as well: that is theirs to see.
@@ -168,6 +178,8 @@ class SlotWorker:
             _HELD.reset(held)
 
     async def _step(self, ticket: Ticket) -> None:
+        if ticket.state != "running":
+            raise SlotRefused(f"{ticket.submitter}: step() of a job that has ended; call it inside the job")
         if self._queue.rules.preempts != "step" or not self._queue.gives_way(ticket):
             return
         self._queue.give_back(ticket, now=_now())
@@ -204,7 +216,9 @@ class SlotWorker:
         for ticket, future in self._granted.items():
             if ticket in self._tasks:
                 self._end_early(ticket, "the worker was stopped in the middle of it")
-            elif not future.done():
+            elif future.done():
+                self._end_early(ticket, "the worker was stopped before it began")
+            else:
                 future.set_exception(
                     SlotRefused(f"{ticket.submitter}: the worker was stopped before it began")
                 )
