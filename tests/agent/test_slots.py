@@ -385,14 +385,14 @@ def test_a_cancelled_job_that_is_displaced_at_once_harms_nobody() -> None:
 
 
 def test_a_job_that_has_its_slot_and_has_not_begun_is_stopped_too() -> None:
+    async def other(worker: SlotWorker, log: Log) -> str:
+        return await worker.submit(lambda slot: log.job("b", slot, seconds=1000), submitter="b")
+
     async def scene() -> tuple[float, str]:
         worker = SlotWorker()
         log = Log()
-        first = asyncio.ensure_future(worker.submit(lambda slot: log.job("a", slot), submitter="a"))
-        second = asyncio.ensure_future(
-            worker.submit(lambda slot: log.job("b", slot, seconds=1000), submitter="b")
-        )
-        await first
+        second = asyncio.ensure_future(other(worker, log))
+        await worker.submit(lambda slot: log.job("a", slot), submitter="a")
         await worker.stop()
         with pytest.raises(SlotRefused) as refused:
             await second
