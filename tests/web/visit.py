@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
 from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, Route
+from playwright.sync_api import TimeoutError as TooLate
 
 PATIENCE: Final = 120_000
 """Milliseconds that a busy machine may take for anything."""
@@ -40,8 +41,14 @@ class Visit:
     def see_numbers(self) -> None:
         """Open the table of every chart."""
         for figure in self.page.locator("figure").all():
+            row = figure.locator("tbody tr").first
             figure.get_by_text("Show the numbers").click()
-            figure.locator("tbody tr").first.wait_for()
+            with suppress(TooLate):
+                row.wait_for(timeout=20_000)
+            if not row.is_visible():
+                # On a busy machine a click may fall into the moment in which a chart is drawn anew.
+                figure.get_by_text("Show the numbers").click()
+                row.wait_for()
 
     def rows(self) -> Locator:
         """Return the runs in the list."""
