@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
@@ -10,6 +10,7 @@ from statek_sim.agent.effects import Answer, AskModel, Effect, LetTimePass
 from statek_sim.agent.ending import Ended
 from statek_sim.agent.reading import ModelReply, read_model_reply
 from statek_sim.errors import ProviderFailure, ProviderHTTPError
+from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import retry_delay
 
@@ -23,37 +24,56 @@ if TYPE_CHECKING:
 def ask_model(run: AgentRun) -> Generator[Effect, Answer, ModelReply]:
     """Send the run's conversation to its model, again after temporary failures; return the answer, metered."""
     run.counters.asked += 1
-    request = run.conversation.request(run.job, turn=run.counters.asked, attempt=1, at=run.now())
-    kept = run.conversation.kept
+    sent: int | None = None
+
+    def request(attempt: int) -> tuple[ChatRequest, int]:
+        nonlocal sent
+        made = run.conversation.request(run.job, turn=run.counters.asked, attempt=attempt, at=run.now())
+        # A request that is sent again has all messages of the one before.
+        kept = run.conversation.kept if sent is None else sent
+        sent = len(made.messages)
+        return made, kept
+
+    asked, answer = yield from exchange(run, request)
+    if isinstance(answer, ProviderFailure):
+        raise Ended("crash", f"{type(answer).__name__}: {answer}".removesuffix(": "))
+    return _metered(run, asked, answer)
+
+
+def exchange(
+    run: AgentRun, request: Callable[[int], tuple[ChatRequest, int]]
+) -> Generator[Effect, Answer, tuple[ChatRequest, RawReply | ProviderFailure]]:
+    """Send a request, again after temporary failures; return the last one and what came of it.
+
+    `request` makes the one of an attempt, from 1, and says how many of its messages were sent before. Whatever a run
+    asks of a model goes this way, so that it is told and tried again alike.
+    """
+    attempt = 1
     while True:
-        messages = request.messages
+        made, kept = request(attempt)
         run.tell(
             events.LLMRequested(
-                request.at,
+                made.at,
                 run.job,
-                request.turn,
-                request.attempt,
-                request.model,
-                request.bytes_sent,
+                made.turn,
+                made.attempt,
+                made.model,
+                made.bytes_sent,
                 kept,
-                tuple(messages[kept:]),
+                tuple(made.messages[kept:]),
             )
         )
-        answer = yield AskModel(request)
+        answer = yield AskModel(made)
         if isinstance(answer, RawReply):
-            return _metered(run, request, answer)
+            return made, answer
         if not isinstance(answer, ProviderFailure):
             raise TypeError(f"a driver answered AskModel with {answer!r}, expected a RawReply or a failure")
-        delay = _delay(run, answer, request.attempt)
-        run.tell(events.RequestFailed(run.now(), run.job, request.turn, request.attempt, str(answer), delay))
+        delay = _delay(run, answer, attempt)
+        run.tell(events.RequestFailed(run.now(), run.job, made.turn, attempt, str(answer), delay))
         if delay is None:
-            said = f"{type(answer).__name__}: {answer}"
-            raise Ended("crash", said.removesuffix(": "))
+            return made, answer
         yield LetTimePass(delay)
-        kept = len(messages)
-        request = run.conversation.request(
-            run.job, turn=run.counters.asked, attempt=request.attempt + 1, at=run.now()
-        )
+        attempt += 1
 
 
 def _delay(run: AgentRun, failure: ProviderFailure, attempt: int) -> float | None:
@@ -72,10 +92,22 @@ def _metered(run: AgentRun, request: ChatRequest, raw: RawReply) -> ModelReply:
         raise Ended("crash", f"the provider's answer cannot be read: {reply.unreadable}")
     usage = run.conversation.metered(request, raw, reply)
     run.counters.replied(usage)
+    calls = tuple([f"{call.name}({call.arguments})" for call in reply.calls])
+    over = charge(run, request, usage, reply.text, calls)
+    if over and not run.budget.unlimited:
+        run.tell(
+            events.HarnessSpoke(
+                run.now(), run.job, "budget", "overshoot", f"{over} tokens more than were reserved"
+            )
+        )
+    return reply
+
+
+def charge(run: AgentRun, request: ChatRequest, usage: TurnUsage, text: str, calls: tuple[str, ...]) -> int:
+    """Tell of an answer and take it off the budget: as reported, else as measured; return the tokens over it."""
     prompt = usage.reported_prompt if usage.reported_prompt is not None else usage.measured_prompt
     told = usage.reported_completion
-    completion = told if told is not None else usage.measured_completion
-    over = run.budget.replied(prompt, completion)
+    over = run.budget.replied(prompt, told if told is not None else usage.measured_completion)
     run.tell(
         events.LLMReplied(
             run.now(),
@@ -86,14 +118,8 @@ def _metered(run: AgentRun, request: ChatRequest, raw: RawReply) -> ModelReply:
             usage.measured_completion,
             usage.reported_prompt,
             usage.reported_completion,
-            reply.text,
-            tuple([f"{call.name}({call.arguments})" for call in reply.calls]),
+            text,
+            calls,
         )
     )
-    if over and not run.budget.unlimited:
-        run.tell(
-            events.HarnessSpoke(
-                run.now(), run.job, "budget", "overshoot", f"{over} tokens more than were reserved"
-            )
-        )
-    return reply
+    return over

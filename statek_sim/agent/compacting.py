@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
+from statek_sim.agent.asking import charge, exchange
 from statek_sim.agent.conversation import turn_usage
-from statek_sim.agent.effects import Answer, AskModel, Compaction, Effect, LetTimePass, SummaryWanted
+from statek_sim.agent.effects import Answer, Compaction, Effect, SummaryWanted
 from statek_sim.agent.ending import Ended
 from statek_sim.agent.reading import ModelReply, read_model_reply
 from statek_sim.errors import CompactionFailed, ContextOverflow, ProviderFailure
 from statek_sim.metering.messages import REPLY_PRIMING
 from statek_sim.metering.wire import body_size, envelope_size, message_size
 from statek_sim.providers.protocol import ChatRequest, RawReply
-from statek_sim.providers.retry import retry_delay
 from statek_sim.values import in_common
 
 if TYPE_CHECKING:
@@ -94,28 +94,21 @@ def _summary(run: AgentRun, wanted: SummaryWanted) -> Generator[Effect, Answer, 
         run.tell(events.HarnessSpoke(run.now(), run.job, _PART, "no summary", f"{over.name.value}: {over}"))
         return None
     run.counters.asked += 1
-    attempt = 1
-    while True:
-        request = _request(run, wanted, attempt)
-        _tell_asked(run, request)
-        answer = yield AskModel(request)
-        if isinstance(answer, RawReply):
-            break
-        if not isinstance(answer, ProviderFailure):
-            raise TypeError(f"a driver answered AskModel with {answer!r}, expected a RawReply or a failure")
-        delay = retry_delay(answer, attempt) if run.spec.variant.retries_provider else None
-        run.tell(events.RequestFailed(run.now(), run.job, request.turn, attempt, str(answer), delay))
-        if delay is None:
-            return None
-        yield LetTimePass(delay)
-        attempt += 1
+
+    def request(attempt: int) -> tuple[ChatRequest, int]:
+        run.conversation.interrupted()
+        return _request(run, wanted, attempt), 0
+
+    asked, answer = yield from exchange(run, request)
+    if isinstance(answer, ProviderFailure):
+        return None
     reply = read_model_reply(answer.body, wanted.by.wire)
     if reply.unreadable is not None:
         run.tell(
             events.HarnessSpoke(run.now(), run.job, _PART, "no summary", f"unreadable: {reply.unreadable}")
         )
         return None
-    _meter(run, request, answer, reply, prompt)
+    _meter(run, asked, answer, reply, prompt)
     if reply.truncated or reply.calls:
         why = "it was cut off" if reply.truncated else "it calls tools"
         run.tell(events.HarnessSpoke(run.now(), run.job, _PART, "no summary", why))
@@ -153,42 +146,8 @@ def _measured(request: ChatRequest) -> ChatRequest:
     return replace(request, bytes_sent=len(json.dumps(request.body())))
 
 
-def _tell_asked(run: AgentRun, request: ChatRequest) -> None:
-    run.conversation.interrupted()
-    run.tell(
-        events.LLMRequested(
-            request.at,
-            run.job,
-            request.turn,
-            request.attempt,
-            request.model,
-            request.bytes_sent,
-            0,
-            tuple(request.messages),
-        )
-    )
-
-
 def _meter(run: AgentRun, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int) -> None:
     tokenizer = run.around.envelopes.meter(request.model).model_tokenizer
     usage = turn_usage(request, raw, reply, prompt, tokenizer)
     run.counters.metered(usage)
-    told = usage.reported_prompt, usage.reported_completion
-    run.budget.replied(
-        usage.measured_prompt if told[0] is None else told[0],
-        usage.measured_completion if told[1] is None else told[1],
-    )
-    run.tell(
-        events.LLMReplied(
-            run.now(),
-            run.job,
-            request.turn,
-            usage.bytes_received,
-            usage.measured_prompt,
-            usage.measured_completion,
-            usage.reported_prompt,
-            usage.reported_completion,
-            reply.text,
-            (),
-        )
-    )
+    charge(run, request, usage, reply.text, ())

@@ -92,11 +92,9 @@ class GuardSet:
                 raise
             except Exception as error:  # noqa: BLE001  # a user's check
                 finds = self._failed(guard, error)
-            subject = self._noted(guard, subject, finds, records)
-            if records and records[-1].action == "block":
-                _undo(passed, subject)
+            subject, goes_on = self._passed(guard, subject, finds, records, passed)
+            if not goes_on:
                 break
-            passed.append(guard)
         return _outcome(subject.text, records)
 
     async def arun(self, subject: Subject) -> Outcome:
@@ -112,15 +110,29 @@ class GuardSet:
                 raise
             except Exception as error:  # noqa: BLE001  # a user's check
                 finds = self._failed(guard, error)
-            subject = self._noted(guard, subject, finds, records)
-            if records and records[-1].action == "block":
-                _undo(passed, subject)
+            subject, goes_on = self._passed(guard, subject, finds, records, passed)
+            if not goes_on:
                 break
-            passed.append(guard)
         return _outcome(subject.text, records)
 
     def _of(self, subject: Subject) -> Sequence[Guard]:
         return [guard for guard in self.guards if guard.applies(subject, self._environment)]
+
+    def _passed(
+        self,
+        guard: Guard,
+        subject: Subject,
+        finds: Sequence[Find],
+        records: list[Record],
+        passed: list[Guard],
+    ) -> tuple[Subject, bool]:
+        """Return the subject after a guard, and whether others look at it still; a block takes back what was noted."""
+        subject = self._noted(guard, subject, finds, records)
+        if records and records[-1].action == "block":
+            _undo(passed, subject)
+            return subject, False
+        passed.append(guard)
+        return subject, True
 
     def _failed(self, guard: Guard, error: Exception) -> tuple[Find, ...]:
         if self._rules.error == "raises":

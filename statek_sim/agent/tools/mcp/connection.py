@@ -17,6 +17,7 @@ from statek_sim.agent.tools.mcp.definitions import Definition, definition_of
 from statek_sim.agent.tools.mcp.failures import (
     McpFailure,
     McpToolFailed,
+    call_of,
     died,
     gone,
     no_result,
@@ -25,6 +26,7 @@ from statek_sim.agent.tools.mcp.failures import (
     refused,
     silent,
 )
+from statek_sim.agent.tools.mcp.in_time import in_time
 from statek_sim.agent.tools.mcp.servers import Http, McpServerSpec, Stdio
 from statek_sim.values import JSON
 
@@ -101,19 +103,11 @@ class McpConnection:
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         """Call a tool; everything that goes wrong is an outcome, by name."""
-        try:
-            async with asyncio.timeout(self.spec.bounds.call) as limit:
-                return await self._call(tool, arguments)
-        except McpFailure as failure:
-            return outcome(failure)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            return outcome(silent(self.spec.name, _call_of(tool), self.spec.bounds.call, self._garbage))
+        return await in_time(self.spec, tool, self._call(tool, arguments), lambda: self._garbage)
 
     async def _call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         client = await self._alive()
-        name, doing = self.spec.name, _call_of(tool)
+        name, doing = self.spec.name, call_of(tool)
         try:
             result = await self._asked(client, tool, arguments)
         except MCPError as error:
@@ -388,10 +382,6 @@ class McpConnection:
 
 
 _LOG: Final = logging.getLogger(__name__)
-
-
-def _call_of(tool: str) -> str:
-    return f"the call of {tool!r}"
 
 
 def _first_line(error: BaseException) -> str:

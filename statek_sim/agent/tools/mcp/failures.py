@@ -53,6 +53,11 @@ def not_there(server: str, why: str) -> McpServerGone:
     return McpServerGone(f"MCP server {server!r} {why}")
 
 
+def call_of(tool: str) -> str:
+    """Return the words for the call of a tool."""
+    return f"the call of {tool!r}"
+
+
 def silent(server: str, doing: str, seconds: float, garbage: str = "") -> McpTimedOut:
     """Return that a server did not answer; `garbage` is what it sent that nobody could read."""
     sent = "; it sent what is no message" if garbage else ""

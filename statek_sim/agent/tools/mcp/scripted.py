@@ -16,13 +16,14 @@ from statek_sim.agent.tools.mcp.definitions import Definition, definition_of
 from statek_sim.agent.tools.mcp.failures import (
     McpFailure,
     McpToolFailed,
+    call_of,
     died,
     gone,
     no_result,
-    outcome,
     refused,
     silent,
 )
+from statek_sim.agent.tools.mcp.in_time import in_time
 from statek_sim.agent.tools.mcp.servers import McpServerSpec
 from statek_sim.mcp.fault import LIST, McpFault
 from statek_sim.mcp.journal import Asked
@@ -73,15 +74,7 @@ class ScriptedConnection:
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         """Call a tool; everything that goes wrong is an outcome, by name."""
-        try:
-            async with asyncio.timeout(self.spec.bounds.call) as limit:
-                return await self._call(tool, arguments)
-        except McpFailure as failure:
-            return outcome(failure)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            return outcome(silent(self.spec.name, _call_of(tool), self.spec.bounds.call, self._garbage))
+        return await in_time(self.spec, tool, self._call(tool, arguments), lambda: self._garbage)
 
     async def _call(self, name: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         self._start_again()
@@ -89,7 +82,7 @@ class ScriptedConnection:
         server.journal.add(Asked(what="request", method="tools/call", name=name, arguments=arguments))
         tool = next((tool for tool in server.listed if tool.name == name), None)
         if tool is None:
-            raise refused(self.spec.name, _call_of(name), INVALID_PARAMS, f"Unknown tool: {name}")
+            raise refused(self.spec.name, call_of(name), INVALID_PARAMS, f"Unknown tool: {name}")
         fault = server.faults.strike(name)
         if fault is None:
             return await self._run(tool, arguments)
@@ -103,7 +96,7 @@ class ScriptedConnection:
         return await self._struck(name, fault)
 
     async def _struck(self, name: str, fault: McpFault) -> ToolOutcome:
-        doing = _call_of(name)
+        doing = call_of(name)
         match fault.kind:
             case "dies":
                 await asyncio.sleep(fault.seconds)
@@ -126,7 +119,7 @@ class ScriptedConnection:
         try:
             given = await tool.run(arguments, _Alone())
         except RpcError as error:
-            raise refused(self.spec.name, _call_of(tool.name), error.code, str(error)) from error
+            raise refused(self.spec.name, call_of(tool.name), error.code, str(error)) from error
         if given.is_error:
             raise McpToolFailed(text_of(given.content, given.structured, most=self.spec.bounds.text))
         return self._text(given.content, given.structured)
@@ -177,7 +170,3 @@ def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
             return refused(spec.name, "the handshake", INTERNAL_ERROR, fault.value or "Internal error")
         case _:
             return silent(spec.name, "the handshake", spec.bounds.connect)
-
-
-def _call_of(tool: str) -> str:
-    return f"the call of {tool!r}"
