@@ -41,7 +41,6 @@ from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import captured_builtins, traced_job
 from statek_sim.runtime.state.tool_loop import Running
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
 from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
@@ -178,8 +177,7 @@ class Runtime:
         self.trace.add(
             events.JobCreated(self.clock.now(), job_id, agent.role, str(agent.metadata["MODEL"]), parent_id)
         )
-        if not job.py_env.stores:
-            job.remark(foresee({}, job.py_env.local_state), FORESEEN_RELEASE)
+        job.keeping.foresee({}, job.py_env.local_state)
         if parent_job is not None:
             job.add_error_handlers_from(parent_job)
         if message is not None:

@@ -44,7 +44,7 @@ def job_step(services: Services, job: Job) -> Step:
         return
     block = _pending_block(job)
     if block is None:
-        job.move_to(JobStatus.STARTED)
+        job.life.move_to(JobStatus.STARTED)
     elif not _run_pending(services, job, block):
         return
     yield from ask_model(services, job)
@@ -103,9 +103,9 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
 
 def _enter(job: Job) -> None:
     if job.status is JobStatus.READY:
-        job.move_to(JobStatus.WARMING_UP)
+        job.life.move_to(JobStatus.WARMING_UP)
     elif job.status is JobStatus.SUSPENDED:
-        job.move_to(JobStatus.STARTED)
+        job.life.move_to(JobStatus.STARTED)
     if job.status is JobStatus.WARMING_UP:
         # Also when the block is entered again after a wait (behaviour 7.2).
         job.log(WarmupLogItem(job.console_pos, job.host.timestamp(), job.warmup_block_num))
@@ -114,7 +114,7 @@ def _enter(job: Job) -> None:
 def _execute(services: Services, job: Job, block: CodeBlock) -> None:
     """Run a block's parts in STATEK's order: regular tool calls, code, then the `python_cli` call."""
     toolbox = services.toolbox(job)
-    item = job.last_item
+    item = job.job_log.last
     log_item = item if isinstance(item, LLM_LogItem | WarmupLogItem) else None
     if block.tool_calls and job.next_instr_num is None:
         run_regular_calls(job, toolbox, block.tool_calls, log_item)
@@ -146,5 +146,5 @@ def _finish_by_exit(services: Services, job: Job) -> None:
         services.harness.check_after_step(job)
         return
     services.harness.check_after_step(job)
-    job.finish("exit", shown(job.py_env.exit_status))
-    job.check_newest_item()
+    job.life.finish("exit", shown(job.py_env.exit_status))
+    job.job_log.newest_position()

@@ -31,7 +31,7 @@ from statek_sim.runtime.state.context import (
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.shown import shown
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross
 from statek_sim.runtime.stored.containers import StoreKills
 from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
@@ -103,7 +103,7 @@ def run_block(
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
         if not job.py_env.stores:
-            job.remark(foresee_uses(before, source), FORESEEN_RELEASE)
+            job.keeping.remark(foresee_uses(before, source), FORESEEN_RELEASE)
         _run_statements(job, toolbox, block, namespace, output, start, before)
         require_alive(execution)
         outcome = "exited" if job.py_env.exit_status is not None else "done"
@@ -116,7 +116,7 @@ def run_block(
         if outcome != "contained":
             raise
         if isinstance(error, StoreKills):
-            job.remark([Remark("code", "kills", str(error))])
+            job.keeping.remark([Remark("code", "kills", str(error))])
         raise Contained(_contained_reason(error)) from error
     finally:
         reset_execution(token)
@@ -143,16 +143,16 @@ def _store_locals(job: Job, before: dict[str, object]) -> None:
     """Write to the store what a block left. What the store raises takes the place of the block's own outcome."""
     env = job.py_env
     if not env.stores:
-        job.remark(foresee(before, env.local_state), FORESEEN_RELEASE)
+        job.keeping.foresee(before, env.local_state)
         return
     try:
         crossing = cross(before, env.local_state)
     except StoreKills as end:
         env.local_state = before
-        job.remark([Remark("code", "kills", str(end))])
+        job.keeping.remark([Remark("code", "kills", str(end))])
         raise Contained(_contained_reason(end)) from end
     env.local_state = crossing.names
-    job.remark(crossing.remarks)
+    job.keeping.remark(crossing.remarks)
     if crossing.error is not None:
         raise crossing.error
 
@@ -316,7 +316,7 @@ def _settled(job: Job, value: Any) -> object:
 def set_exit(job: Job, status: object) -> None:
     """Set the exit status, as far as the store takes it: the error with which it refuses is the code's."""
     require_alive(current_execution())
-    stored = job.keeps("exit status", status)
+    stored = job.keeping.keeps("exit status", status)
     job.py_env.exit_status = stored.value
     if stored.error is not None:
         raise stored.error

@@ -38,7 +38,7 @@ class SubTaskHandler:
 
     def __init__(self, job: Job, id: str | None = None) -> None:  # noqa: A002  # STATEK's own name
         self.job = job
-        self.id = job.keeps_from_birth("sub-task id", id, "SubTaskHandler")
+        self.id = job.keeping.from_birth("sub-task id", id, "SubTaskHandler")
         self.is_completed = False
         self._error: TaskError | None = None
         self._result: object = None
@@ -88,7 +88,7 @@ class SubTaskHandler:
             raise RuntimeError("Sub-task handler is already completed")
         if result is not None and error is not None:
             raise ValueError("Sub-task completion cannot mix result and error")
-        stored = self.job.keeps("sub-task result", result)
+        stored = self.job.keeping.keeps("sub-task result", result)
         self._result = stored.value
         self._error = None if error is None else self._failure(error)
         self.is_completed = True
@@ -100,7 +100,7 @@ class SubTaskHandler:
             self.job.parent_job.push_notification(self)
 
     def _failure(self, error: str) -> TaskError:
-        return TaskError(self.job.keeps_from_birth("sub-task error", error, "TaskError"))
+        return TaskError(self.job.keeping.from_birth("sub-task error", error, "TaskError"))
 
     def _trace(self) -> None:
         host, job = self.job.host, self.job.id
