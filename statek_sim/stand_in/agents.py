@@ -199,7 +199,7 @@ class SupervisedAgent(Agent):
         if shared_vars:
             job_params["shared_vars"] = list(shared_vars)
         style = job_params.pop("chat_style", None) if isinstance(self, runtime.DialogAgent) else None
-        return current_runtime().define(
+        return current_runtime().book.define(
             self, warmup_code, style, locale, job_params, post_processing, shared=False
         )
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from statek_sim import trace as events
@@ -19,18 +17,15 @@ from statek_sim.runtime.jobs.keeping import Keeping
 from statek_sim.runtime.jobs.life import Life
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem
-from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.error_handlers import HandlerList
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.pyenv import ErrorKind, PyEnv
-from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.values import Message
 
 
-@dataclass(slots=True, weakref_slot=True, eq=False, repr=False)
 class Job:
     """One durable unit of work. Created by `Runtime.create_job`, never directly.
 
@@ -39,40 +34,39 @@ class Job:
     `stop`, `exit`, `console`, `locals` and `trace` are the words of a report; the jobs of `statek_app` have the same.
     """
 
-    host: Host
-    id: str
-    job_def: JobDef
-    history: HistoryProjection
-    parent_job: Job | None = None
-    chat_style: ChatStyle | None = field(init=False)
-    py_env: PyEnv = field(init=False)
-    chat_log: list[ChatItem] = field(init=False)
-    awaited_result: FutureResult | None = field(default=None, init=False)
-    next_instr_num: int | tuple[int, object] | str | None = field(default=None, init=False)
-    warmup_block_num: int = field(default=0, init=False)
-    error: JobDefError | None = field(default=None, init=False)
-    error_handlers: HandlerList = field(init=False)
-    usage: LLM_Usage = field(default_factory=LLM_Usage, init=False)
-    num_completions: int | None = field(default=None, init=False)
-    created_at: datetime = field(init=False)
-    sent: Sequence[Message] = field(default=(), init=False)
-    steps: int = field(default=0, init=False)
-    llm_calls: int = field(default=0, init=False)
-    tool_via: str = field(default="code", init=False)
-    job_log: JobLog = field(init=False)
-    life: Life = field(init=False)
-    inbox: Inbox = field(init=False)
-    keeping: Keeping = field(init=False)
-    _difficulty: Difficulty = field(init=False)
-    signal: Signal = field(init=False)
+    __slots__ = (
+        "__weakref__", "_difficulty", "awaited_result", "chat_log", "chat_style", "created_at", "error",
+        "error_handlers", "history", "host", "id", "inbox", "job_def", "job_log", "keeping", "life", "llm_calls",
+        "next_instr_num", "num_completions", "parent_job", "py_env", "sent", "signal", "steps", "tool_via", "usage",
+        "warmup_block_num",
+    )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        host, style = self.host, self.job_def.chat_style
+    def __init__(
+        self,
+        host: Host,
+        job_id: str,
+        job_def: JobDef,
+        history: HistoryProjection,
+        parent_job: Job | None = None,
+    ) -> None:
+        self.host, self.id, self.job_def = host, job_id, job_def
+        self.history, self.parent_job = history, parent_job
+        style = job_def.chat_style
         self.chat_style = host.default_chat_style if style is None else style
-        self.py_env, self.created_at = PyEnv(stores=host.profile.storage == "dbzero"), host.timestamp()
+        self.py_env = PyEnv(stores=host.profile.storage == "dbzero")
+        self.created_at = host.timestamp()
         self.job_log = JobLog(host.profile)
         self.chat_log = self.job_log.items
-        self._difficulty = Difficulty(self.job_def, host.default_difficulty)
+        self.awaited_result: FutureResult | None = None
+        self.next_instr_num: int | tuple[int, object] | str | None = None
+        self.warmup_block_num = 0
+        self.error: JobDefError | None = None
+        self.usage = LLM_Usage()
+        self.num_completions: int | None = None
+        self._difficulty = Difficulty(job_def, host.default_difficulty)
+        self.sent: Sequence[Message] = ()
+        self.steps = self.llm_calls = 0
+        self.tool_via = "code"
         self.error_handlers, self.keeping, self.life = HandlerList(self), Keeping(self), Life(self)
         self.inbox, self.signal = Inbox(self), self.life.ended
 
