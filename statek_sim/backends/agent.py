@@ -207,23 +207,10 @@ class _Run:
             return None
         meter = self.envelopes.meter(spec.model)
         return ContextManager(
-            self._context_settings(text),
+            _context_settings(text, None if text.summary == "rule" else self.specs[text.summary]),
             lambda message: meter.measure(message)[1],
             wire=spec.wire,
             rules=context_rules(spec.variant.name),
-        )
-
-    def _context_settings(self, text: ContextText) -> ContextSettings:
-        by = None if text.summary == "rule" else self.specs[text.summary]
-        return ContextSettings(
-            budget=text.budget,
-            reserve=text.reserve,
-            target=text.target,
-            keep=text.keep,
-            pinned=text.pinned,
-            steps=text.steps,
-            summary=None if by is None else summary_model(by),
-            max_summary=text.max_summary,
         )
 
     # -- jobs and events ---------------------------------------------------------------------------------------
@@ -311,6 +298,20 @@ class _Run:
             for call in self.calls.answered_of(run.job, run.counters.turns, run.spec.provider.upper())
         )
         return replace(record, calls=tuple(calls))
+
+
+def _context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
+    """Return a context's settings; `by` writes the summaries, None: they are made by rule."""
+    return ContextSettings(
+        budget=text.budget,
+        reserve=text.reserve,
+        target=text.target,
+        keep=text.keep,
+        pinned=text.pinned,
+        steps=text.steps,
+        summary=None if by is None else summary_model(by),
+        max_summary=text.max_summary,
+    )
 
 
 def summary_model(spec: AgentSpec) -> SummaryModel:
