@@ -104,6 +104,12 @@ REQUESTED: Final = pytest.StashKey[Requested]()
 def add_options(parser: pytest.Parser) -> None:
     """Declare every option and its ini key."""
     group = parser.getgroup("statek", "STATEK agents: scenario suites and fixtures")
+    _add_what_runs(group)
+    _add_how_it_runs(group)
+    _add_ini_keys(parser)
+
+
+def _add_what_runs(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--statek-scenarios",
         action="append",
@@ -141,6 +147,9 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="N",
         help="seed of everything random, instead of the scenarios' own",
     )
+
+
+def _add_how_it_runs(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--statek-report",
         metavar="DIR",
@@ -165,6 +174,9 @@ def add_options(parser: pytest.Parser) -> None:
         help="whether a value that STATEK's store loses or changes fails a test (what statek_app does), or is a "
         "warning (what the other statek_ fixtures do); strict fails scenarios, too",
     )
+
+
+def _add_ini_keys(parser: pytest.Parser) -> None:
     parser.addini(
         "statek_scenarios",
         f"scenario files and folders, one per line, or {BUILT_IN!r}: collected like testpaths, when no path is given",

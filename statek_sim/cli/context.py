@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -252,7 +253,7 @@ def _fit(
         ]
     )
     if json_file is not None:
-        told = {
+        figures = {
             "schema": "statek-sim/vram@1",
             "model": model.name,
             "source": model.shape.source,
@@ -263,18 +264,9 @@ def _fit(
             "tokens": fit.tokens,
             "bound": fit.bound,
             "document": thumb,
-            "cards": [
-                {
-                    "index": card.index,
-                    "name": card.name,
-                    "total": card.total,
-                    "used": card.used,
-                    "free": card.free,
-                }
-                for card in found
-            ],
+            "cards": [asdict(card) for card in found],
         }
-        write_artifact(json_file, json.dumps(told, indent=1) + "\n")
+        write_artifact(json_file, json.dumps(figures, indent=1) + "\n")
 
 
 def _text(path: Path) -> str:
