@@ -25,8 +25,9 @@ from statek_sim.agent.effects import (
     Question,
     Snapshot,
     ToolOutcome,
+    Wait,
 )
-from statek_sim.agent.execution import Context, limited, outcome_of, raised, started
+from statek_sim.agent.execution import Context, limited, outcome_of, raised, started, waited
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.people import EXPIRED
 from statek_sim.agent.tools.tool import code_of
@@ -125,6 +126,8 @@ class AsyncDriver:
                         answer = None
                     case AskPerson():
                         answer = await self._ask_person(effect)
+                    case Wait():
+                        answer = await waited(effect)
                     case Commit():
                         if self._committed is not None:
                             await self._committed(effect.snapshot)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from statek_sim.agent.effects import Delayed, Invocation, ToolOutcome, ToolStatus
+from statek_sim.agent.effects import Delayed, Invocation, ToolOutcome, ToolStatus, Wait, Waited
 from statek_sim.agent.tools.tool import code_of, result_text
 from statek_sim.errors import StatekSimError
 
@@ -52,6 +52,17 @@ async def limited(one: Invocation, start: Callable[[], Any]) -> ToolOutcome:
         return timed_out(one) if limit.expired() else raised(error)
     except Exception as error:  # noqa: BLE001  # a user's tool
         return raised(error)
+
+
+async def waited(effect: Wait) -> Waited:
+    """Return what came of waiting; an error of this toolkit concerns the test, and goes on up."""
+    try:
+        async with asyncio.timeout(effect.seconds):
+            return Waited(await effect.what)
+    except StatekSimError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a user's guard
+        return Waited(error=error)
 
 
 def outcome_of(value: object) -> tuple[float, ToolOutcome]:

@@ -30,6 +30,7 @@ from statek_sim.agent.effects import (
     TurnAhead,
 )
 from statek_sim.agent.ending import Ended
+from statek_sim.agent.guarding import guarded
 from statek_sim.agent.nudges import Failure, NudgeBudget
 from statek_sim.agent.progress import Counters
 from statek_sim.agent.spec import AgentSpec
@@ -88,6 +89,7 @@ class AgentRun:
         self._offer: Offer | None = None
         self.hidden: frozenset[str] = frozenset()
         self.seen: set[tuple[str, str, str]] = set()
+        self.results: list[str] = []
         self.asked = 0
         around.trace.add(events.JobCreated(around.clock.now(), job, spec.role, spec.model, None))
 
@@ -152,7 +154,7 @@ class AgentRun:
 
     def _unit(self) -> Steps:
         if not self._taken:
-            self._take_message()
+            yield from self._take_message()
         yield from self.commit(CommitPoint.BEGAN)
         while self.status != "DONE":
             yield from self._iterate()
@@ -174,24 +176,30 @@ class AgentRun:
         self.steps += 1
         progress.at(self.job, self.counters.asked + 1)
         self.tell(events.StepStarted(self.now(), self.job, self.steps))
-        self._read_inbox()
+        yield from self._read_inbox()
         offer = self._offered()
         yield from compact(self)
-        self._hold_budget(offer)
+        yield from self._hold_budget()
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
         yield from self.commit(CommitPoint.REPLIED)
         yield from take(self, reply, offer)
 
-    def _read_inbox(self) -> None:
+    def _read_inbox(self) -> Steps:
         while self.inbox:
-            self._take_message()
+            yield from self._take_message()
 
-    def _take_message(self) -> None:
+    def _take_message(self) -> Steps:
         """Take the oldest message, which a guard may change; one that it blocks is not looked at again."""
         self._taken += 1
-        self._message = self._guard_input(self.inbox.pop(0))
-        self.conversation.add({"role": "user", "content": self._message})
+        message = self.inbox.pop(0)
+        if self.around.parts.guards:
+            ruling = yield from guarded(self, GuardPoint.INPUT, message)
+            if ruling.blocked is not None:
+                raise Ended("blocked", ruling.blocked)
+            message = ruling.text
+        self._message = message
+        self.conversation.add({"role": "user", "content": message})
 
     def _offered(self) -> Offer:
         offer = self.spec.offer(self._choice(), without=self.hidden)
@@ -217,15 +225,15 @@ class AgentRun:
         )
         return chooser(ahead)
 
-    def _hold_budget(self, offer: Offer) -> None:
+    def _hold_budget(self) -> Steps:
         if not self.budget.unlimited:
             over = self.budget.before_request(self.conversation.prompt_tokens, at=self.now())
             if over is not None:
                 raise Ended(over.name.value, str(over))
         if self.around.parts.guards:
-            reason = self.guard(GuardPoint.BUDGET, str(self.budget.tokens), None)[1]
-            if reason is not None:
-                raise Ended("blocked", reason)
+            ruling = yield from guarded(self, GuardPoint.BUDGET, str(self.budget.tokens))
+            if ruling.blocked is not None:
+                raise Ended("blocked", ruling.blocked)
 
     # -- what the parts of a turn do with the run --------------------------------------------------------------
 
@@ -236,29 +244,7 @@ class AgentRun:
         self.answer = answer
         raise Ended("final")
 
-    # -- guards and commits ------------------------------------------------------------------------------------
-
-    def _guard_input(self, text: str) -> str:
-        told, blocked = self.guard(GuardPoint.INPUT, text, None)
-        if blocked is not None:
-            raise Ended("blocked", blocked)
-        return told
-
-    def guard(self, point: GuardPoint, text: str, tool: str | None) -> tuple[str, str | None]:
-        """Return the text as the guards leave it, and why it is blocked (None: it is not)."""
-        for guard in self.around.parts.guards:
-            verdict = guard(point, text, tool=tool)
-            if verdict.action == "pass":
-                continue
-            detail = verdict.reason or (verdict.text or "")
-            self.tell(
-                events.HarnessSpoke(self.now(), self.job, f"{point.value} guard", verdict.action, detail)
-            )
-            if verdict.action == "block":
-                return text, verdict.reason
-            if verdict.action == "modify" and verdict.text is not None:
-                text = verdict.text
-        return text, None
+    # -- commits ----------------------------------------------------------------------------------------------
 
     def commit(self, point: CommitPoint, questions: tuple[Question, ...] = ()) -> Steps:
         """Yield a commit of the state as it is now, where commits are asked for."""

@@ -77,6 +77,14 @@ def filled(ask: Ask, call: ToolCall) -> Ask:
     return Ask(text=text, seconds=ask.seconds)
 
 
+def question_about(ask: Ask, call: ToolCall) -> Ask:
+    """Return what a person is asked about a call: the question, filled, or whether it may be made."""
+    if ask.text:
+        return filled(ask, call)
+    arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
+    return Ask(text=f"May {call.name}({arguments}) be called?", seconds=ask.seconds)
+
+
 def outcome_of_asking(said: PersonSaid, ask: Ask) -> ToolOutcome:
     """Return what a person's word is as the result of a tool that asks."""
     match said.kind:
@@ -139,10 +147,7 @@ class Approvals:
         ask = self._asks.get(call.name)
         if ask is None:
             return None
-        if ask.text:
-            return filled(ask, call)
-        arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
-        return Ask(text=f"May {call.name}({arguments}) be called?", seconds=ask.seconds)
+        return question_about(ask, call)
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Do nothing: every call is asked about anew."""

@@ -21,6 +21,8 @@ from statek_sim.agent.effects import (
     Question,
     Snapshot,
     ToolOutcome,
+    Wait,
+    Waited,
 )
 from statek_sim.agent.execution import (
     Context,
@@ -29,6 +31,7 @@ from statek_sim.agent.execution import (
     raised,
     started,
     timed_out,
+    waited,
 )
 from statek_sim.agent.loop import AgentRun, Steps
 from statek_sim.agent.people import EXPIRED
@@ -120,6 +123,8 @@ class Simulation:
                 case AskPerson():
                     self._ask_person(run, steps, effect)
                     return
+                case Wait():
+                    latency, answer = self._wait(effect)
                 case Commit():
                     if self._committed is not None:
                         self._committed(effect.snapshot)
@@ -138,6 +143,13 @@ class Simulation:
         except ProviderFailure as failure:
             return failure.latency, failure
         return reply.latency, reply
+
+    def _wait(self, effect: Wait) -> tuple[float, Waited]:
+        """Wait in time of its own, from now on; return how long it took."""
+        began = self._clock.now()
+        loop = VirtualLoop(start=began)
+        done = run_in(loop, waited(effect))
+        return loop.time() - began, done
 
     # -- people ------------------------------------------------------------------------------------------------
 

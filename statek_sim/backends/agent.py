@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from statek_sim.agent.budget import Budget, Prices
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import context_rules
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import SUMMARY_PROMPT, SummaryModel
+from statek_sim.agent.effects import SUMMARY_PROMPT, SideModel
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.simulated import Asked, Simulation
@@ -30,7 +30,7 @@ from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.exchanges import Exchanges
-from statek_sim.backends.own_parts import OwnParts
+from statek_sim.backends.own_parts import OwnParts, as_it_is
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import measured, unchanged
 from statek_sim.backends.setup import scenario_harness, script_of, settings_of
@@ -49,6 +49,9 @@ from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, Step
 from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
+
+if TYPE_CHECKING:
+    from statek_sim.agent.guards.guard import Guard
 
 
 class Driver(Protocol):
@@ -85,10 +88,12 @@ def run_agent_scenario(
     exchanges: Exchanges | None = None,
     harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
     driver: MakeDriver = simulated,
+    guards: Callable[[Guard], Guard] = as_it_is,
 ) -> RunRecord:
     """Run one scenario of engine two under one variant and return what it left behind.
 
-    The arguments are those of `reference.run_scenario`; `driver` makes what carries out the effects.
+    The arguments are those of `reference.run_scenario`; `driver` makes what carries out the effects, `guards`
+    changes each of the shipped guards.
     """
     rules = variant_named(variant) if isinstance(variant, str) else variant
     run = _Run(
@@ -100,6 +105,7 @@ def run_agent_scenario(
         exchanges=exchanges,
         harness=harness,
         driver=driver,
+        guards=guards,
     )
     return run.finish(allow_network=allow_network)
 
@@ -118,6 +124,7 @@ class _Run:
         exchanges: Exchanges | None,
         harness: Callable[[LLM_Harness], LLM_Harness],
         driver: MakeDriver,
+        guards: Callable[[Guard], Guard],
     ) -> None:
         self.scenario = scenario
         self.variant = variant
@@ -142,7 +149,13 @@ class _Run:
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
             role: OwnParts(
-                scenario, role, text.harness, self.specs[role].variant, self._context(role, text.harness)
+                scenario,
+                role,
+                text.harness,
+                self.specs[role].variant,
+                self._context(role, text.harness),
+                judges=lambda name: side_model(self.specs[name], ""),
+                guards=guards,
             )
             for role, text in scenario.agents.items()
         }
@@ -309,17 +322,17 @@ def _context_settings(text: ContextText, by: AgentSpec | None) -> ContextSetting
         keep=text.keep,
         pinned=text.pinned,
         steps=text.steps,
-        summary=None if by is None else summary_model(by),
+        summary=None if by is None else side_model(by, SUMMARY_PROMPT),
         max_summary=text.max_summary,
     )
 
 
-def summary_model(spec: AgentSpec) -> SummaryModel:
-    """Return an agent as the writer of summaries: its model, its prompt, its script."""
-    return SummaryModel(
+def side_model(spec: AgentSpec, prompt: str) -> SideModel:
+    """Return an agent as a model beside another one: its model, its prompt (or this one), its script."""
+    return SideModel(
         model=spec.model,
         role=spec.role,
-        prompt=spec.layers.block() or SUMMARY_PROMPT,
+        prompt=spec.layers.block() or prompt,
         provider=spec.provider,
         wire=spec.wire,
         temperature=spec.temperature,

