@@ -180,12 +180,7 @@ class _Run:
                 provider=provider,
                 wire=format_of(provider).NAME,
                 temperature=text.temperature,
-                layers=Layers(
-                    rules=text.prompt,
-                    project=text.layers.project,
-                    session=text.layers.session,
-                    environment=text.layers.environment,
-                ),
+                layers=_layers(text),
                 registry=self._registry(text),
                 choice=_choice(text),
                 plan=_plan(text.workflow),
@@ -337,6 +332,11 @@ def side_model(spec: AgentSpec, prompt: str) -> SideModel:
         wire=spec.wire,
         temperature=spec.temperature,
     )
+
+
+def _layers(text: AgentText) -> Layers:
+    said = text.layers
+    return Layers(rules=text.prompt, project=said.project, session=said.session, environment=said.environment)
 
 
 def _choice(text: AgentText) -> Choice:
