@@ -32,11 +32,15 @@ class Element:
     remains: re.Pattern[str]
     """What is left of a value's closing tag when it is damaged."""
     one_newline: bool = True
+    """Whether a newline behind the opening and one before the closing belong to the format."""
     escaped_keys: bool = False
     """Whether `&` and quotes in a key are written as XML writes them."""
     call_ends: re.Pattern[str] | None = None
     """What closes a call and its wrapper, behind a last value that lost its closing tag."""
-    """Whether a newline behind the opening and one before the closing belong to the format."""
+    on_lines: bool = False
+    """Whether every value stands between newlines of the format."""
+    writes_json: bool = False
+    """Whether values that are no texts are written as JSON, so that one in quotes is a text in quotes."""
 
 
 _WRAPPED_END: Final = rf"</{_NS}(?:tool_calls?|function_calls|calls|dots_function_call)>"
@@ -47,6 +51,7 @@ FUNCTION: Final = Element(
     ends=re.compile(rf"\s*</function>(?:\s*{_WRAPPED_END})?|\s*{_WRAPPED_END}"),
     remains=re.compile(r"</parameter(?!>)"),
     call_ends=re.compile(rf"\n\s{{0,40}}</function>\s{{0,40}}{_WRAPPED_END}"),
+    on_lines=True,
 )
 INVOKE: Final = Element(
     opening=re.compile(
@@ -60,22 +65,28 @@ INVOKE: Final = Element(
     call_ends=re.compile(rf"</{_NS}invoke>\s{{0,40}}{_WRAPPED_END}"),
 )
 PARAM: Final = Element(
-    opening=re.compile(rf'\s*<param(?:eter)?{_SP}name="(?P<key>[^<>"\n]{{1,200}})"\s*>'),
+    opening=re.compile(
+        rf'\s*<param(?:eter)?{_SP}name=(?P<quote>["\'])(?P<key>[^<>"\'\n]{{1,200}})(?P=quote)\s*>'
+    ),
     closing=re.compile(r"</param(?:eter)?>"),
     goes_on=re.compile(rf"\s*(?:<param(?:eter)?{_SP}|</function>|\Z)"),
     ends=re.compile(r"\s*</function>"),
     remains=re.compile(r"</param(?!(?:eter)?>)"),
 )
+_SUFFIX: Final = r"(?::\w{1,40})?"
+"""Hunyuan 3 writes a version into its tags: `<arg_key:opensource>`."""
+_KEYS_END: Final = rf"(?:</{_NS}tool_call{_SUFFIX}>|<end_of_tool_call{_SUFFIX}>)"
 KEYS: Final = Element(
     opening=re.compile(
-        rf"\s*(?:<tool_sep>)?\s*<{_NS}arg_key>\s*(?P<key>[^<>\n]{{1,200}}?)\s*</{_NS}arg_key>\s*"
-        rf"(?:<{_NS}arg_type>(?P<kind>\w+)</{_NS}arg_type>\s*)?<{_NS}arg_value>"
+        rf"\s*(?:<tool_sep{_SUFFIX}>)?\s*<{_NS}arg_key{_SUFFIX}>\s*(?P<key>[^<>\n]{{1,200}}?)\s*</{_NS}arg_key{_SUFFIX}>"
+        rf"\s*(?:<{_NS}arg_type>(?P<kind>\w+)</{_NS}arg_type>\s*)?<{_NS}arg_value{_SUFFIX}>"
     ),
-    closing=re.compile(rf"</{_NS}arg_value>"),
-    goes_on=re.compile(rf"\s*(?:<{_NS}arg_key>|</{_NS}tool_call>|\Z)"),
-    ends=re.compile(rf"\s*(?:<tool_sep>)?\s*</{_NS}tool_call>"),
-    remains=re.compile(rf"</{_NS}arg_value(?!>)"),
+    closing=re.compile(rf"</{_NS}arg_value{_SUFFIX}>"),
+    goes_on=re.compile(rf"\s*(?:<{_NS}arg_key{_SUFFIX}>|{_KEYS_END}|\Z)"),
+    ends=re.compile(rf"\s*(?:<tool_sep{_SUFFIX}>)?\s*{_KEYS_END}"),
+    remains=re.compile(rf"</{_NS}arg_value(?!{_SUFFIX}>)"),
     one_newline=False,
+    writes_json=True,
 )
 KIMI3: Final = Element(
     opening=re.compile(
@@ -112,7 +123,9 @@ def read_elements(
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
         made[key] = TypedText("")
         value, at = _value(text, opening.end(), element, meter, known, made)
-        made[key] = TypedText(value, _kind(opening.groupdict().get("kind")))
+        said = opening.groupdict().get("kind")
+        kind = "json" if said is None and element.writes_json else _kind(said)
+        made[key] = TypedText(value, kind, unsure=element.on_lines and _half_lined(text[opening.end() : at]))
     end = element.ends.match(text, at)
     if end is None:
         rest = text[at : at + 200].strip()
@@ -121,6 +134,27 @@ def read_elements(
         )
     meter.steps += end.end() - at
     return made, end.end()
+
+
+_OPENS: Final = re.compile(r"<(?:[|｜]DSML[|｜] ?|[A-Za-z_]\w{0,40}[:|])?param|<\|open\|>argument")
+"""How arguments open, in any of these dialects."""
+
+
+def nothing_closes(text: str, end: int, element: Element, meter: Meter) -> None:
+    """Raise `Broken` when an argument is closed behind a call that ends at `end`, and none was opened there.
+
+    `<parameter=a>x </parameter></function> y</parameter></function>`: the end may have been part of the argument.
+    """
+    if meter.next(element.closing, text, end) < meter.next(_OPENS, text, end):
+        raise Broken(end, "an argument is closed behind the end of its call")
+
+
+def _half_lined(written: str) -> bool:
+    """Whether a value with its closing tag has one newline of the two that belong to the format, or to the text."""
+    body, tag, _ = written.rpartition("</parameter>")
+    if not tag:
+        return False
+    return body in _NEWLINES or body.startswith(_NEWLINES) != (_LINE.search(body[-_NEAR:]) is not None)
 
 
 def _kind(said: str | None) -> str:
@@ -197,6 +231,7 @@ def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, 
 
 
 _LINE: Final = re.compile(r"\n[ \t]*\Z")
+_NEWLINES: Final = ("\n", "\r\n")
 _NEWLINE: Final = re.compile(r"\r?\n")
 _NEAR: Final = 60
 _TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")

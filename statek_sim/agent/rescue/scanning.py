@@ -54,6 +54,7 @@ _NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_na
 _PYTHON_FIRST: Final = re.compile(r"\[\s*([^\W\d][\w.]*)\(")
 """How JSON and Python begin that were meant as calls."""
 _TOOL_LINE: Final = re.compile(r"\s{0,40}(?P<line_name>[^\W\d][\w.-]{0,127})[ \t]{0,40}\n\s{0,40}(?=\{)")
+_GEMMA_FIRST: Final = re.compile(r"\s{0,40}call:(?P<gemma_name>[^\W\d][\w.:/-]{0,127})\s{0,40}(?=\{)")
 _LOOKBACK: Final = 120
 """Characters before bare JSON in which a word may make it an example."""
 _BLOCK_CLOSERS: Final = 8
@@ -99,7 +100,25 @@ class Pass:
     def _lines_first(self, at: int, end: int) -> int:
         """Read what is a call only where a reply begins: a tool's name on a line, or Python calls and nothing else."""
         named = self._named_first(at)
-        return named if named > at else self._python_only(at, end)
+        if named > at:
+            return named
+        stop = self._gemma_only(at, end)
+        return stop if stop > at else self._python_only(at, end)
+
+    def _gemma_only(self, at: int, end: int) -> int:
+        """Read a reply that is Gemma's calls, without the tokens that a server left out as special ones."""
+        opening = _GEMMA_FIRST.match(self.text, at)
+        if opening is None or "tokens" not in self.rules.dialects or not self._expects_gemma():
+            return at
+        before = len(self.taker.found)
+        stop = self._try(lambda: self.taker.gemma(opening), opening)
+        if self.text[stop:end].strip():
+            del self.taker.found[before:]
+            return at
+        return stop
+
+    def _expects_gemma(self) -> bool:
+        return self.hint is None or "gemma" in self.hint.readers
 
     def _python_only(self, at: int, end: int) -> int:
         """Read a reply that is Python calls of offered tools, without brackets around them."""
@@ -205,6 +224,8 @@ class Pass:
                 return taker.mistral(opening)
             case "gemma":
                 return taker.gemma(opening)
+            case "calling":
+                return taker.calling(opening)
             case "minimax":
                 return taker.minimax(opening)
             case "brace":
