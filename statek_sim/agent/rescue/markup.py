@@ -13,10 +13,13 @@ from html import unescape
 from typing import Final
 
 from statek_sim.agent.rescue.meter import Broken, Meter
-from statek_sim.agent.rescue.offered import Argument, NestedText, TypedText
+from statek_sim.agent.rescue.offered import TypedText
 
 _NS: Final = r"(?:[|｜]DSML[|｜] ?|ifm\||[A-Za-z_]\w*:)?"
 _SP: Final = r"[\sĠ]*"
+
+
+_STRINGS: Final = ("true", "string", "str", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,14 @@ class Element:
     writes_json: bool = False
     """Whether values that are no texts are written as JSON, so that one in quotes is a text in quotes."""
 
+    def kind(self, said: str | None) -> str:
+        """Return what `TypedText.kind` a value has that is said to be of a type, or about which nothing is said."""
+        if said is None:
+            return "json" if self.writes_json else ""
+        if said not in _STRINGS:
+            return "json"
+        return "text" if self.writes_json else "string"
+
 
 _WRAPPED_END: Final = rf"</{_NS}(?:tool_calls?|function_calls|calls|dots_function_call)>"
 FUNCTION: Final = Element(
@@ -55,7 +66,7 @@ FUNCTION: Final = Element(
 )
 INVOKE: Final = Element(
     opening=re.compile(
-        rf'\s*<{_NS}parameter\s+name=(?P<quote>["\']?)(?P<key>[^<>"\'\n]{{1,200}})(?P=quote)'
+        rf'\s*<{_NS}parameter\s+(?:type="(?P<first_kind>\w+)"\s+)?name=(?P<quote>["\']?)(?P<key>[^<>"\'\n]{{1,200}})(?P=quote)'
         r'(?:\s+(?:string|type)="(?P<kind>\w+)")?\s*>'
     ),
     closing=re.compile(rf"</{_NS}parameter>"),
@@ -100,7 +111,6 @@ KIMI3: Final = Element(
     escaped_keys=True,
 )
 _CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
-_STRINGS: Final = ("true", "string", "str")
 
 
 def read_elements(
@@ -123,8 +133,9 @@ def read_elements(
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
         made[key] = TypedText("")
         value, at = _value(text, opening.end(), element, meter, known, made)
-        said = opening.groupdict().get("kind")
-        kind = "json" if said is None and element.writes_json else _kind(said)
+        groups = opening.groupdict()
+        said = groups.get("kind") or groups.get("first_kind")
+        kind = element.kind(said)
         made[key] = TypedText(value, kind, unsure=element.on_lines and _half_lined(text[opening.end() : at]))
     end = element.ends.match(text, at)
     if end is None:
@@ -155,12 +166,6 @@ def _half_lined(written: str) -> bool:
     if not tag:
         return False
     return body in _NEWLINES or body.startswith(_NEWLINES) != (_LINE.search(body[-_NEAR:]) is not None)
-
-
-def _kind(said: str | None) -> str:
-    if said is None:
-        return ""
-    return "string" if said in _STRINGS else "json"
 
 
 def _value(
@@ -205,6 +210,9 @@ def _value(
     for inner in element.opening.finditer(value):
         own_line = inner.group().startswith(("\n", "\r\n"))
         if lined and begins and not own_line:
+            if element.closing.search(value, 0, inner.start()) is not None:
+                # One argument closes and the next opens, on one line: text, or two arguments.
+                raise Broken(end, "where an argument ends cannot be told")
             continue
         key = inner["key"].strip()
         if key not in known or key in made or not own_line:
@@ -250,59 +258,3 @@ def _lines(value: str) -> str:
         if all(line.startswith(margin) or not line.strip() for line in lines):
             value = "\n".join(line.removeprefix(margin) for line in lines)
     return value.removesuffix(mark)
-
-
-_M3: Final = "]<]minimax[>["
-_M3_OPEN: Final = re.compile(re.escape(_M3) + r"<(?P<tag>[\w.-]{1,128})>")
-_M3_CLOSE: Final = re.compile(r"\s*" + re.escape(_M3) + r"</(?P<tag>[\w.-]{1,128})>")
-_M3_END: Final = re.compile(r"\s*" + re.escape(_M3) + r"</invoke>")
-
-
-def read_minimax(text: str, at: int, meter: Meter, max_depth: int) -> tuple[dict[str, Argument], int]:
-    """Return the arguments of MiniMax M3's nested elements; a list's members are elements called `item`."""
-    made, at = _members(text, at, meter, max_depth, top=True)
-    end = _M3_END.match(text, at)
-    if end is None or not isinstance(made, dict):
-        raise Broken(at, "the reply ends inside the call", cut=not text[at : at + 200].strip())
-    arguments: dict[str, Argument] = dict(made.items())
-    return arguments, end.end()
-
-
-def _members(text: str, at: int, meter: Meter, depth: int, *, top: bool = False) -> tuple[Argument, int]:
-    if depth <= 0:
-        raise Broken(at, "it is nested too deeply", limit=True)
-    found: list[tuple[str, Argument]] = []
-    while True:
-        meter.token(at)
-        opening = _M3_OPEN.match(text, at)
-        if opening is None:
-            break
-        value, at = _member(text, opening.end(), meter, depth)
-        closing = _M3_CLOSE.match(text, at)
-        if closing is None or closing["tag"] != opening["tag"]:
-            raise Broken(at, f"no closing tag of {opening['tag'][:40]!r}", cut=at >= len(text))
-        found.append((opening["tag"], value))
-        at = closing.end()
-    keys = [key for key, _ in found]
-    if keys and set(keys) == {"item"}:
-        return [value for _, value in found], at
-    if top and len(set(keys)) != len(keys):
-        raise Broken(at, "an argument is there twice")
-    grouped: dict[str, list[Argument]] = {}
-    for key, value in found:
-        grouped.setdefault(key, []).append(value)
-    members: dict[str, Argument] = {}
-    for key, values in grouped.items():
-        members[key] = values[0] if len(values) == 1 else values
-    return members, at
-
-
-def _member(text: str, at: int, meter: Meter, depth: int) -> tuple[Argument, int]:
-    if _M3_OPEN.match(text, at) is not None:
-        value, end = _members(text, at, meter, depth - 1)
-        return NestedText(text[at:end], value), end
-    end = text.find(_M3, at)
-    if end < 0:
-        raise Broken(len(text), "the reply ends inside an argument", cut=True)
-    meter.steps += end - at
-    return TypedText(text[at:end]), end

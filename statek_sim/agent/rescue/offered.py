@@ -46,7 +46,10 @@ class Unclear(Misfit):
 
 @dataclass(frozen=True, slots=True)
 class TypedText:
-    """An argument that a dialect writes as text. `kind`: what the dialect says it is, `string`, `json`, or nothing."""
+    """An argument that a dialect writes as text.
+
+    `kind`: what the dialect says it is, `string`, `json`, or nothing; `text`: a string, whatever the schema says.
+    """
 
     text: str
     kind: str = ""
@@ -200,6 +203,8 @@ def _read(text: str, style: Style) -> JSON:
 
 
 def _from_text(value: TypedText, kinds: set[str]) -> JSON:
+    if value.kind == "text":
+        return value.text
     if kinds:
         if kinds == {"string"}:
             return value.text

@@ -35,6 +35,8 @@ OPENINGS: Final[dict[str, str]] = {
     + _NAME
     + r")\s*(?=[{(])",
     "all_name": r">>>\s*(?P<all_name_name>" + _NAME + r")\s*\n(?=\{)",
+    "recipient": r"<\|from\|>\s*assistant\s*<\|recipient\|>\s*(?P<recipient_name>" + _NAME + r")\s*"
+    r"<\|content\|>\s*(?=\{)",
     "react": r"Action:\s*(?P<react_name>" + _NAME + r")\s*\n+Action Input:\s*(?=\{)",
     # Formats with an element per argument.
     "function": r"<function=(?P<function_name>[^\W\d][\w.:/ -]{0,127})>",
@@ -58,9 +60,9 @@ OPENINGS: Final[dict[str, str]] = {
 
 FAMILIES: Final[dict[str, Dialect]] = {
     "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "gemma": "tokens",
-    "all_name": "tokens", "react": "tokens", "function": "markup", "invoke": "markup", "param": "markup",
-    "kimi3": "markup", "minimax": "markup", "calling": "tokens", "wrapper": "hermes",
-    "brace": "json", "bracket": "json",
+    "all_name": "tokens", "recipient": "tokens", "react": "tokens", "function": "markup",
+    "invoke": "markup", "param": "markup", "kimi3": "markup", "minimax": "markup", "calling": "tokens",
+    "wrapper": "hermes", "brace": "json", "bracket": "json",
 }  # fmt: skip
 """Which family of `RescueRules.dialects` a reader belongs to. Thinking and code are always known."""
 

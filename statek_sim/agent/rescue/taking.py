@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Final
 
-from statek_sim.agent.rescue import markup
+from statek_sim.agent.rescue import markup, nested
 from statek_sim.agent.rescue.brackets import closed, nothing_more, one_place
 from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meaning import Meaning, Meant
@@ -65,6 +65,11 @@ class Taker:
     thinking: list[tuple[int, int]] = field(default_factory=list)
     sure: int = 0
     """How many of `found` stay, whatever becomes of the format that is being read."""
+
+    def forget(self, since: int) -> None:
+        """Take back the calls from number `since` on."""
+        del self.found[since:]
+        self.sure = min(self.sure, since)
 
     # What the readers are made of
 
@@ -183,6 +188,7 @@ class Taker:
             more = next_one.match(self.text, one.end)
             if more is None or len(self.found) > self.limits.max_calls:
                 return one.end
+            self.meter.steps += more.end() - one.end + 1
             at, name, start = more.end(), more["name"], one.end
 
     def named(self, opening: re.Match[str], dialect: str, at: int, style: Style = JSON_STYLE) -> int:
@@ -261,7 +267,7 @@ class Taker:
     def minimax(self, opening: re.Match[str]) -> int:
         """Read MiniMax M3's nested elements."""
         depth = self.rules.max_depth or 64
-        arguments, end = markup.read_minimax(self.text, opening.end(), self.meter, depth)
+        arguments, end = nested.read_minimax(self.text, opening.end(), self.meter, depth)
         self.found.append(Found(opening["minimax_name"], arguments, ("minimax",), opening.start(), end))
         return end
 
@@ -306,5 +312,5 @@ class Taker:
                 return len(self.text)
             raise
         if self.offered.anything and not expected and self.text[end:].strip():
-            del self.found[before:]
+            self.forget(before)
         return end
