@@ -40,7 +40,7 @@ def test_later_cases_are_read_right_all_of_them_counted(named: bool) -> None:
     assert counted["wrong"] <= (6 if named else 9), counted
 
 
-def test_cases_of_parsers_for_apples_chips_are_read_right_or_said_to_want_something_else() -> None:
+def test_cases_of_parsers_on_mlx_are_read_right_or_said_to_want_something_else() -> None:
     cases = load_cases(FOURTH)
     counted = Counter(_answer(case) for case in cases)
     meant = Counter(_answer(case) for case in cases if not case.differs)
