@@ -99,7 +99,8 @@ NOISE: Final = re.compile(
     r"(?:tool_calls?|TOOLCALL|function_calls?|tool_use|dots_function_call|tools?|calls?|function|response|answer)>|<\|/?(?:tool_calls?|python_start|python_end|python_tag"
     r"|tool_call_start|tool_call_end|tool_calls_section_begin|tool_calls_section_end|tools_prefix|tools_suffix"
     r"|START_ACTION|END_ACTION|action_start|action_end|plugin|function_call|message_sep|role_sep|call|end|eom|eot|eot_id"
-    r"|im_end|START_RESPONSE|END_RESPONSE|open|close|sep|role_end|tool_call_begin)\|>|<[|｜]tool[▁_ ]calls?[▁_ ](?:begin|end)[|｜]>"
+    r"|im_end|START_RESPONSE|END_RESPONSE|open|close|sep|role_end|tool_call_begin)\|>"
+    r"|<[|｜]tool[▁_ ]calls?[▁_ ](?:begin|end)[|｜]>"
     r"|<tool_call\|>|<\|tool_call>|<end_function_call>|</?tool_calls?:\w{1,40}>|<end_of_tool_calls?(?::\w{1,40})?>|\[TOOL_CALLS?\]|\]<\]minimax\[>\[</?tool_call>"
     r"|<\|start\|>(?:assistant\b)?|<\|channel\|>\s*(?:final|commentary)\s*<\|message\|>|<\|return\|>"
 )
