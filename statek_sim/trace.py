@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, Final, TypeVar, get_args
 
 from statek_sim.values import Message
@@ -476,16 +477,17 @@ Event = (
 )
 """Every kind of event. All have `at` and `job` (empty when the fact concerns no job)."""
 
-_FIELD_NAMES: Final = {kind: tuple(spec.name for spec in fields(kind)) for kind in get_args(Event)}
+_FIELD_NAMES: Final = {kind: ("event", *(spec.name for spec in fields(kind))) for kind in get_args(Event)}
+_READ: Final[Mapping[type, Callable[[Event], tuple[object, ...]]]] = {
+    kind: attrgetter(*names[1:]) for kind, names in _FIELD_NAMES.items()
+}
+"""The values of an event's fields; every kind has two fields or more."""
 
 
 def as_dict(event: Event) -> dict[str, object]:
     """Return the event as a JSON-ready mapping, `event` first."""
     kind = type(event)
-    record: dict[str, object] = {"event": kind.__name__}
-    for name in _FIELD_NAMES[kind]:
-        record[name] = getattr(event, name)
-    return record
+    return dict(zip(_FIELD_NAMES[kind], (kind.__name__, *_READ[kind](event)), strict=True))
 
 
 _KINDS: Final[Mapping[str, Callable[..., Event]]] = {kind.__name__: kind for kind in get_args(Event)}
@@ -501,8 +503,8 @@ def event_of(record: Mapping[str, Any]) -> Event:
     return _KINDS[record["event"]](**told)
 
 
-_encode: Final = json.JSONEncoder(default=dict).encode
-"""`json.dumps` with our default would make an encoder per event."""
+_encode: Final = json.JSONEncoder(default=dict, check_circular=False).encode
+"""`json.dumps` with our default would make an encoder per event; nothing in an event holds itself."""
 
 
 def _ignore(_: Event) -> None:

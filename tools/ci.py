@@ -25,6 +25,11 @@ EXAMPLES: Final = 200
 """Random examples compared per release of STATEK, always the same; `make conformance` takes new ones, and more."""
 SHARED: Final = ("--numprocesses", "2", "--dist", "loadfile")
 """Two test files at a time; those of a file share what it builds."""
+WITH_SHARES: Final = (
+    "tests/property/test_nothing_secret_is_recorded.py",
+    "tests/unit/test_sandbox_hostile.py",
+)
+"""Tests that try a share of what they have, and are no laws of Hypothesis."""
 SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser")
 """Parts for which a fresh clone has to set up every tool, and that take seconds then."""
 
@@ -61,8 +66,15 @@ def thorough(clone: Path) -> Iterator[Part]:
     # As with the browser: the tests that need them would be skipped without.
     yield Part("mcp-peers", (module("tools.mcp_peers"),))
     yield Part("slow-tests", (tool("pytest", *SHARED, "-m", "slow", "--durations", "5"),))
+    yield Part("laws", tuple(everything()), environment={"STATEK_SIM_EXAMPLES": "all"})
     yield Part("conformance", (module("tools.conformance", "--random", str(EXAMPLES), "--random-seed", "0"),))
     yield from elsewhere()
+
+
+def everything() -> Iterator[tuple[str, ...]]:
+    """Yield what tries every example and plant and hostile program, of which `make test` tries a share."""
+    yield tool("pytest", *SHARED, "-m", "hypothesis and not slow")
+    yield tool("pytest", *SHARED, *WITH_SHARES)
 
 
 def cloned(folder: Path) -> Iterator[Part]:

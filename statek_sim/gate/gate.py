@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from statek_sim.backends.run import load_for
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
 from statek_sim.gate.dotenv_shadow import require_unshadowed
@@ -163,7 +165,9 @@ def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[V
     for place, case in enumerate(found):
         groups.setdefault(case.scenario, []).append(place)
     verdicts: dict[int, Verdict] = {}
-    pool = Pool(_Judge(found), limits=watchdog)
+    pool = Pool(
+        _Judge(found), limits=watchdog, prepare=partial(load_for, [case.trial.scenario for case in found])
+    )
     if not pool.possible:
         return tuple(case.verdict() for case in found)
     with pool:

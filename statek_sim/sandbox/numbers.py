@@ -19,6 +19,7 @@ from statek_sim.sandbox.operators import (
     pay_for_exponent,
     pay_for_gcd,
     pay_for_pow,
+    pay_for_ratio,
     paying_operators,
     too_long,
 )
@@ -116,7 +117,7 @@ def pay_for_exact(budget: ExecutionBudget, items: Value) -> None:
     if Decimal in kinds:
         for item in items:
             if isinstance(item, Decimal):
-                pay_for_exponent(budget, item)
+                pay_for_ratio(budget, item)
     if Fraction in kinds or any(isinstance(item, int) and item.bit_length() > LONG_INTEGER for item in items):
         bits = sum(_exact_bits(item) for item in items)
         too_long(budget, bits)

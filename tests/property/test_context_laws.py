@@ -22,13 +22,14 @@ from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.request import WireRequest, text_in
 from statek_sim.values import Message
 from tests.context.histories import count, tokens
+from tests.examples import examples
 
 WIRES: tuple[FormatName, ...] = ("openai", "responses", "anthropic", "gemini")
 WORDS = st.lists(st.sampled_from(("text", "call", "batch", "large", "nudge", "user", "pinned")), max_size=24)
 STEPS: tuple[TierName, ...] = ("clear", "summarise", "drop", "cut")
 SUMMARIES = st.sampled_from((None, "", "Short.", "word " * 900))
 
-quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(150))
 
 
 @st.composite
