@@ -29,44 +29,30 @@ _ALWAYS: Final[Mapping[Operation, Mapping[str, Attribute]]] = {
     }
     for operation in Operation
 }
-_STEP: Final = 0x9E3779B97F4A7C15
-_MASK: Final = 2**64 - 1
+_BEGINNING: Final = {operation: f"{operation} " for operation in Operation}
+_Begun = tuple[int, str, str, str | None, str, Operation, str, float]
+"""The fields of a span that it has from its beginning."""
+
 _COMPLETED: Final = frozenset({"final", "exit"})
 _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 
 
-@dataclass(slots=True)
 class _Making:
-    """A span that has not ended, or that may still get marks."""
+    """A span that has not ended, or that may still get marks; plain slots, because there are three to a turn."""
 
-    seq: int
-    trace: str
-    id: str
-    parent: str | None
-    job: str
-    operation: Operation
-    name: str
-    start: float
-    attributes: dict[str, Attribute]
-    end: float | None = None
-    marks: list[Mark] = field(default_factory=list)
-    error: str | None = None
+    __slots__ = ("attributes", "begun", "end", "error", "id", "marks", "trace")
+
+    def __init__(self, begun: _Begun, trace: str, id_: str, attributes: dict[str, Attribute]) -> None:
+        self.begun = begun
+        self.trace = trace
+        self.id = id_
+        self.attributes = attributes
+        self.end: float | None = None
+        self.marks: tuple[Mark, ...] = ()
+        self.error: str | None = None
 
     def made(self) -> Span:
-        return Span(
-            self.seq,
-            self.trace,
-            self.id,
-            self.parent,
-            self.job,
-            self.operation,
-            self.name,
-            self.start,
-            self.end,
-            self.attributes,
-            tuple(self.marks),
-            self.error,
-        )
+        return Span(*self.begun, self.end, self.attributes, self.marks, self.error)
 
 
 @dataclass(slots=True)
@@ -108,21 +94,26 @@ class SpanBuilder:
         self._cost = cost
         self._jobs: dict[str, _Job] = {}
         digest = hashlib.sha256(run.encode("utf-8", "replace")).digest()
-        self._first = int.from_bytes(digest[:8])
+        self._prefix = digest[:4].hex()
         self._conversation = digest[8:16].hex()
         self._made = 0
         self._out: list[Span] = []
 
     def follow(self, record: Record) -> list[Span]:
         """Take the next record; return the spans that are complete by it, the first to end first."""
-        handle = _HANDLERS.get(type(record).__name__)
-        if handle is None:
-            return []
-        handle(self, record)
+        self.take((record,))
         if not self._out:
             return []
         out, self._out = self._out, []
         return out
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Take records one after another; the spans that they end come with the next ones."""
+        known = _HANDLERS.get
+        for record in records:
+            handle = known(type(record).__name__)
+            if handle is not None:
+                handle(self, record)
 
     def finish(self) -> list[Span]:
         """Return the spans that are left: what was still going on has no end."""
@@ -175,10 +166,9 @@ class SpanBuilder:
     ) -> _Making:
         self._made += 1
         attributes |= _ALWAYS[operation]
-        # An odd step meets every number of 64 bits once before it comes round.
-        id_ = f"{(self._first + self._made * _STEP) & _MASK:016x}"
-        name = str(operation) + " " + what
-        return _Making(self._made, trace, id_, parent, job, operation, name, at, attributes)
+        id_ = f"{self._prefix}{self._made:08x}"
+        begun = (self._made, trace, id_, parent, job, operation, _BEGINNING[operation] + what, at)
+        return _Making(begun, trace, id_, attributes)
 
     def _task_id(self, job: str, unit: int) -> str:
         """Return the id of the trace of a job's unit of work."""
@@ -191,7 +181,7 @@ class SpanBuilder:
         span.end = at
         if error is not None:
             self._failed(span, error)
-        self._out.append(span.made())
+        self._out.append(Span(*span.begun, at, span.attributes, span.marks, span.error))
 
     @staticmethod
     def _failed(span: _Making, error: str) -> None:
@@ -244,7 +234,7 @@ class SpanBuilder:
 
     def _mark(self, record: Record, name: str, **attributes: Attribute) -> None:
         told = {key.replace("__", "."): value for key, value in attributes.items()}
-        self._inner(record).marks.append(Mark(name, record.at, told))
+        self._inner(record).marks += (Mark(name, record.at, told),)
 
     # -- jobs and steps ----------------------------------------------------------------------------------------
 
@@ -254,7 +244,7 @@ class SpanBuilder:
 
     def moved(self, record: Record) -> None:
         """Begin a unit of work."""
-        job = self._job(record.job, record.at)
+        job = self._jobs.get(record.job) or self._job(record.job, record.at)
         if record.new in _WORKING and (job.root is None or job.root.end is not None):
             self._root_of(record.job, record.at)
 
@@ -264,9 +254,12 @@ class SpanBuilder:
 
     def step(self, record: Record) -> None:
         """Begin a step, which ends the one before."""
-        job, at = self._job(record.job, record.at), record.at
+        job, at = self._jobs.get(record.job) or self._job(record.job, record.at), record.at
         self._close(job.step, at)
-        above = job.level or self._root_of(record.job, at)
+        job.step = None
+        above = job.inner
+        if above is None or above.end is not None:
+            above = self._root_of(record.job, at)
         number = str(record.step)
         job.step = self._open(record.job, above, Operation.STEP, number, at, {names.NUMBER: record.step})
 
@@ -296,7 +289,7 @@ class SpanBuilder:
 
     def requested(self, record: Record) -> None:
         """Begin a request."""
-        job = self._job(record.job, record.at)
+        job = self._jobs.get(record.job) or self._job(record.job, record.at)
         self._close(job.chat, record.at, "cancelled")
         model = record.model
         attributes: dict[str, Attribute] = {
@@ -312,7 +305,7 @@ class SpanBuilder:
 
     def replied(self, record: Record) -> None:
         """End a request that was answered."""
-        job = self._job(record.job, record.at)
+        job = self._jobs.get(record.job) or self._job(record.job, record.at)
         span, job.chat = job.chat, None
         if span is None:
             return
@@ -331,7 +324,7 @@ class SpanBuilder:
 
     def request_failed(self, record: Record) -> None:
         """End a request that failed."""
-        job = self._job(record.job, record.at)
+        job = self._jobs.get(record.job) or self._job(record.job, record.at)
         span, job.chat = job.chat, None
         self._close(span, record.at, record.error)
 
@@ -339,7 +332,7 @@ class SpanBuilder:
 
     def called(self, record: Record) -> None:
         """Begin a call of a tool."""
-        job = self._job(record.job, record.at)
+        job = self._jobs.get(record.job) or self._job(record.job, record.at)
         attributes: dict[str, Attribute] = {names.TOOL: record.name, names.VIA: record.via}
         if self._content:
             attributes[names.TOOL_ARGUMENTS] = attributes[names.INPUT] = record.arguments
@@ -353,12 +346,13 @@ class SpanBuilder:
         A trace does not say which of several open calls of one tool returned: with engine two, which begins the calls
         of a reply together, the oldest is taken; with engine one, whose tools call tools, the youngest.
         """
-        job = self._job(record.job, record.at)
-        calls = [at for at, span in enumerate(job.tools) if span.attributes[names.TOOL] == record.name]
-        if not calls:
+        job = self._jobs.get(record.job) or self._job(record.job, record.at)
+        tools = job.tools
+        places = range(len(tools)) if job.calls_together else reversed(range(len(tools)))
+        place = next((at for at in places if tools[at].attributes[names.TOOL] == record.name), None)
+        if place is None:
             return
-        place = calls[0 if job.calls_together else -1]
-        span = job.tools.pop(place)
+        span = tools.pop(place)
         if self._content and record.result is not None:
             span.attributes[names.TOOL_RESULT] = span.attributes[names.OUTPUT] = record.result
         self._close(span, record.at, record.error)
@@ -381,20 +375,20 @@ class SpanBuilder:
 
     def committed(self, record: Record) -> None:
         """Mark a checkpoint, as a span as well; the last one of a task comes when that has ended."""
-        job = self._job(record.job, record.at)
+        job = self._jobs.get(record.job) or self._job(record.job, record.at)
         root = job.inner or self._root_of(record.job, record.at)
         point, at = record.point, record.at
         told: dict[str, Attribute] = {
             "statek.iteration": record.iteration,
             "statek.messages": record.messages,
         }
-        root.marks.append(Mark(f"checkpoint {point}", at, told))
+        root.marks += (Mark(f"checkpoint {point}", at, told),)
         span = self._open(record.job, root, Operation.CHECKPOINT, point, at, dict(told))
         self._close(span, at)
 
     def asked(self, record: Record) -> None:
         """Begin to wait for a person."""
-        job = self._job(record.job, record.at)
+        job = self._jobs.get(record.job) or self._job(record.job, record.at)
         attributes: dict[str, Attribute] = {"statek.token": record.token}
         if self._content:
             attributes[names.INPUT] = record.question
@@ -404,7 +398,7 @@ class SpanBuilder:
 
     def answered(self, record: Record) -> None:
         """End to wait for a person."""
-        job = self._job(record.job, record.at)
+        job = self._jobs.get(record.job) or self._job(record.job, record.at)
         span = job.people.pop(record.token, None)
         if span is None:
             return
@@ -484,6 +478,5 @@ def spans_of(
 ) -> list[Span]:
     """Return all spans of a run, in the order in which they began. The arguments are those of `SpanBuilder`."""
     builder = SpanBuilder(run, provider=provider, content=content, cost=cost)
-    found = [span for record in records for span in builder.follow(record)]
-    found += builder.finish()
-    return sorted(found, key=lambda span: span.seq)
+    builder.take(records)
+    return sorted(builder.finish())

@@ -36,10 +36,10 @@ def test_a_drift_moves_its_metric(drift: object) -> None:
     fleet = Fleet(2)
     (found,) = [one for one in DRIFTS if one is drift]
     calm = measure(fleet.tasks(40)).metrics[found.metric].value
-    after = measure(fleet.tasks(40, found.after, growth=found.growth)).metrics[found.metric].value
+    after = measure(fleet.tasks(100, found.after, growth=found.growth)).metrics[found.metric].value
     assert calm is not None
     assert after is not None
-    assert after < calm - 0.05 if found.metric == "completion_rate" else after > calm * 1.15
+    assert after < calm - 0.05 if found.metric == "completion_rate" else after > calm * 1.1
 
 
 @pytest.mark.slow
