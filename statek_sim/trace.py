@@ -14,6 +14,8 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Final, TypeVar, get_args
 
+from statek_sim.spans.build import spans_of
+from statek_sim.spans.span import Span, named
 from statek_sim.values import Message
 
 E = TypeVar("E")
@@ -424,6 +426,37 @@ class PersonAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    """One attempt of a level of a ladder ended: `cause` is `solved` or why not; `tokens` and `cost` are its own.
+
+    `cost` is US dollars as a decimal text, None where the level has no prices. `number` counts a level's attempts.
+    """
+
+    at: float
+    job: str
+    level: str
+    number: int
+    model: str | None
+    cause: str
+    detail: str
+    tokens: int
+    cost: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Escalated:
+    """A task went on to another level of its ladder, after `cause`; `to_level` is None when there is none left."""
+
+    at: float
+    job: str
+    from_level: str
+    to_level: str | None
+    cause: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Committed:
     """The state of the run was made durable at a commit point."""
 
@@ -444,6 +477,8 @@ AgentEvent = (
     | HarnessSpoke
     | PersonAsked
     | PersonAnswered
+    | AttemptEnded
+    | Escalated
     | Committed
 )
 """What only engine two has."""
@@ -544,6 +579,14 @@ class Trace:
             digest.update(b"\n")
         return digest.hexdigest()
 
+    def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:
+        """Return the run's spans in the order in which they began, of one operation or name if `name` is given.
+
+        Operations are `invoke_agent`, `step`, `chat`, `execute_tool`, `guard`, `checkpoint`, `ask_person`; a name is
+        an operation with what it is about: `execute_tool search`. With `content` they carry texts.
+        """
+        return named(spans_of(self._events, self.digest(), content=content), name)
+
     def of_job(self, job_id: str) -> JobTrace:
         """Return the part of the trace that concerns one job."""
         return JobTrace(self, job_id)
@@ -581,6 +624,10 @@ class JobTrace:
     def console(self) -> list[str]:
         """Return the text of the job's console entries."""
         return [line.text for line in self.of_type(ConsoleLine)]
+
+    def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:
+        """Return the job's spans, as `Trace.spans` does."""
+        return [span for span in self._trace.spans(name, content=content) if span.job == self._job_id]
 
     def delivered(self) -> list[Delivered]:
         """Return what the job's dialog agent sent to its user."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -41,6 +42,14 @@ AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
 
 AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str]]
 """Answers a question, with a text or a `PersonSaid`; it is cancelled at the question's deadline."""
+
+
+AroundTool = Callable[[str, str], AbstractContextManager[object]]
+"""Returns what a call of a tool happens in, by the run's job and the tool's name."""
+
+
+def _nothing_around(job: str, tool: str) -> AbstractContextManager[object]:
+    return nullcontext()
 
 
 class LoopClock:
@@ -85,7 +94,8 @@ class AsyncDriver:
     A model that takes longer than `timeout` seconds is a `ProviderTimeout`. A tool's coroutine is cancelled when it
     takes too long, and everything that runs is cancelled with the run: nothing is left behind. A plain function runs
     in the event loop and holds it up; with `threads` it runs in a thread, where its timeout ends the waiting, not the
-    function. `committed` is awaited before a run goes on; `person` is asked what runs want to know.
+    function. `committed` is awaited before a run goes on; `person` is asked what runs want to know. `around_tool` makes
+    what each call of a tool happens in, like a tracer's current span.
     """
 
     def __init__(
@@ -97,6 +107,7 @@ class AsyncDriver:
         threads: bool = False,
         person: AsyncPerson | None = None,
         committed: Callable[[Snapshot], Awaitable[None]] | None = None,
+        around_tool: AroundTool = _nothing_around,
     ) -> None:
         self._model = model
         self._context: Final = Context(clock, asyncio.sleep)
@@ -104,6 +115,7 @@ class AsyncDriver:
         self._threads = threads
         self._person = person
         self._committed = committed
+        self._around = around_tool
         self.after_tool: Callable[[AgentRun, str], None] | None = None
 
     async def run(self, run: AgentRun) -> None:
@@ -177,14 +189,16 @@ class AsyncDriver:
         outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
         waiting: list[tuple[int, Callable[[], Any]]] = []
         for position, one in enumerate(effect.calls):
-            now = self._at_once(one)
+            with self._around(run.job, one.call.name):
+                now = self._at_once(one)
             if isinstance(now, ToolOutcome):
                 outcomes[position] = self._ended(run, effect, position, now)
             else:
                 waiting.append((position, now))
 
         async def wait(position: int, start: Callable[[], Any]) -> None:
-            outcome = await limited(effect.calls[position], start)
+            with self._around(run.job, effect.calls[position].call.name):
+                outcome = await limited(effect.calls[position], start)
             outcomes[position] = self._ended(run, effect, position, outcome)
 
         if len(waiting) == 1:

@@ -21,6 +21,7 @@ from statek_sim.cli import serve
 from statek_sim.cli import mcp
 from statek_sim.cli import rescue
 from statek_sim.cli import guards
+from statek_sim.cli import metrics
 from statek_sim.cli import context
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
@@ -43,6 +44,7 @@ __all__ = [
     "listing",
     "main",
     "mcp",
+    "metrics",
     "record",
     "report",
     "rescue",

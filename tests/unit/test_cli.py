@@ -364,6 +364,7 @@ COMMANDS = (
     "gate",
     "rescue",
     "guards",
+    "metrics",
 )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +23,8 @@ from statek_sim.agent.guards.injection import Rule
 from statek_sim.agent.guards.pipeline import GuardSet, Outcome
 from statek_sim.agent.guards.shipped import injection
 from statek_sim.errors import BadInput
+from statek_sim.intervals import wilson
 
-Z: Final = 1.959963984540054
-"""The normal quantile of 95 %, both sides."""
 OWN: Final = ("injection", "personal-data")
 """The guards that have a corpus of our own; it is called as the guard is."""
 
@@ -181,16 +179,6 @@ def finds_of(guard: Guard, sample: Sample) -> tuple[Find, ...]:
     if not isinstance(found, Iterable):
         raise BadInput(f"guard {guard.name!r} waits, or asks a model; only plain guards are measured")
     return tuple(found)
-
-
-def wilson(hits: int, of: int) -> tuple[float, float] | None:
-    """Return Wilson's 95 % interval of a share; None of nothing."""
-    if not of:
-        return None
-    share, square = hits / of, Z * Z
-    middle = (share + square / (2 * of)) / (1 + square / of)
-    half = Z / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 # -- disguises --------------------------------------------------------------------------------------------------

@@ -156,6 +156,10 @@ def _told_of_harness(event: events.AgentEvent) -> _Told:
             return _Told("asked", event.question, event.tool)
         case events.PersonAnswered():
             return _Told("person", event.kind, event.text or None)
+        case events.AttemptEnded():
+            return _Told("attempt", f"{event.level}: {event.cause}", event.detail or None)
+        case events.Escalated():
+            return _Told("escalated", f"to {event.to_level or 'nobody'}", f"{event.cause}: {event.detail}")
         case events.Committed():
             return _Told("commit", event.point, f"iteration {event.iteration}")
         case _:
