@@ -28,7 +28,6 @@ from statek_sim.agent.guards.efficacy import (
     measure,
     own_corpora,
     unmissed_rules,
-    wilson,
 )
 from statek_sim.agent.guards.guard import Find, Finds, Guard, Spent, Subject
 from statek_sim.agent.guards.injection import rules
@@ -57,6 +56,7 @@ from statek_sim.agent.guards.views import views
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.cli import main
 from statek_sim.errors import BadInput, ContractViolation
+from statek_sim.intervals import wilson
 from statek_sim.providers.script import text as says
 from statek_sim.providers.script import tool_call
 from statek_sim.providers.scripted import ScriptedLLM

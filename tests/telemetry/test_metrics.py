@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from statek_sim import trace as events
-from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Verdict
+from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.people import tool_that_asks
 from statek_sim.agent.reliability import loop_watcher
@@ -99,8 +99,8 @@ def test_a_step_of_the_workflow_is_a_subtask() -> None:
 
 
 def test_a_loop_a_block_and_a_failure_are_counted() -> None:
-    def rude(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
-        return Verdict(action="block", reason="rude") if point is GuardPoint.INPUT else PASS
+    def rude(subject: Subject) -> Verdict:
+        return Verdict(action="block", reason="rude") if subject.point is GuardPoint.INPUT else PASS
 
     blocked = facts(parts=Parts(guards=[rude]))
     assert (blocked.outcome, blocked.stop, blocked.blocks) == ("failed", "blocked", 1)

@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
-from statek_sim.agent.effects import PASS, GuardPoint, Parts, Verdict
+from statek_sim.agent.effects import PASS, GuardPoint, Parts, Subject, Verdict
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.telemetry.otel import LiveSpans, send, trace_spans
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
@@ -32,8 +32,8 @@ async def look(place: str) -> str:
     return f"{place}: {otel_trace.get_current_span().get_span_context().span_id:016x}"
 
 
-def careful(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
-    return Verdict(action="warn", reason="far away") if point is GuardPoint.CALL else PASS
+def careful(subject: Subject) -> Verdict:
+    return Verdict(action="warn", reason="far away") if subject.point is GuardPoint.CALL else PASS
 
 
 def agent() -> AgentHarness:

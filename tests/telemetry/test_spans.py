@@ -10,7 +10,7 @@ from opentelemetry.semconv.attributes import error_attributes
 from opentelemetry.semconv.schemas import Schemas
 
 from statek_sim import trace as events
-from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Verdict
+from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.people import tool_that_asks
 from statek_sim.providers.script import Reply, ScriptedCall, fault, text, tool_call, tool_calls
@@ -34,10 +34,10 @@ def traced(*script: Reply, parts: Parts | None = None, **made: Any) -> Trace:
     return agent.trace
 
 
-def watchful(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
-    if point is GuardPoint.CALL:
+def watchful(subject: Subject) -> Verdict:
+    if subject.point is GuardPoint.CALL:
         return Verdict(action="warn", reason="it is far")
-    return Verdict(action="block", reason="it is rude") if "damn" in text else PASS
+    return Verdict(action="block", reason="it is rude") if "damn" in subject.text else PASS
 
 
 def test_a_task_is_one_trace_and_each_step_a_span_in_it() -> None:
