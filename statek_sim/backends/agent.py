@@ -142,7 +142,12 @@ class _Run:
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
             role: OwnParts(
-                scenario, role, text.harness, self.specs[role].variant, self._context(role, text.harness)
+                scenario,
+                role,
+                text.harness,
+                self.specs[role].variant,
+                self._context(role, text.harness),
+                self.specs[role].registry.get,
             )
             for role, text in scenario.agents.items()
         }

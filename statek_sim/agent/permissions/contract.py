@@ -103,4 +103,3 @@ def _judged(make: MakeAdapter, call: Call, yard: Yard) -> str | None:
     if use is not None and call.alone and call.tool not in ("read_file", "list_directory", "delete_file"):
         return "it is made, and no rule allows it"
     return None
-

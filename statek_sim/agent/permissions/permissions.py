@@ -94,7 +94,11 @@ class PermissionGate:
 
 
 class DocumentGate:
-    """The document's enforcer in an agent's loop: it asks before it looks, and what it raises ends the run."""
+    """The document's enforcer in an agent's loop; what it raises ends the run.
+
+    The document asks a person before it looks at paths, so also about calls that it refuses then; here those are
+    refused without the question.
+    """
 
     def __init__(self, policy: Policy, files: Files) -> None:
         self._rules = as_document(policy)
@@ -102,14 +106,15 @@ class DocumentGate:
         self._root = policy.root
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return the question for a tool that needs approval, which is then not looked at, or why it is refused."""
-        if call.name in self._rules.require_approval_for:
-            arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
-            return Ask(text=f"Agent requests permission to run: {call.name}({arguments})", confirms=True)
+        """Return why a call is refused, or the question for a tool that needs approval, which has no deadline."""
         try:
-            return self._rules.reason(call, self._files, self._root)
+            reason = self._rules.reason(call, self._files, self._root)
         except (RuntimeError, TypeError, ValueError) as error:
             raise Ended("crash", f"permissions of {call.name!r}: {type(error).__name__}: {error}") from error
+        if reason is not None or call.name not in self._rules.require_approval_for:
+            return reason
+        arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
+        return Ask(text=f"Agent requests permission to run: {call.name}({arguments})", confirms=True)
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Do nothing."""
