@@ -1,7 +1,8 @@
 """What containers are tested with: bubblewrap, and Docker with an image made of this machine's Python.
 
 `python -m tools.containers` installs Debian's packages where they are missing, which needs root. The daemon is started
-by the tests that need it, with a folder of its own, and ends with them.
+by the tests that need it, with a folder of its own, and ends with them; `python -m tools.containers COMMAND...` runs a
+command beside one.
 """
 
 from __future__ import annotations
@@ -183,8 +184,20 @@ def _unmount(folder: Path) -> None:
         subprocess.run(("umount", "--lazy", place), capture_output=True, check=False)
 
 
-def main() -> int:
-    """Install what is missing, and show the versions; 0 also where it cannot be had, which is said."""
+def with_daemon(command: list[str]) -> int:
+    """Run a command beside a daemon of ours; DOCKER_HOST says where it is, and IMAGE what it has."""
+    with daemon() as started:
+        environment = {**os.environ, "DOCKER_HOST": started.address, "IMAGE": started.image}
+        return subprocess.run(command, env=environment, check=False).returncode
+
+
+def main(arguments: list[str]) -> int:
+    """Install what is missing, and show the versions; 0 also where it cannot be had, which is said.
+
+    `COMMAND...` runs that beside a daemon.
+    """
+    if arguments:
+        return with_daemon(arguments)
     for program in PACKAGES:
         try:
             done = subprocess.run((ensure(program), "--version"), capture_output=True, text=True, check=False)
@@ -198,4 +211,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -6,6 +6,7 @@ none; here the time is ours, and what came of the program is told whole.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import threading
@@ -14,6 +15,7 @@ from contextlib import ExitStack
 from threading import Event
 from typing import Any, Final
 
+from statek_sim.agent.containers import seccomp
 from statek_sim.agent.containers.folders import check_writable, kept_from_being_made
 from statek_sim.agent.containers.program import NOBODY, Ended, Limits, Program
 from statek_sim.agent.containers.supervision import Bounds, Output
@@ -25,6 +27,8 @@ _TICK: Final = 0.05
 _PATIENCE: Final = 30.0
 """Seconds that a daemon has to end what it was told to kill."""
 _PERIOD: Final = 100_000
+_FILTERS: Final = 25
+"""The first version of the daemon whose own filter is as narrow as ours."""
 
 
 class Docker:
@@ -61,6 +65,11 @@ class Docker:
     def close(self) -> None:
         """Close the connections to the daemon."""
         self._api.close()
+
+    def _filter(self) -> Iterator[str]:
+        """Yield a filter of calls where the daemon's own allows io_uring, which those from 25 on do not."""
+        if int(str(self._api.version()["Version"]).split(".")[0]) < _FILTERS:
+            yield f"seccomp={json.dumps(seccomp.profile())}"
 
     def _told(self, what: str) -> _Told:
         return _Told(what, self._errors)
@@ -127,7 +136,7 @@ class Docker:
             "cpu_period": _PERIOD,
             "cpu_quota": max(1000, int(limits.cpu * _PERIOD)),
             "cap_drop": ["ALL"],
-            "security_opt": ["no-new-privileges"],
+            "security_opt": ["no-new-privileges", *self._filter()],
             "ulimits": [dict(zip(("Name", "Soft", "Hard"), one, strict=True)) for one in _ulimits(limits)],
             "binds": list(_binds(program)),
             "log_config": {"Type": "none", "Config": {}},

@@ -93,6 +93,26 @@ _CLONE: Final = (56, 220)
 _CLONE3: Final = (435, 435)
 
 
+_OBSOLETE: Final = (
+    *("_sysctl", "create_module", "get_kernel_syms", "get_mempolicy", "ioperm", "iopl", "memfd_secret"),
+    *("nfsservctl", "process_madvise", "query_module", "sysfs", "uselib", "ustat", "vm86", "vm86old"),
+)
+"""What Docker's own list refuses beside those above."""
+_FLAGS: Final = tuple(1 << bit for bit in range(32) if _NAMESPACES >> bit & 1)
+
+
+def profile() -> dict[str, object]:
+    """Return the same as a profile of Docker's, for daemons whose own one allows what newer ones refuse."""
+
+    def clone(flag: int) -> dict[str, object]:
+        condition = {"index": 0, "value": flag, "valueTwo": flag, "op": "SCMP_CMP_MASKED_EQ"}
+        return {"names": ["clone"], "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM, "args": [condition]}
+
+    refused = {"names": sorted((*REFUSED, *_OBSOLETE)), "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM}
+    missing = {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": _ENOSYS}
+    return {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [refused, missing, *map(clone, _FLAGS)]}
+
+
 def program(machine: str = "") -> bytes | None:
     """Return the filter as the kernel reads it, None for a processor without a table; `machine` as `uname -m`."""
     known = _ARCHITECTURES.get(machine or platform.machine())

@@ -53,11 +53,10 @@ class Plain:
             case "list_directory":
                 return os.listdir(path)
             case "delete_file" if os.path.isdir(path):
-                return shutil.rmtree(path)
+                shutil.rmtree(path)
             case "delete_file":
-                return os.unlink(path)
-            case _:
-                return None
+                os.unlink(path)
+        return None
 
 
 class Document(Plain):

@@ -43,7 +43,7 @@ MakeAdapter = Callable[[Path], PermissionAdapter]
 
 
 def check_permission_policy(make: MakeAdapter) -> int:
-    """Play every call of the corpus; return how many there were, or raise `ContractViolation` for the first wrong one."""
+    """Play every call of the corpus; return how many, or raise `ContractViolation` for the first wrong one."""
     for call in calls():
         wrong = played(make, call)
         if wrong is not None:

@@ -30,8 +30,8 @@ class DocumentPermissions:
     def reason(self, call: ToolCall, files: Files, folder: str) -> str | None:
         """Return why a call is refused, None when it is allowed: every call of a tool it does not know.
 
-        Raises what `Path(...).resolve()` raises: TypeError for what is no text, ValueError for a NUL, RuntimeError for a
-        loop of links.
+        Raises what `Path(...).resolve()` raises: TypeError for what is no text, ValueError for a NUL, RuntimeError for
+        a loop of links.
         """
         if call.name in _WRITES:
             path = _path(call.arguments, files, folder)

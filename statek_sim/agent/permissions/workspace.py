@@ -1,7 +1,7 @@
 """A folder that tools read and write in, and never out of: what was checked is what is opened.
 
 A rule about a path is true when it is looked at, and the path may lead elsewhere a moment later. Here the file is
-opened first, so that nothing on the way leads out of the folder, and then it is looked at, and then it is read or written.
+opened first, so that nothing on the way leads out of the folder; then it is looked at, and then read or written.
 """
 
 from __future__ import annotations

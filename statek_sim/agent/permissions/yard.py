@@ -16,7 +16,9 @@ from typing import Any, Final
 from statek_sim.agent.permissions.paths import folded
 from statek_sim.agent.permissions.policy import PROTECTED
 
-SECRET: Final = "the-secret-of-the-yard"  # noqa: S105  # what must not be read
+SECRET: Final = "the-secret-of-the-yard"  # what must not be read
+LISTED: Final = "kept-outside.txt"
+"""A file that no call names: who shows it has listed the folder."""
 WRITTEN: Final = "written by the call"
 
 
@@ -69,6 +71,7 @@ class Yard:
             (self.base / folder).mkdir(parents=True)
         for file in ("root-evil/secret.txt", "outside/secret.txt"):
             (self.base / file).write_text(SECRET)
+        (self.base / "outside" / LISTED).write_text("")
         for file in ("root/notes.txt", "root/src/main.py", "root/.git/config", "root/.git/hooks/pre-commit"):
             (self.base / file).write_text("harmless\n")
         self._before: dict[str, str] = {}
@@ -122,7 +125,7 @@ class Yard:
         if changed:
             return Harm.PROTECTED
         told = returned if isinstance(returned, str) else repr(returned)
-        return Harm.READS if SECRET in told or "secret.txt" in told else None
+        return Harm.READS if SECRET in told or LISTED in told else None
 
     def _kept(self) -> Iterator[tuple[str, str]]:
         """Yield what is outside of the root and what is protected in it, with its content."""
