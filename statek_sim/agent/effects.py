@@ -112,10 +112,14 @@ class LetTimePass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What a gate, or a tool, wants to know of a person, who has `seconds` to say it (None: as long as it takes)."""
+    """What a gate, or a tool, wants to know of a person, who has `seconds` to say it (None: as long as it takes).
+
+    `confirms`: it asks for leave, so that who prompts people can tell a no from an answer.
+    """
 
     text: str
     seconds: float | None = None
+    confirms: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +131,7 @@ class Question:
     tool: str
     text: str
     seconds: float | None = None
+    confirms: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def guarded(
             withdraw(passed, subject)
             return Ruling(text, verdict.reason)
         if verdict.action == "ask":
-            asks += verdict.asks or (Ask(text=verdict.reason),)
+            asks += verdict.asks or (Ask(text=verdict.reason, confirms=True),)
         if verdict.action in ("modify", "ask") and verdict.text is not None:
             text = verdict.text
         passed.append(guard)

@@ -6,6 +6,7 @@ A tool may ask (`Tool.asks`), and a gate may before it admits a call (`Approvals
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from statek_sim import trace as events
@@ -65,7 +66,12 @@ def ask_people(
 def _question(run: AgentRun, tool: str, ask: Ask) -> Question:
     run.asked += 1
     return Question(
-        token=f"{run.job}:{run.asked}", job=run.job, tool=tool, text=ask.text, seconds=ask.seconds
+        token=f"{run.job}:{run.asked}",
+        job=run.job,
+        tool=tool,
+        text=ask.text,
+        seconds=ask.seconds,
+        confirms=ask.confirms,
     )
 
 
@@ -74,7 +80,7 @@ def filled(ask: Ask, call: ToolCall) -> Ask:
     text = ask.text
     for name, value in call.arguments.items():
         text = text.replace(f"{{{name}}}", value if isinstance(value, str) else repr(value))
-    return Ask(text=text, seconds=ask.seconds)
+    return replace(ask, text=text)
 
 
 def question_about(ask: Ask, call: ToolCall) -> Ask:
@@ -82,7 +88,7 @@ def question_about(ask: Ask, call: ToolCall) -> Ask:
     if ask.text:
         return filled(ask, call)
     arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
-    return Ask(text=f"May {call.name}({arguments}) be called?", seconds=ask.seconds)
+    return replace(ask, text=f"May {call.name}({arguments}) be called?")
 
 
 def outcome_of_asking(said: PersonSaid, ask: Ask) -> ToolOutcome:
@@ -147,7 +153,7 @@ class Approvals:
         ask = self._asks.get(call.name)
         if ask is None:
             return None
-        return question_about(ask, call)
+        return replace(question_about(ask, call), confirms=True)
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Do nothing: every call is asked about anew."""

@@ -156,6 +156,7 @@ class _Run:
                 self._context(role, text.harness),
                 judges=lambda name: side_model(self.specs[name], ""),
                 guards=guards,
+                find=self.specs[role].registry.get,
             )
             for role, text in scenario.agents.items()
         }

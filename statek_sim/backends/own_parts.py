@@ -39,6 +39,8 @@ from statek_sim.agent.effects import (
     WrittenCall,
 )
 from statek_sim.agent.people import Approvals
+from statek_sim.agent.permissions.paths import Entry, ScriptedFiles
+from statek_sim.agent.permissions.permissions import DocumentGate, FindTool, PermissionGate, Permissions
 from statek_sim.agent.reliability import rescued
 from statek_sim.agent.rescue import rescue_rules
 from statek_sim.agent.variants import Variant
@@ -73,11 +75,13 @@ class OwnParts:
         context: Compactor | None = None,
         judges: Judges | None = None,
         guards: Callable[[ShippedGuard], ShippedGuard] = as_it_is,
+        find: FindTool = lambda name: None,
     ) -> None:
         self._said = said
         self._judges = judges
         self._changed = guards
         self._context = context
+        self._find = find
         self._variant = variant
         self._at = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: agents.{role}.harness"
         self._scenario = scenario
@@ -104,7 +108,7 @@ class OwnParts:
             chooser=None if self._chooser is None else _chooser(self._chooser),
             reader=self._own_reader(),
             watchers=tuple(_watcher(part) for part in self._watchers),
-            gates=(*(_Gate(part) for part in self._gates), *self._approvals()),
+            gates=(*(_Gate(part) for part in self._gates), *self._permissions(), *self._approvals()),
             compactor=self._context if self._compactor is None else _compactor(self._compactor),
             guards=tuple(guard for made in self._guards for guard in made()),
             commits=self._said.commits,
@@ -134,6 +138,23 @@ class OwnParts:
         except BadInput as error:
             raise BadScenario(f"{self._at}.{seam}: {error}") from None
         return made
+
+    def _permissions(self) -> tuple[CallGate, ...]:
+        """Return the gate of what calls may touch, where that is limited."""
+        told = self._said.permissions
+        if told is None:
+            return ()
+        files = ScriptedFiles(
+            {
+                path: Entry(kind="link", target=one.link)
+                if one.link
+                else Entry(kind=one.kind, links=one.names)
+                for path, one in told.files.items()
+            }
+        )
+        if self._variant.name == "document":
+            return (DocumentGate(told.policy, files),)
+        return (PermissionGate(Permissions(told.policy, self._find, files)),)
 
     def _approvals(self) -> tuple[CallGate, ...]:
         """Return the gate that asks a person, where one is to be asked; it is the last."""

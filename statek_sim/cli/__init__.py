@@ -22,6 +22,7 @@ from statek_sim.cli import mcp
 from statek_sim.cli import rescue
 from statek_sim.cli import guards
 from statek_sim.cli import metrics
+from statek_sim.cli import containment
 from statek_sim.cli import context
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
@@ -34,6 +35,7 @@ from statek_sim.cli.main import main
 __all__ = [
     "cassette",
     "conformance",
+    "containment",
     "context",
     "drift",
     "files",

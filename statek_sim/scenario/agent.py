@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from statek_sim.agent.context.variants import TierName
+from statek_sim.agent.tools.tool import Access
 from statek_sim.scenario.part import (
     READER_PATTERN,
     CallableName,
@@ -17,6 +18,7 @@ from statek_sim.scenario.part import (
     Seconds,
     refused,
 )
+from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.reply import Repeat
 
 Variant = Literal["hardened", "document", "forge"]
@@ -238,6 +240,9 @@ class HarnessText(Part):
     approvals: dict[str, ApprovalText] = Field(
         default_factory=dict, description="Tools whose calls a person has to allow, with what is asked."
     )
+    permissions: PermissionsText | None = Field(
+        default=None, description="What calls may touch; null: everything that is offered."
+    )
     reader: ReaderName | None = Field(
         default=None, description="What finds calls in text: `rescue`, or `module:attribute`."
     )
@@ -310,6 +315,11 @@ class ToolText(Part):
         default="",
         description="A person is asked this, with the call's {arguments}; the answer is the result.",
     )
+    access: dict[str, Access] = Field(
+        default_factory=dict,
+        description="Arguments that are paths, hosts or commands: `read`, `write`, `host` or `command`.",
+    )
+    sandboxed: bool = Field(default=False, description="Its commands run in a sandbox.")
     within: Seconds | None = Field(
         default=None, description="With `asks`: virtual seconds to answer; null: as long as it takes."
     )
@@ -322,6 +332,10 @@ class ToolText(Part):
             raise refused(f"expected exactly one of {', '.join(ways)}; got {' and '.join(said) or 'none'}")
         if self.said("within") and said[0] != "asks":
             raise refused("within goes with asks")
+        properties = self.parameters.get("properties")
+        for name in self.access:
+            if not isinstance(properties, dict) or name not in properties:
+                raise refused(f"access names {name!r}, which is none of the parameters")
         if self.said("takes") and said[0] not in ("result", "error"):
             raise refused("takes goes with result or error; say it in each of results")
         return self

@@ -22,6 +22,7 @@ from statek_sim.mcp.fault import Faults, fault_from
 from statek_sim.scenario.agent import AGENT_STOPS, HarnessText, ToolText
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
+from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.problem import Finding, Keypath, dotted
 from statek_sim.scenario.schema import VARIANTS, AgentText, ScenarioText
 from statek_sim.semantics import PROFILES
@@ -165,6 +166,9 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for name in told.harness.approvals:
             approval: Keypath = (*at, "harness", "approvals", name)
             yield from _known(approval, name, [*registered, *own], "tool")
+        yield from _permissions(
+            (*at, "harness", "permissions"), told.harness.permissions, [*registered, *own]
+        )
         flow: Keypath = (*at, "workflow")
         for position, step in enumerate(told.workflow.steps):
             yield from _known((*flow, "steps", position), step.tool, known, "tool")
@@ -173,6 +177,16 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for key in ("helpers", "terminal"):
             for position, name in enumerate(getattr(told.workflow, key) or ()):
                 yield from _known((*flow, key, position), name, known, "tool")
+
+
+def _permissions(at: Keypath, told: PermissionsText | None, tools: Sequence[str]) -> Iterator[Finding]:
+    """Yield rules about a tool that is not there; a pattern may be about none."""
+    if told is None:
+        return
+    for key in ("allow", "ask", "deny"):
+        for position, rule in enumerate(getattr(told, key)):
+            if rule.tool and "*" not in rule.tool:
+                yield from _known((*at, key, position, "tool"), rule.tool, tools, "tool")
 
 
 def _servers(scenario: ScenarioText) -> Iterator[Finding]:

@@ -133,7 +133,10 @@ class GuardSet:
                 _undo(passed, subject)
                 return _outcome(subject.text, records, ())
             if finds and records[-1].action == "ask":
-                asks += [find.ask or Ask(text=f"{records[-1].reason}: may it be called?") for find in finds]
+                asks += [
+                    find.ask or Ask(text=f"{records[-1].reason}: may it be called?", confirms=True)
+                    for find in finds
+                ]
             passed.append(guard)
         return _outcome(subject.text, records, asks)
 

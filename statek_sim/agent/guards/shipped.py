@@ -222,7 +222,9 @@ def confirmation(
     def check(subject: Subject) -> Finds:
         if subject.tool in tools:
             call = ToolCall("", subject.tool or "", subject.arguments)
-            yield Find("needs-a-word", ask=question_about(Ask(text=question, seconds=within), call))
+            yield Find(
+                "needs-a-word", ask=question_about(Ask(text=question, seconds=within, confirms=True), call)
+            )
 
     return Guard(name="confirmation", check=check, points=frozenset({CALL}), action=action)
 
