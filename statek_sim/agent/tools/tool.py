@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
@@ -57,6 +57,17 @@ def code_of(function: ToolFunction) -> ToolCode:
     return ToolCode(function, waits, wants)
 
 
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A call that was begun before a crash did happen, and this is its result."""
+
+    value: object
+
+
+AfterCrash = Literal["ask", "again"] | Callable[..., Happened | None]
+"""What becomes of a call that nobody knows about."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One tool. Values in it are not to be changed by anybody.
@@ -64,6 +75,10 @@ class Tool:
     `run` is made a `ToolCode`. `timeout` are seconds, None for the variant's; `server` is where it comes from when it
     is not local. A tool with `asks` runs no code: a person is asked that, with `{argument}` filled in, and what they
     say is its result.
+
+    `after_crash` says what becomes of a call that was begun when the process died, so that nobody knows whether it
+    happened: a person is asked; or it is called again, which is right for what only reads; or a function of the
+    call's arguments finds out, and returns what `happened`, or None when it did not.
     """
 
     name: str
@@ -74,6 +89,7 @@ class Tool:
     timeout: float | None = None
     server: str | None = None
     asks: Ask | None = None
+    after_crash: AfterCrash = "ask"
 
     def __post_init__(self) -> None:
         """Look at the code once; what cannot be called is `BadTool`."""
@@ -100,6 +116,7 @@ def tool_from(
     description: str | None = None,
     tags: Sequence[str] = (),
     timeout: float | None = None,
+    after_crash: AfterCrash = "ask",
 ) -> Tool:
     """Return the tool that a plain function is: its name, docstring and type hints say what the model reads.
 
@@ -119,6 +136,7 @@ def tool_from(
         run=function,
         tags=tuple(tags),
         timeout=timeout,
+        after_crash=after_crash,
     )
 
 

@@ -26,19 +26,19 @@ const KINDS = [
   },
   {
     name: "message",
-    kinds: ["message", "delivered", "reactivated", "notified", "asked", "person"],
+    kinds: ["message", "delivered", "reactivated", "notified", "asked", "person", "resumed"],
     colour: "var(--reported)",
     shape: "triangle-up",
   },
   {
     name: "harness",
-    kinds: ["offered", "rescue", "refused", "nudge", "step", "compacted", "harness", "commit"],
+    kinds: ["offered", "rescue", "refused", "nudge", "step", "compacted", "harness", "commit", "recalled"],
     colour: "var(--more)",
     shape: STAR,
   },
   {
     name: "exception, failure or loss",
-    kinds: ["exception", "failure", "store"],
+    kinds: ["exception", "failure", "store", "killed"],
     colour: "var(--limit)",
     shape: "cross",
   },
