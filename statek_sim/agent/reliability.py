@@ -20,7 +20,7 @@ from statek_sim.agent.effects import (
     TurnWatcher,
     WrittenCall,
 )
-from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit, breaker_from
+from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit, breaker_from, breaker_saved
 from statek_sim.agent.protection.repetition import (
     CallSeen,
     Loop,
@@ -121,7 +121,7 @@ class BreakerGate:
     def saved(self) -> object:
         """Return every breaker, and the permits that are out."""
         return {
-            "breakers": {key: asdict(breaker) for key, breaker in self.breakers.state.items()},
+            "breakers": {key: breaker_saved(breaker) for key, breaker in self.breakers.state.items()},
             "permits": {call: asdict(permit) for call, permit in self._permits.items()},
         }
 

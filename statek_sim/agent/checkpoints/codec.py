@@ -20,6 +20,9 @@ from statek_sim.values import JSON
 TAG: Final = "$"
 """A mapping with this key is a tagged value: `{"$": kind, "v": text}`."""
 
+ORDER: Final = "$order"
+"""The keys of a mapping in their order, where that is not the alphabet's."""
+
 DEEPEST: Final = 200
 """Levels of nesting that are taken."""
 
@@ -58,8 +61,11 @@ def encoded(value: object, *, path: str = "state", depth: int = 0) -> JSON:
 
 
 def _mapping(value: Mapping[Any, Any], path: str, depth: int) -> JSON:
-    if all(type(key) is str and _is_plain(key) for key in value) and TAG not in value:
-        return {key: encoded(one, path=f"{path}.{key}", depth=depth) for key, one in value.items()}
+    keys = list(value)
+    if all(type(key) is str and _is_plain(key) for key in keys) and not {TAG, ORDER} & set(keys):
+        plain = {key: encoded(one, path=f"{path}.{key}", depth=depth) for key, one in value.items()}
+        # Databases keep no order, and a tool's arguments are shown in theirs.
+        return plain if keys == sorted(keys) else {ORDER: keys, **plain}
     pairs: list[JSON] = [
         [encoded(key, path=f"{path}: a key", depth=depth), encoded(one, path=f"{path}[{key!r}]", depth=depth)]
         for key, one in value.items()
@@ -73,9 +79,16 @@ def decoded(value: JSON) -> Any:
         return [decoded(one) for one in value]
     if not isinstance(value, dict):
         return value
-    if TAG not in value:
-        return {key: decoded(one) for key, one in value.items()}
     try:
+        if TAG not in value:
+            order = value[ORDER] if ORDER in value else sorted(value)
+            if (
+                not isinstance(order, list)
+                or {*order} != value.keys() - {ORDER}
+                or len(order) != len({*order})
+            ):
+                raise ValueError(order)
+            return {str(key): decoded(value[str(key)]) for key in order}
         return _untagged(str(value[TAG]), value["v"])
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise Damaged(f"a checkpoint holds a value that was never written so: {value!r}") from error
