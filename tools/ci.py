@@ -25,7 +25,7 @@ EXAMPLES: Final = 200
 """Random examples compared per release of STATEK, always the same; `make conformance` takes new ones, and more."""
 SHARED: Final = ("--numprocesses", "2", "--dist", "loadfile")
 """Two test files at a time; those of a file share what it builds."""
-SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser")
+SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser", "postgres")
 """Parts for which a fresh clone has to set up every tool, and that take seconds then."""
 
 
@@ -49,6 +49,7 @@ def for_people() -> Iterator[Part]:
     yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
     # Before the tests: those of the page would be skipped without it.
     yield Part("browser", (module("tools.browser"),))
+    yield Part("postgres", (module("tools.postgres"),))
     yield Part("tests", (tool("pytest", *SHARED, "-m", "not slow", "--durations", "5"),))
     yield Part("scenarios", (tool("statek-sim", "run"),))
 

@@ -133,11 +133,8 @@ def _running(programs: Path, folder: Path, user: Mapping[str, Any]) -> Iterator[
             (programs / "postgres", *options), stdout=out, stderr=out, cwd=folder, **user
         )
     try:
-        waiting = (
-            "sh",
-            "-c",
-            f"until '{programs}/pg_isready' -q -h '{folder}'; do kill -0 {process.pid} || exit 1; done",
-        )
+        asks = f"'{programs}/pg_isready' -q -h '{folder}'"
+        waiting = ("sh", "-c", f"until {asks}; do kill -0 {process.pid} || exit 1; done")
         try:
             up = subprocess.run(waiting, check=False, capture_output=True, timeout=STARTS).returncode == 0
         except subprocess.TimeoutExpired:

@@ -90,7 +90,7 @@ class AgentRun:
         self.conversation = Conversation(around.envelopes, spec)
         self.taken = 0
         self.message = ""
-        self._resting = False
+        self.resting = False
         self._saved = saved
         self.offer_made: Offer | None = None
         self.hidden: frozenset[str] = frozenset()
@@ -106,11 +106,11 @@ class AgentRun:
 
         A unit that ended before it took a message leaves it: a limit that holds for good would end the next one too.
         """
-        self._resting = False
+        self.resting = False
         try:
             yield from self._units()
         finally:
-            self._resting = self.status == "DONE"
+            self.resting = self.status == "DONE"
 
     def _units(self) -> Steps:
         saved, self._saved = self._saved, None
@@ -147,9 +147,9 @@ class AgentRun:
         """
         self.tell(events.UserMessage(self.now(), self.job, message))
         self.inbox.append(message)
-        if not self._resting:
+        if not self.resting:
             return False
-        self._resting = False
+        self.resting = False
         self._reactivate()
         return True
 

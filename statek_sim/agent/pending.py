@@ -79,7 +79,9 @@ def _parts(parts: Parts) -> dict[str, list[object]]:
 def stateful(parts: Parts, seam: str) -> list[Any]:
     """Return the parts of a seam that say what they know."""
     found = getattr(parts, seam)
-    every: Iterable[Any] = found if seam in SEAMS else () if found is None else (found,)
+    given: Iterable[Any] = found if seam in SEAMS else () if found is None else (found,)
+    # A part may stand in another one, which looks after it.
+    every = [getattr(part, "inner", part) for part in given]
     return [part for part in every if not _is_stateless(seam, part)]
 
 

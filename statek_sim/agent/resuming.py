@@ -45,6 +45,7 @@ def resumed(
     for name in PARTS:
         getattr(run, name).restore(state[name])
     _restore_parts(run, state["parts"])
+    run.resting = run.status == "DONE" and not run.inbox
     return run
 
 

@@ -13,8 +13,9 @@ Row = tuple[Any, ...]
 class Database(Protocol):
     """One connection. Outside `BEGIN` every statement is a transaction of its own."""
 
-    words: Mapping[str, str]
-    """What this database calls what the statements name in braces."""
+    @property
+    def words(self) -> Mapping[str, str]:
+        """What this database calls what the statements name in braces."""
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement and return its rows."""
