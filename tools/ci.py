@@ -61,6 +61,7 @@ def thorough(clone: Path) -> Iterator[Part]:
     yield Part("environments", (module("tools.environments"),))
     # As with the browser: the tests that need them would be skipped without.
     yield Part("mcp-peers", (module("tools.mcp_peers"),))
+    yield Part("savers", (module("tools.savers"),))
     yield Part("slow-tests", (tool("pytest", *SHARED, "-m", "slow", "--durations", "5"),))
     yield Part("conformance", (module("tools.conformance", "--random", str(EXAMPLES), "--random-seed", "0"),))
     yield from elsewhere()
