@@ -467,6 +467,40 @@ class Committed:
     messages: int
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessKilled:
+    """The process that runs the agents died: what was not durable is lost."""
+
+    at: float
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    """The run was taken up again from the commit at `point`, which was made at second `committed`."""
+
+    at: float
+    job: str
+    point: str
+    iteration: int
+    committed: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecalled:
+    """What came of a call that was begun before the process died, and `how` that is known.
+
+    From its `receipt`, by the tool's own `check`, from a `person`; or the call is made `again`, and this is said
+    before it is.
+    """
+
+    at: float
+    job: str
+    name: str
+    how: str
+    detail: str
+
+
 AgentEvent = (
     ToolsOffered
     | ReplyRead
@@ -480,6 +514,9 @@ AgentEvent = (
     | AttemptEnded
     | Escalated
     | Committed
+    | ProcessKilled
+    | RunResumed
+    | CallRecalled
 )
 """What only engine two has."""
 

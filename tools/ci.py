@@ -30,7 +30,7 @@ WITH_SHARES: Final = (
     "tests/unit/test_sandbox_hostile.py",
 )
 """Tests that try a share of what they have, and are no laws of Hypothesis."""
-SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser")
+SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser", "postgres")
 """Parts for which a fresh clone has to set up every tool, and that take seconds then."""
 
 
@@ -54,6 +54,7 @@ def for_people() -> Iterator[Part]:
     yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
     # Before the tests: those of the page would be skipped without it.
     yield Part("browser", (module("tools.browser"),))
+    yield Part("postgres", (module("tools.postgres"),))
     yield Part("tests", (tool("pytest", *SHARED, "-m", "not slow", "--durations", "5"),))
     yield Part("scenarios", (tool("statek-sim", "run"),))
 
@@ -65,6 +66,7 @@ def thorough(clone: Path) -> Iterator[Part]:
     yield Part("environments", (module("tools.environments"),))
     # As with the browser: the tests that need them would be skipped without.
     yield Part("mcp-peers", (module("tools.mcp_peers"),))
+    yield Part("savers", (module("tools.savers"),))
     yield Part("slow-tests", (tool("pytest", *SHARED, "-m", "slow", "--durations", "5"),))
     yield Part("laws", tuple(everything()), environment={"STATEK_SIM_EXAMPLES": "all"})
     yield Part("conformance", (module("tools.conformance", "--random", str(EXAMPLES), "--random-seed", "0"),))

@@ -24,9 +24,11 @@ from statek_sim.agent.effects import (
     LetTimePass,
     PersonSaid,
     Question,
+    Receipt,
     Snapshot,
     ToolOutcome,
     Wait,
+    receipt_of,
 )
 from statek_sim.agent.execution import Context, limited, outcome_of, raised, started, waited
 from statek_sim.agent.loop import AgentRun
@@ -53,9 +55,13 @@ def _nothing_around(job: str, tool: str) -> AbstractContextManager[object]:
 
 
 class LoopClock:
-    """The running event loop's time, from 0; wall time starts at `start`."""
+    """The running event loop's time, from `since`; wall time starts at `start`.
 
-    def __init__(self, start: datetime = EPOCH) -> None:
+    `since` are the seconds that the session has behind it, for a run that is taken up again.
+    """
+
+    def __init__(self, start: datetime = EPOCH, *, since: float = 0.0) -> None:
+        self._since = since
         self._start = start.replace(tzinfo=None)
         self._zero: float | None = None
 
@@ -64,7 +70,7 @@ class LoopClock:
         at = asyncio.get_running_loop().time()
         if self._zero is None:
             self._zero = at
-        return at - self._zero
+        return self._since + at - self._zero
 
     def wall(self) -> datetime:
         """Return the naive wall time of this moment."""
@@ -94,8 +100,9 @@ class AsyncDriver:
     A model that takes longer than `timeout` seconds is a `ProviderTimeout`. A tool's coroutine is cancelled when it
     takes too long, and everything that runs is cancelled with the run: nothing is left behind. A plain function runs
     in the event loop and holds it up; with `threads` it runs in a thread, where its timeout ends the waiting, not the
-    function. `committed` is awaited before a run goes on; `person` is asked what runs want to know. `around_tool` makes
-    what each call of a tool happens in, like a tracer's current span.
+    function. `committed` is awaited before a run goes on, `receipted` before it hears what came of a call or question;
+    `person` is asked what runs want to know. `around_tool` makes what each call of a tool happens in, like a tracer's
+    current span.
     """
 
     def __init__(
@@ -108,6 +115,7 @@ class AsyncDriver:
         person: AsyncPerson | None = None,
         committed: Callable[[Snapshot], Awaitable[None]] | None = None,
         around_tool: AroundTool = _nothing_around,
+        receipted: Callable[[Receipt], Awaitable[None]] | None = None,
     ) -> None:
         self._model = model
         self._context: Final = Context(clock, asyncio.sleep)
@@ -116,6 +124,9 @@ class AsyncDriver:
         self._person = person
         self._committed = committed
         self._around = around_tool
+        self._receipted = receipted
+        self.tool_worked: Callable[[AgentRun, str], None] | None = None
+        """Is told of a tool that has done its work, before there is a receipt."""
         self.after_tool: Callable[[AgentRun, str], None] | None = None
 
     async def run(self, run: AgentRun) -> None:
@@ -137,7 +148,7 @@ class AsyncDriver:
                         await asyncio.sleep(effect.seconds)
                         answer = None
                     case AskPerson():
-                        answer = await self._ask_person(effect)
+                        answer = await self._ask_person(run, effect)
                     case Wait():
                         answer = await waited(effect)
                     case Commit():
@@ -156,18 +167,24 @@ class AsyncDriver:
         except ProviderFailure as failure:
             return failure
 
-    async def _ask_person(self, effect: AskPerson) -> Sequence[PersonSaid]:
+    async def _ask_person(self, run: AgentRun, effect: AskPerson) -> Sequence[PersonSaid]:
         """Ask everything at once; a person who raises takes the other questions back, and the run ends."""
         if len(effect.questions) == 1:
-            return [await self._answer(effect, 0)]
+            return [await self._answer(run, effect, 0)]
         try:
             async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(self._answer(effect, at)) for at in range(len(effect.questions))]
+                asked = [
+                    group.create_task(self._answer(run, effect, at)) for at in range(len(effect.questions))
+                ]
         except BaseExceptionGroup as failures:
             raise _first(failures) from None
         return [task.result() for task in asked]
 
-    async def _answer(self, effect: AskPerson, position: int) -> PersonSaid:
+    async def _note(self, run: AgentRun, key: str, came: ToolOutcome | PersonSaid) -> None:
+        if self._receipted is not None:
+            await self._receipted(receipt_of(run.job, key, came, at=self._context.now()))
+
+    async def _answer(self, run: AgentRun, effect: AskPerson, position: int) -> PersonSaid:
         question = effect.questions[position]
         if self._person is None:
             raise Unanswered(f"{question.text!r}: nobody is there to ask; give the driver a person")
@@ -179,6 +196,7 @@ class AsyncDriver:
                 raise
             told = EXPIRED
         answer = PersonSaid("answered", told) if isinstance(told, str) else told
+        await self._note(run, question.token, answer)
         effect.said(position, answer)
         return answer
 
@@ -192,14 +210,14 @@ class AsyncDriver:
             with self._around(run.job, one.call.name):
                 now = self._at_once(one)
             if isinstance(now, ToolOutcome):
-                outcomes[position] = self._ended(run, effect, position, now)
+                outcomes[position] = await self._ended(run, effect, position, now)
             else:
                 waiting.append((position, now))
 
         async def wait(position: int, start: Callable[[], Any]) -> None:
             with self._around(run.job, effect.calls[position].call.name):
                 outcome = await limited(effect.calls[position], start)
-            outcomes[position] = self._ended(run, effect, position, outcome)
+            outcomes[position] = await self._ended(run, effect, position, outcome)
 
         if len(waiting) == 1:
             await wait(*waiting[0])
@@ -212,7 +230,12 @@ class AsyncDriver:
                 raise _first(failures) from None
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _ended(self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome) -> ToolOutcome:
+    async def _ended(
+        self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome
+    ) -> ToolOutcome:
+        if self.tool_worked is not None:
+            self.tool_worked(run, effect.calls[position].call.name)
+        await self._note(run, effect.calls[position].key, outcome)
         effect.done(position, outcome)
         if self.after_tool is not None:
             self.after_tool(run, effect.calls[position].call.name)

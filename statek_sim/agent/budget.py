@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 from statek_sim.agent.effects import Spent
 from statek_sim.agent.variants import Variant
@@ -85,6 +87,23 @@ class BudgetTracker:
         self.cost = Decimal(0)
         self.steps = 0
         self.overshoot = 0
+
+    def saved(self) -> dict[str, object]:
+        """Return what was used, as values that a checkpoint can hold."""
+        return {
+            "began": self._began,
+            "reserved": self._reserved,
+            "tokens": self.tokens,
+            "cost": self.cost,
+            "steps": self.steps,
+            "overshoot": self.overshoot,
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `saved` returned."""
+        self._began, self._reserved = saved["began"], saved["reserved"]
+        self.tokens, self.cost, self.steps = saved["tokens"], saved["cost"], saved["steps"]
+        self.overshoot = saved["overshoot"]
 
     @property
     def unlimited(self) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from statek_sim.errors import ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, RawReply
@@ -85,11 +86,15 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One call that is executed now: the tool's code and the seconds it may take (None: as long as it likes)."""
+    """One call that is executed now: the tool's code and the seconds it may take (None: as long as it likes).
+
+    `key` names the call among all of its run, whatever process makes it; it is on the call's receipt.
+    """
 
     call: ToolCall
     run: ToolFunction
     timeout: float | None = None
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,26 @@ class AskPerson:
     said: Callable[[int, PersonSaid], None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What came of one call (`key` is its invocation's) or one question (its token), `at` which second.
+
+    `status` is a `ToolStatus` or the kind of a `PersonSaid`. Drivers make it durable before the run hears of it.
+    """
+
+    job: str
+    key: str
+    at: float
+    status: str
+    text: str
+
+
+def receipt_of(job: str, key: str, came: ToolOutcome | PersonSaid, *, at: float) -> Receipt:
+    """Return the receipt of a call or a question."""
+    status = came.status.value if isinstance(came, ToolOutcome) else came.kind
+    return Receipt(job=job, key=key, at=at, status=status, text=came.text)
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Wait for something that is awaited, at most `seconds` (None: as long as it takes). The answer is a `Waited`."""
@@ -184,10 +209,14 @@ Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSai
 
 
 class CommitPoint(StrEnum):
-    """When the loop commits: its state can be taken up again from each of these."""
+    """When the loop commits: its state can be taken up again from each of these.
+
+    At `calling` tools are about to be called: what has no receipt by the next commit may have happened or not.
+    """
 
     BEGAN = "began"
     REPLIED = "replied"
+    CALLING = "calling"
     TOOLS_RETURNED = "tools_returned"
     SUSPENDED = "suspended"
     ENDED = "ended"
@@ -197,17 +226,24 @@ class CommitPoint(StrEnum):
 class Snapshot:
     """The state of a run at a commit point, as plain values: what a checkpoint has to hold.
 
-    `questions` are those that a suspended run waits for.
+    `questions` are those that a suspended run waits for. `state` is everything that `resuming.resumed` needs; the
+    other fields are the part of it that people read.
     """
 
     job: str
     point: CommitPoint
+    status: str
+    stop: str | None
+    answer: str | None
     iteration: int
     messages: Sequence[Message]
     steps_done: tuple[str, ...]
+    steps_open: tuple[str, ...]
     nudges: int
     tokens: int
+    cost: Decimal
     seconds: float
+    state: Mapping[str, object]
     questions: tuple[Question, ...] = ()
 
 
@@ -252,6 +288,21 @@ class Advice:
     kind: Literal["nudge", "fewer_tools", "stop"]
     reason: str
     tools: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Saved(Protocol):
+    """A part that knows something of the run: a checkpoint holds it, and a crash resets nothing.
+
+    A part without these methods is taken for one that knows nothing only where that can be seen: a plain function
+    without a closure, or an object whose `stateless` is True.
+    """
+
+    def saved(self) -> object:
+        """Return what the part knows, as values that a checkpoint can hold (see `checkpoints.codec`)."""
+
+    def restore(self, saved: Any) -> None:
+        """Go on from what `saved` returned, maybe in another process."""
 
 
 class TurnWatcher(Protocol):

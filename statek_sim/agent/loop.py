@@ -7,12 +7,13 @@ and exception limits, before its calls are executed.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 from statek_sim import progress
 from statek_sim import trace as events
 from statek_sim.agent.asking import ask_model
+from statek_sim.agent.batch_values import saved_reply
 from statek_sim.agent.budget import BudgetTracker
 from statek_sim.agent.compacting import compact
 from statek_sim.agent.conversation import Conversation, Envelopes
@@ -32,6 +33,7 @@ from statek_sim.agent.effects import (
 from statek_sim.agent.ending import Ended
 from statek_sim.agent.guarding import guarded
 from statek_sim.agent.nudges import Failure, NudgeBudget
+from statek_sim.agent.pending import Pending, state_of, taken_up
 from statek_sim.agent.progress import Counters
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.steps import StepEnforcer
@@ -63,8 +65,12 @@ class AgentRun:
     `answer` its final text.
     """
 
-    def __init__(self, job: str, spec: AgentSpec, around: Around, message: str) -> None:
+    def __init__(
+        self, job: str, spec: AgentSpec, around: Around, message: str, *, saved: Pending | None = None
+    ) -> None:
+        """`saved`: where a run stood that is taken up again; see `resuming.resumed`, which gives it its state."""
         self.job = job
+        self.task = message
         self.spec = spec
         self.around = around
         self.status = "READY"
@@ -78,20 +84,22 @@ class AgentRun:
         self.calls: list[dict[str, str | None]] = []
         self.refused: list[dict[str, str]] = []
         self.nudged: list[Failure] = []
-        self.inbox: list[str] = [message]
+        self.inbox: list[str] = [message] if saved is None else []
         self.enforcer = StepEnforcer(spec.plan, spec.variant)
         self.nudges = NudgeBudget(spec.variant, spec.nudges)
         self.budget = BudgetTracker(spec.budget, spec.variant)
         self.conversation = Conversation(around.envelopes, spec)
-        self._taken = 0
-        self._message = ""
-        self._resting = False
-        self._offer: Offer | None = None
+        self.taken = 0
+        self.message = ""
+        self.resting = False
+        self._saved = saved
+        self.offer_made: Offer | None = None
         self.hidden: frozenset[str] = frozenset()
         self.seen: set[tuple[str, str, str]] = set()
         self.results: list[str] = []
         self.asked = 0
-        around.trace.add(events.JobCreated(around.clock.now(), job, spec.role, spec.model, None))
+        if saved is None:
+            self.tell(events.JobCreated(self.now(), job, spec.role, spec.model, None))
 
     # -- units of work -----------------------------------------------------------------------------------------
 
@@ -100,28 +108,39 @@ class AgentRun:
 
         A unit that ended before it took a message leaves it: a limit that holds for good would end the next one too.
         """
-        self._resting = False
+        self.resting = False
         try:
             yield from self._units()
         finally:
-            self._resting = self.status == "DONE"
+            self.resting = self.status == "DONE"
 
     def _units(self) -> Steps:
+        saved, self._saved = self._saved, None
         while True:
-            before = self._taken, self.steps
-            self.move("STARTED")
-            try:
-                yield from self._unit()
-            except Ended as end:
-                self.stop, self.detail = end.reason, end.detail
-            except LLM_HarnessError as exceeded:
-                self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
-            self.move("DONE")
-            self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
-            yield from self.commit(CommitPoint.ENDED)
-            if not self.inbox or before == (self._taken, self.steps):
+            before = self.taken, self.steps
+            if saved is not None and saved.point is CommitPoint.ENDED:
+                progress_made = bool(saved.state["progress"])
+            else:
+                yield from self._whole_unit(saved)
+                progress_made = saved is not None or before != (self.taken, self.steps)
+                yield from self.commit(CommitPoint.ENDED, pending={"progress": progress_made})
+            saved = None
+            if not self.inbox or not progress_made:
                 return
             self._reactivate()
+
+    def _whole_unit(self, saved: Pending | None) -> Steps:
+        """Work until the run is DONE, from its beginning or from where it was saved."""
+        if saved is None:
+            self.move("STARTED")
+        try:
+            yield from self._unit() if saved is None else self._rest_of_unit(saved)
+        except Ended as end:
+            self.stop, self.detail = end.reason, end.detail
+        except LLM_HarnessError as exceeded:
+            self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
+        self.move("DONE")
+        self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
 
     def push(self, message: str) -> bool:
         """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.
@@ -130,9 +149,9 @@ class AgentRun:
         """
         self.tell(events.UserMessage(self.now(), self.job, message))
         self.inbox.append(message)
-        if not self._resting:
+        if not self.resting:
             return False
-        self._resting = False
+        self.resting = False
         self._reactivate()
         return True
 
@@ -144,7 +163,7 @@ class AgentRun:
     @property
     def offered(self) -> tuple[str, ...]:
         """The names of the tools that were offered last."""
-        return () if self._offer is None else self._offer.names
+        return () if self.offer_made is None else self.offer_made.names
 
     def _reactivate(self) -> None:
         self.tell(events.Reactivated(self.now(), self.job, "message", self.completions))
@@ -153,9 +172,14 @@ class AgentRun:
         self.nudges.in_a_row = 0
 
     def _unit(self) -> Steps:
-        if not self._taken:
+        if not self.taken:
             yield from self._take_message()
         yield from self.commit(CommitPoint.BEGAN)
+        while self.status != "DONE":
+            yield from self._iterate()
+
+    def _rest_of_unit(self, saved: Pending) -> Steps:
+        yield from taken_up(self, saved)
         while self.status != "DONE":
             yield from self._iterate()
 
@@ -182,7 +206,7 @@ class AgentRun:
         yield from self._hold_budget()
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
-        yield from self.commit(CommitPoint.REPLIED)
+        yield from self.commit(CommitPoint.REPLIED, pending={"reply": saved_reply(reply)})
         yield from take(self, reply, offer)
 
     def _read_inbox(self) -> Steps:
@@ -191,14 +215,14 @@ class AgentRun:
 
     def _take_message(self) -> Steps:
         """Take the oldest message, which a guard may change; one that it blocks is not looked at again."""
-        self._taken += 1
+        self.taken += 1
         message = self.inbox.pop(0)
         if self.around.parts.guards:
             ruling = yield from guarded(self, GuardPoint.INPUT, message)
             if ruling.blocked is not None:
                 raise Ended("blocked", ruling.blocked)
             message = ruling.text
-        self._message = message
+        self.message = message
         self.conversation.add({"role": "user", "content": message})
 
     def _offered(self) -> Offer:
@@ -206,12 +230,12 @@ class AgentRun:
         notes = self.spec.registry.notes
         while notes:
             self.tell(events.HarnessSpoke(self.now(), self.job, "registry", "list changed", notes.pop(0)))
-        before = self._offer
+        before = self.offer_made
         if before is None or before.names != offer.names:
             sent = self.spec.variant.sends_tools
             turn = self.counters.asked + 1
             self.tell(events.ToolsOffered(self.now(), self.job, turn, offer.names, sent))
-        self._offer = offer
+        self.offer_made = offer
         self.conversation.offer(offer if self.spec.variant.sends_tools else None)
         return offer
 
@@ -221,7 +245,7 @@ class AgentRun:
             return None
         called = [str(call["name"]) for call in self.calls]
         ahead = TurnAhead(
-            turn=self.counters.asked + 1, message=self._message, called=called, open_steps=self.enforcer.open
+            turn=self.counters.asked + 1, message=self.message, called=called, open_steps=self.enforcer.open
         )
         return chooser(ahead)
 
@@ -246,19 +270,34 @@ class AgentRun:
 
     # -- commits ----------------------------------------------------------------------------------------------
 
-    def commit(self, point: CommitPoint, questions: tuple[Question, ...] = ()) -> Steps:
-        """Yield a commit of the state as it is now, where commits are asked for."""
+    def commit(
+        self,
+        point: CommitPoint,
+        questions: tuple[Question, ...] = (),
+        *,
+        pending: Mapping[str, object] | None = None,
+    ) -> Steps:
+        """Yield a commit of the state as it is now, where commits are asked for.
+
+        `pending`: what is in hand at this point, beside the state of the run.
+        """
         if not self.around.parts.commits:
             return
         snapshot = Snapshot(
             job=self.job,
             point=point,
+            status=self.status,
+            stop=self.stop,
+            answer=self.answer,
             iteration=self.iteration,
             messages=self.conversation.messages,
             steps_done=self.enforcer.done,
+            steps_open=self.enforcer.open,
             nudges=self.nudges.in_all,
             tokens=self.budget.tokens,
+            cost=self.budget.cost,
             seconds=self.now(),
+            state=state_of(self, pending or {}),
             questions=questions,
         )
         yield Commit(snapshot)

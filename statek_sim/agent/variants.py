@@ -139,6 +139,17 @@ class Variant:
     tool_errors_in_a_row: int | None
     """Batches in a row in which a tool failed, after which the run ends (Forge: 2); None: no such bound."""
 
+    # -- checkpoints (002 §4) ----------------------------------------------------------------------------------
+
+    resumes: Literal["steps", "everything"]
+    """What a run that is taken up again has: the steps that are done and the number of the iteration, so that a crash
+    resets budgets, counters and conversation (002 §4: `completedSteps` and `stepNumber` are all that `restore` reads
+    back), or everything."""
+
+    commits_calls: bool
+    """Whether calls are committed before they are made, and each has a receipt, so that none is made twice. In 002 §4
+    the effect comes before the save, and is done again after a crash."""
+
     # -- the budget (002 §3.4) ---------------------------------------------------------------------------------
 
     budget_check: Literal["after", "reserved"]
@@ -178,6 +189,8 @@ HARDENED: Final = Variant(
     final_answer="text",
     batch="each",
     tool_errors_in_a_row=None,
+    resumes="everything",
+    commits_calls=True,
     budget_check="reserved",
 )
 """What a good part does; the default."""
@@ -214,6 +227,8 @@ DOCUMENT: Final = Variant(
     final_answer="text",
     batch="each",
     tool_errors_in_a_row=None,
+    resumes="steps",
+    commits_calls=False,
     budget_check="after",
 )
 """The code of documents 002 and 004, to the letter."""

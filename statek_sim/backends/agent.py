@@ -10,14 +10,17 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from statek_sim import trace as events
 from statek_sim.agent.budget import Budget, Prices
+from statek_sim.agent.checkpoints.keeping import saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import context_rules
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import SUMMARY_PROMPT, SideModel
+from statek_sim.agent.effects import SUMMARY_PROMPT, Receipt, SideModel, Snapshot
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
+from statek_sim.agent.resuming import resumed
 from statek_sim.agent.simulated import Asked, Simulation
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.agent.steps import Step, StepPlan
@@ -26,6 +29,7 @@ from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
 from statek_sim.backends.agent_people import People
+from statek_sim.backends.agent_sessions import Sessions
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.driver import check_events
@@ -46,7 +50,7 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN
 from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, StepsText
-from statek_sim.scenario.external_event import Event
+from statek_sim.scenario.external_event import After, Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
 
@@ -58,6 +62,12 @@ class Driver(Protocol):
     """What a scenario asks of a driver: plan, start, run to the end."""
 
     after_tool: Callable[[AgentRun, str], None] | None
+    tool_worked: Callable[[AgentRun, str], None] | None
+    committed: Callable[[Snapshot], None] | None
+    receipted: Callable[[Receipt], None] | None
+
+    def kill(self) -> None:
+        """Let the process of the runs die; what `at` planned still happens."""
 
     def at(self, seconds: float, act: Callable[[], None]) -> None:
         """Do something at a virtual second."""
@@ -142,7 +152,15 @@ class _Run:
         self.calls = CallLog(self._provider(tokenizers, exchanges))
         self.driver = driver(self.calls, self.clock, self.people.asked)
         self.driver.after_tool = self._tool_ended
+        self.sessions: Sessions | None = None
+        if any(event.action in ("crash", "restart") for event in scenario.events):
+            self.sessions = Sessions(self.clock.now)
+            self.driver.committed = self.sessions.committed
+            self.driver.receipted = self.sessions.receipted
+            self.driver.tool_worked = self._tool_worked
+        self.worked: Counter[tuple[str, str]] = Counter()
         self.ended: Counter[tuple[str, str]] = Counter()
+        self.alive = True
         self.tools = ScriptedTools(scenario)
         self.checks.append(self.tools.check_finished)
         self.runs: dict[str, AgentRun] = {}
@@ -234,8 +252,13 @@ class _Run:
                 self.driver.at(text.at, partial(self._start, name, text))
 
     def _start(self, name: str, text: JobText) -> None:
+        spec, around = self._around(text)
+        run = self.runs[name] = AgentRun(name, spec, around, text.message or "")
+        if self.alive:
+            self.driver.start(run)
+
+    def _around(self, text: JobText) -> tuple[AgentSpec, Around]:
         role = text.agent or next(iter(self.specs))
-        spec = self.specs[role]
         around = Around(
             clock=self.clock,
             trace=self.trace,
@@ -243,8 +266,49 @@ class _Run:
             envelopes=self.envelopes,
             parts=self.parts[role].made(),
         )
-        run = self.runs[name] = AgentRun(name, spec, around, text.message or "")
-        self.driver.start(run)
+        return self.specs[role], around
+
+    # -- processes ---------------------------------------------------------------------------------------------
+
+    def _kill(self) -> None:
+        self.trace.add(events.ProcessKilled(self.clock.now(), ""))
+        self.alive = False
+        self.driver.kill()
+        self.people.forget()
+
+    def _restart(self) -> None:
+        """Begin a new process: every run goes on from what was committed of it, or begins anew."""
+        if self.alive or self.sessions is None:
+            raise BadScenario(
+                f"{self._place()}: the worker runs when it is started again; expected a crash before it"
+            )
+        self.alive = True
+        for name in list(self.runs):
+            text = self.scenario.jobs[name]
+            spec, around = self._around(text)
+            kept = self.sessions.kept(name)
+            if kept is None:
+                self._start(name, text)
+                continue
+            run = self.runs[name] = resumed(name, spec, around, **saved_run(kept))
+            if run.status != "DONE" or run.inbox:
+                self.driver.start(run)
+
+    def _tool_worked(self, run: AgentRun, tool: str) -> None:
+        """Kill the process where it is to die in this call, after its work and before anybody knows of it."""
+        self.worked[tool, ""] += 1
+        self.worked[tool, run.job] += 1
+        for event in self.scenario.events:
+            after = event.after
+            if (
+                event.action != "crash"
+                or after is None
+                or after.tool != tool
+                or after.job not in (None, run.job)
+            ):
+                continue
+            if self.worked[tool, after.job or ""] == after.call:
+                self._kill()
 
     def _tool_ended(self, run: AgentRun, tool: str) -> None:
         """Let the events happen that follow this call of a tool."""
@@ -252,28 +316,46 @@ class _Run:
         self.ended[tool, run.job] += 1
         for event in self.scenario.events:
             after = event.after
-            if after is None or after.tool != tool or after.job not in (None, run.job):
+            if event.action == "crash" or after is None:
+                continue
+            if after.tool != tool or after.job not in (None, run.job):
                 continue
             if self.ended[tool, after.job or ""] == after.call:
                 self._act(event)
 
     def _act(self, event: Event) -> None:
-        if event.action == "start":
-            self._start(event.start, self.scenario.jobs[event.start])
-            return
+        match event.action:
+            case "start":
+                self._start(event.start, self.scenario.jobs[event.start])
+            case "crash":
+                self._kill()
+            case "restart":
+                self._restart()
+            case _:
+                self._act_on_run(event)
+
+    def _act_on_run(self, event: Event) -> None:
         run = self.runs.get(event.target)
         if run is None:
             what = "pushed a message" if event.action == "push" else "answered"
             raise BadScenario(f"{self._place()}: there is no job {event.target!r} yet when it is {what}")
         if event.action != "push":
             self.people.act(event, at=self.clock.now())
+        elif not self.alive:
+            raise BadScenario(
+                f"{self._place()}: nobody takes the message to {event.target!r}: the worker is dead"
+            )
         elif run.push(event.message):
             self.driver.start(run)
 
     def _check_events(self) -> None:
         """Raise `UnusedEvents` when an event follows a call that did not come."""
         waited = ((event, event.after) for event in self.scenario.events if event.after is not None)
-        check_events(event for event, after in waited if self.ended[after.tool, after.job or ""] < after.call)
+        check_events(event for event, after in waited if self._calls(event, after) < after.call)
+
+    def _calls(self, event: Event, after: After) -> int:
+        counted = self.worked if event.action == "crash" else self.ended
+        return counted[after.tool, after.job or ""]
 
     def _place(self) -> str:
         return f"{self.scenario.path}:{self.scenario.line}: scenario {self.scenario.id!r}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Generator, Mapping, Sequence
+from typing import Any
 
 from statek_sim.agent.effects import (
     PASS,
@@ -83,20 +84,33 @@ def hide_clock() -> TurnWatcher:
     return watch
 
 
-def same_twice() -> TurnWatcher:
-    """Return a watcher that nudges when a turn's calls are those of the turn before, and stops at the third time."""
-    before: list[object] = []
+class SameTwice:
+    """A watcher that nudges when a turn's calls are those of the turn before, and stops at the third time."""
 
-    def watch(turn: TurnFacts) -> Advice | None:
+    def __init__(self) -> None:
+        self._before: list[object] = []
+
+    def __call__(self, turn: TurnFacts) -> Advice | None:
+        """Return what should be done about this turn."""
         now = [(call.name, dict(call.arguments)) for call, _ in turn.calls]
-        before.append(now)
-        if before[-3:] == [now] * 3:
+        self._before.append(now)
+        if self._before[-3:] == [now] * 3:
             return Advice(kind="stop", reason="the same calls three times")
-        if before[-2:] == [now] * 2:
+        if self._before[-2:] == [now] * 2:
             return Advice(kind="nudge", reason="You called that before. Try something else.")
         return None
 
-    return watch
+    def saved(self) -> object:
+        """Return the turns that were seen."""
+        return list(self._before)
+
+    def restore(self, saved: Any) -> None:
+        """Go on from what `saved` returned."""
+        self._before = list(saved)
+
+
+same_twice = SameTwice
+"""Returns a watcher of one run."""
 
 
 class OneCall:
@@ -116,6 +130,14 @@ class OneCall:
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
         """Forget a call that was not made: it may come again."""
+
+    def saved(self) -> object:
+        """Return the names of tools that were called."""
+        return sorted(self._called)
+
+    def restore(self, saved: Any) -> None:
+        """Go on from what `saved` returned."""
+        self._called = set(saved)
 
 
 def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compaction | None:

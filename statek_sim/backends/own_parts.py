@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_type_hints
 
 from statek_sim.agent.effects import (
     Advice,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from statek_sim.agent.guards.settings import Judges
 
 _ACTIONS: Final = get_args(get_type_hints(Verdict)["action"])
+_Outer = TypeVar("_Outer")
 _KINDS: Final = get_args(get_type_hints(Advice)["kind"])
 
 
@@ -228,6 +229,12 @@ def _asked(code: Callable[..., Any], args: Sequence[object], named: Mapping[str,
     return ""
 
 
+def _with(inner: object, outer: _Outer) -> _Outer:
+    """Return what looks after a part, with the part in it: what the part knows is committed."""
+    outer.inner = inner  # type: ignore[attr-defined]  # a function takes any
+    return outer
+
+
 # -- the seams --------------------------------------------------------------------------------------------------
 
 
@@ -259,7 +266,7 @@ def _guard(part: _Part) -> Guard:
             return driven(got, subject)
         return awaited(got, subject) if inspect.isawaitable(got) else checked(got, subject)
 
-    return guard
+    return _with(part.code, guard)
 
 
 def _reader(part: _Part) -> ReplyReader:
@@ -277,7 +284,7 @@ def _reader(part: _Part) -> ReplyReader:
         reading: Reading = got
         return reading
 
-    return read
+    return _with(part.code, read)
 
 
 def _watcher(part: _Part) -> TurnWatcher:
@@ -296,7 +303,7 @@ def _watcher(part: _Part) -> TurnWatcher:
         advice: Advice | None = got
         return advice
 
-    return watched
+    return _with(watch, watched)
 
 
 class _Gate(CallGate):
@@ -305,6 +312,7 @@ class _Gate(CallGate):
         self._gate = part.call(part.code)
         fits = all(callable(getattr(self._gate, name, None)) for name in ("admit", "ended", "withdrawn"))
         part.expect(fits, self._gate, "a gate with the methods `admit`, `ended` and `withdrawn`")
+        self.inner = self._gate
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
         got = self._part.call(self._gate.admit, call, at=at)
@@ -332,7 +340,7 @@ def _chooser(part: _Part) -> ToolChooser:
         choice: Choice | None = got
         return choice
 
-    return choose
+    return _with(part.code, choose)
 
 
 def _compactor(part: _Part) -> Compactor:
@@ -352,7 +360,7 @@ def _compactor(part: _Part) -> Compactor:
         compaction: Compaction | None = got
         return compaction
 
-    return compact
+    return _with(part.code, compact)
 
 
 def _driven(

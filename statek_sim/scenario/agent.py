@@ -323,6 +323,11 @@ class ToolText(Part):
     within: Seconds | None = Field(
         default=None, description="With `asks`: virtual seconds to answer; null: as long as it takes."
     )
+    after_crash: Literal["ask", "again", "happened", "did_not_happen"] = Field(
+        default="ask",
+        description="What becomes of a call that the process died in: a person is asked; it is called again; "
+        "or the tool's own check says that it happened, with the result it gave, or did not.",
+    )
 
     @model_validator(mode="after")
     def _one_behaviour(self) -> Self:

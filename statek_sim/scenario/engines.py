@@ -64,7 +64,7 @@ _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What each engine's scenarios may say and the other's may not, by the part of the file."""
 
-_AGENT_EVENTS: Final = ("push", "start", "answer", "refuse")
+_AGENT_EVENTS: Final = ("push", "start", "answer", "refuse", "crash", "restart")
 _AGENT_ONLY_EVENTS: Final = ("answer", "refuse")
 _AGENT_METADATA: Final = ("PROVIDER",)
 _IN_WORDS: Final[Mapping[object, str]] = {

@@ -212,6 +212,13 @@ def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
             yield "escalated", f"{event.from_level} -> {event.to_level or 'nobody'}: {event.cause}"
         case events.Committed():
             yield "commit", f"{event.point}, iteration {event.iteration}, {event.messages} messages"
+        case events.ProcessKilled():
+            yield "killed", "the process died"
+        case events.RunResumed():
+            where = f"{event.point}, iteration {event.iteration}"
+            yield "resumed", f"from the commit of {event.committed:g} s: {where}"
+        case events.CallRecalled():
+            yield "recalled", f"{event.name} ({event.how}): {event.detail}"
         case _:
             assert_never(event)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from statek_sim.agent.context.document import document_compaction
 from statek_sim.agent.context.forge import forge_compaction
@@ -38,6 +38,8 @@ class ContextManager:
     `count` returns the tokens of one message, `wire` is the format that requests are sent in. A manager remembers
     nothing: what it gives depends on the history alone.
     """
+
+    stateless: Final = True
 
     def __init__(
         self,

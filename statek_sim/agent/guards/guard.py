@@ -55,7 +55,9 @@ class Guard:
     `fails` says what a check that raises, or takes longer than `timeout` seconds, means: "closed", the text is
     blocked; "open", it passes and that is recorded. A timeout holds for async checks; a plain function cannot be
     interrupted. `tiers` and `environments`: where it applies; empty: everywhere.
-    `undo` takes back what the check noted of a call that it let pass and that is not made after all.
+    `undo` takes back what the check noted of a call that it let pass and that is not made after all. A check that
+    remembers something from one subject to the next is an object with `saved` and `restore` (`effects.Saved`), so
+    that a run that is taken up again goes on with it.
     """
 
     name: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from statek_sim.agent.effects import Ask, GuardPoint, Judging, TextWanted, Verdict, Wait, Waited
+from statek_sim.agent.effects import Ask, GuardPoint, Judging, Saved, TextWanted, Verdict, Wait, Waited
 from statek_sim.agent.execution import waited
 from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Judgement, Subject
 from statek_sim.errors import BadInput
@@ -259,6 +259,21 @@ class LoopGuards:
     def withdrawn(self, subject: Subject) -> None:
         """Take back what was noted of a call that is not made."""
         self._guards.withdrawn(replace(subject, role=self._role, tier=self._tier))
+
+    def saved(self) -> dict[str, object]:
+        """Return what the checks know that say it, by the names of their guards: see `effects.Saved`."""
+        return {name: check.saved() for name, check in self._knowing()}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `saved` returned."""
+        for name, check in self._knowing():
+            check.restore(saved[name])
+
+    def _knowing(self) -> Iterator[tuple[str, Saved]]:
+        for guard in self._guards.guards:
+            check: object = guard.check
+            if isinstance(check, Saved):
+                yield guard.name, check
 
 
 def in_loop(guards: GuardSet, *, role: str = "", tier: str = "") -> LoopGuards:

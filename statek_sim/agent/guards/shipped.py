@@ -179,6 +179,16 @@ class Rate:
         made.append(subject.at)
         return ()
 
+    def saved(self) -> list[tuple[str, str, list[float]]]:
+        """Return when which calls were made: sessions, tools, seconds."""
+        return [(session, tool, list(made)) for (session, tool), made in self._calls.items() if made]
+
+    def restore(self, saved: Sequence[tuple[str, str, Sequence[float]]]) -> None:
+        """Go on from what `saved` returned."""
+        self._calls.clear()
+        for session, tool, made in saved:
+            self._calls[session, tool] = deque(made)
+
     def give_back(self, session: str, tool: str) -> None:
         """Take back the newest reservation of a call that was not made."""
         made = self._calls[session, tool]

@@ -162,6 +162,13 @@ def _told_of_harness(event: events.AgentEvent) -> _Told:
             return _Told("escalated", f"to {event.to_level or 'nobody'}", f"{event.cause}: {event.detail}")
         case events.Committed():
             return _Told("commit", event.point, f"iteration {event.iteration}")
+        case events.ProcessKilled():
+            return _Told("killed", "the process died", None)
+        case events.RunResumed():
+            since = f"committed at {event.committed:g} s, iteration {event.iteration}"
+            return _Told("resumed", event.point, since)
+        case events.CallRecalled():
+            return _Told("recalled", f"{event.name}: {event.how}", event.detail)
         case _:
             assert_never(event)
 

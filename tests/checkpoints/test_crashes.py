@@ -1,0 +1,62 @@
+"""A process is killed at every moment, and the agent's result is that of one that nobody killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from statek_sim.agent.checkpoints.database import Database
+from statek_sim.agent.checkpoints.document import DocumentStore
+from statek_sim.agent.checkpoints.postgres import Postgres
+from tools.crashes import files, kill_in_database, kill_on_disk, sqlite_files
+
+SAMPLED = 41
+"""Every so manieth moment; `slow` tests take all of them."""
+
+
+@pytest.fixture(
+    params=[pytest.param(SAMPLED), pytest.param(1, marks=pytest.mark.slow)], ids=["sampled", "all"]
+)
+def every(request: pytest.FixtureRequest) -> int:
+    chosen: int = request.param
+    return chosen
+
+
+def test_killed_between_file_operations_with_power_lost_a_run_ends_as_if_it_had_not_been(every: int) -> None:
+    found = kill_on_disk("files", files, every=every)
+    assert found.lost == []
+    assert found.states > 100
+
+
+def test_killed_before_a_statement_of_sqlite_a_run_ends_as_if_it_had_not_been(every: int) -> None:
+    with sqlite_files() as fresh:
+        found = kill_in_database("SQLite", fresh, every=every)
+    assert found.lost == []
+    assert found.points * every > 100
+
+
+def test_killed_before_a_statement_of_postgresql_a_run_ends_as_if_it_had_not_been(
+    empty_postgres: str, every: int
+) -> None:
+    def fresh() -> tuple[Database, Callable[[], Database]]:
+        with psycopg.connect(empty_postgres, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        return Postgres(empty_postgres), lambda: Postgres(empty_postgres)
+
+    found = kill_in_database("PostgreSQL", fresh, every=every)
+    assert found.lost == []
+    assert found.points * every > 100
+
+
+@pytest.mark.slow
+def test_killed_again_while_it_resumes_a_run_ends_as_if_it_had_not_been() -> None:
+    found = kill_on_disk("files", files, every=SAMPLED, twice=True)
+    assert found.lost == []
+
+
+def test_the_documents_store_loses_what_ours_keeps() -> None:
+    found = kill_on_disk("document", DocumentStore, every=SAMPLED)
+    assert 0 < found.survived < found.states
