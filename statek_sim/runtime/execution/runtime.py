@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 from statek_sim import trace as events
 from statek_sim.call_hooks import CallHooks
@@ -278,7 +278,25 @@ class Runtime:
         self._services.register(agent)
         self._scheduler.on_pass.append(loop.start_jobs)
 
+    def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
+        """Have `choose` say which of several jobs that are ready steps next: its place among them."""
+        self._scheduler.choose_by(choose)
+
     # -- the worker process ------------------------------------------------------------------------------------
+
+    @property
+    def worker_alive(self) -> bool:
+        """Whether there is a worker process."""
+        return self._scheduler.alive
+
+    @property
+    def between_steps(self) -> bool:
+        """Whether the worker is at work and in no step: it wakes jobs, and its loops create some."""
+        return self._scheduler.passing
+
+    def end_code(self, death: WorkerKilled) -> NoReturn:
+        """Let the worker die in the middle of a job's code, which cannot catch it."""
+        self._services.budget.end(death)
 
     def crash_worker(self, reason: str = "killed") -> None:
         """Kill the worker process: steps in flight are lost, jobs and the world stay as they are."""

@@ -6,7 +6,7 @@ served. Within a round the order of jobs is one of `ORDERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from inspect import GEN_RUNNING, getgeneratorstate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -88,6 +88,8 @@ class Scheduler:
             prints_apart=services.profile.prints_stay_apart,
         )
         self.alive = True
+        self.passing = False
+        """Whether the worker is between steps and at work: it wakes jobs, its loops create some."""
         self.on_pass: list[Callable[[int], None]] = []
         """Called at the start of each pass with the free capacity: agent loops create jobs here."""
 
@@ -113,6 +115,10 @@ class Scheduler:
         if waits_in_warmup and self._services.profile.waiting_job_is_dormant:
             return False
         return job.status in _RUNNABLE and self._rounds.knows(job)
+
+    def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
+        """Have `choose` pick among the jobs of a round that are ready."""
+        self._rounds.choose = choose
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         """Do `action` at virtual second `when`, before any step that is due then."""
@@ -252,6 +258,7 @@ class Scheduler:
         """Wake jobs whose future is ready, let loops create jobs, open the next round if it has jobs."""
         if not self.alive:
             return False
+        self.passing = True
         try:
             for job in self._services.waiting.candidates():
                 future = job.awaited_result
@@ -262,9 +269,14 @@ class Scheduler:
                 hook(self._max_concurrency - len(self._in_flight))
         except StatekSimError:
             raise
+        except WorkerKilled as death:
+            self.die(str(death))
+            return False
         except Exception as error:  # noqa: BLE001  # a condition or a queue size: the user's code
             self.die(f"the worker loop died of {type(error).__name__}: {error}")
             return False
+        finally:
+            self.passing = False
         self._take_in(as_offered=True)
         return len(self._in_flight) < self._max_concurrency and self._rounds.open()
 
