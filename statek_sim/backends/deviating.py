@@ -6,7 +6,7 @@ So a place is a pair: `(17, 0)` is after event 17, `(17, 2)` after the second si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
@@ -61,6 +61,13 @@ class Watcher(Protocol):
         """Look."""
 
 
+class Picks(Protocol):
+    """Makes the choices that no deviation makes."""
+
+    def __call__(self, choice: Choice, trace: Sequence[Event], /) -> int:
+        """Return the place of the job that steps next; `trace` are the events so far."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploring:
     """How a run is explored. `said`: what the undisturbed run's jobs were told; None: this is that run.
@@ -70,7 +77,7 @@ class Exploring:
 
     said: Said | None = None
     watch: Watcher | None = None
-    pick: Callable[[Choice], int] | None = None
+    pick: Picks | None = None
 
 
 class Deviations:
@@ -170,7 +177,7 @@ class Deviations:
             if wanted.first in choice.jobs:
                 return choice.jobs.index(wanted.first)
             self.missed.append(str(wanted))
-        return 0 if self._pick is None else self._pick(choice)
+        return 0 if self._pick is None else self._pick(choice, self._runtime.trace.events)
 
 
 def _dies(deviation: Deviation) -> Place:

@@ -65,11 +65,20 @@ class PinnedReplies:
         self._stored: dict[str, int] = {}
         self._pending: dict[str, RawReply] = {}
         self._failed: dict[tuple[str, int], int] = {}
-        self._asked: dict[str, int] = {}
-        self._repeats: dict[str, int] = {}
         self.taken = Said()
+        self.requests: list[tuple[str, int]] = []
+        """Every request that was not a second attempt: whose, and how many replies were stored before it."""
         self.repeated: list[tuple[str, int]] = []
         """The replies that were asked for again, and paid for again: job and number."""
+
+    def progress(self) -> tuple[object, ...]:
+        """Return how far the jobs are in what they are told: what the next requests depend on."""
+        return (
+            tuple(sorted(self._stored.items())),
+            tuple(sorted(self._pending)),
+            tuple(sorted(self._failed.items())),
+            tuple(sorted(map(str, self._faults))),
+        )
 
     def created(self, job: str, role: str, parent: str | None) -> None:
         """Take note of a new job."""
@@ -84,12 +93,13 @@ class PinnedReplies:
         """Give the reply that this job was given here before, or in the undisturbed run."""
         job = request.job_id
         place = (job, self._stored.get(job, 0) + 1)
+        if request.attempt == 1:
+            self.requests.append((job, place[1] - 1))
         wanted = self._faults.pop(place, None)
         if wanted is not None:
             return deliver(_FAULTS[wanted](), request, manner(None, None))
         reply = self._pending.get(job)
         if reply is not None:
-            self._repeats[job] = self._repeats.get(job, 0) + 1
             self.repeated.append(place)
             return reply
         try:

@@ -59,6 +59,7 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.references import WorldReference
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.semantics import Profile, profile_named
+from statek_sim.values import JSON
 from statek_sim.wall_clock import frozen_wall_clock
 from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.tool_api import ToolApi
@@ -206,6 +207,7 @@ class ReferenceRun:
         )
         self.world = world_for(scenario.world, self._world_changed)
         self.agents: dict[str, Agent] = {}
+        self._driver: Driver | None = None
         self.deviations: Deviations | None = None
         if exploring is not None and self._replies is not None:
             self.deviations = Deviations(
@@ -344,13 +346,17 @@ class ReferenceRun:
     def _begin(self) -> Driver:
         for role in self.scenario.loops:
             self.runtime.add_loop(self.agents[role], self.world.queue.ready)
-        driver = Driver(self.scenario, self)
+        driver = self._driver = Driver(self.scenario, self)
         if any(event.after for event in self.scenario.events):
             self.runtime.on_tool_returned.append(driver.tool_returned)
         if self.deviations is not None:
             self.deviations.begin()
         driver.begin()
         return driver
+
+    def driver_memory(self) -> JSON:
+        """Return what has happened of the scenario's events, and which calls of tools they count."""
+        return None if self._driver is None else self._driver.memory()
 
     # -- running -----------------------------------------------------------------------------------------------
 

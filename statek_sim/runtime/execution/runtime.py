@@ -17,7 +17,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness, harness_of
-from statek_sim.harness.limits import MOST_STEPS, ExtensionRule
+from statek_sim.harness.limits import MOST_STEPS, ExtensionRule, HarnessLimits
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.ids import IdSource
 from statek_sim.metering.tokenizers import TokenizerRegistry
@@ -283,6 +283,11 @@ class Runtime:
         self._scheduler.choose_by(choose)
 
     # -- the worker process ------------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> HarnessLimits:
+        """The limits of the harness, before any extension."""
+        return self._services.harness.limits
 
     @property
     def worker_alive(self) -> bool:

@@ -380,9 +380,19 @@ class Scheduler:
         self._forget("restarted")
         self.alive = True
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", "restarted"))
+        for job in jobs:
+            self._open(job)
         self._services.waiting.stir_all()
         for job in jobs:
             self.offer(job)
+
+    def _open(self, job: Job) -> None:
+        """Take in what the process before left half done: a job just created, or one that had just begun to wait."""
+        if not self._rounds.knows(job):
+            self._rounds.enter(job)
+        waits = job.status in (JobStatus.SUSPENDED, JobStatus.WARMING_UP) and job.awaited_result is not None
+        if waits and job not in self._services.waiting:
+            self._services.waiting.add(job)
 
     def _forget(self, reason: str) -> None:
         """Lose what only the process knew."""
