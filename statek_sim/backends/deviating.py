@@ -101,7 +101,9 @@ class Deviations:
         self._lines = [] if exploring.said is None else exploring.said.lines
         self._watch = exploring.watch
         self._pick = exploring.pick
-        self._kills: dict[Place, Deviation] = {_dies(one): one for one in wanted if one.action in ("kill", "lose")}
+        self._kills: dict[Place, Deviation] = {
+            _dies(one): one for one in wanted if one.action in ("kill", "lose")
+        }
         self._firsts = {one.choose: one for one in wanted if one.action == "choose"}
         self._silent = 0
         self._append = runtime.trace.add

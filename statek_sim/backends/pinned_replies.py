@@ -14,7 +14,7 @@ from statek_sim.errors import ProviderFailure, ScriptExhausted
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.script import Reply, fault, timeout
-from statek_sim.scenario.deviation import Deviation, Fault
+from statek_sim.scenario.deviation import Fault
 from statek_sim.scenario.schema import Scenario
 
 Answer = RawReply | ProviderFailure
@@ -117,7 +117,9 @@ class PinnedReplies:
         job, number = self._twin(request), place[1]
         answers = self._said.answers.get((job, number))
         if answers is None and self._lane(request) in self._endless:
-            answers = next(reversed([a for (other, _), a in self._said.answers.items() if other == job]), None)
+            answers = next(
+                reversed([a for (other, _), a in self._said.answers.items() if other == job]), None
+            )
         if answers is None:
             raise ScriptExhausted(
                 f"job {place[0]!r} asks for reply {number}, and {_counted(self._said.answers, job)} in the undisturbed "

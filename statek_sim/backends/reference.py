@@ -96,7 +96,9 @@ def run_scenario(
         tokenizers=tokenizers,
         exchanges=exchanges,
         harness=harness,
-        exploring=_as_written(scenario, profile, preset=preset, seed=seed, tokenizers=tokenizers, harness=harness),
+        exploring=_as_written(
+            scenario, profile, preset=preset, seed=seed, tokenizers=tokenizers, harness=harness
+        ),
     )
     try:
         return run.finish(allow_network=allow_network)
@@ -169,7 +171,7 @@ def _known_as(reason: Exception) -> str:
 
 
 class ReferenceRun:
-    """One run in the making: `finish` plays it and collects the facts, `play` plays it and leaves it to be looked at."""
+    """One run in the making: `finish` plays it and collects the facts, `play` leaves it to be looked at."""
 
     def __init__(
         self,
@@ -211,7 +213,11 @@ class ReferenceRun:
         self.deviations: Deviations | None = None
         if exploring is not None and self._replies is not None:
             self.deviations = Deviations(
-                self.runtime, self._replies, scenario.deviations, ledger=self.world.ledger.lines, exploring=exploring
+                self.runtime,
+                self._replies,
+                scenario.deviations,
+                ledger=self.world.ledger.lines,
+                exploring=exploring,
             )
         self._add_agents()
 

@@ -28,7 +28,9 @@ class Effects:
     def __init__(self, base: Undisturbed) -> None:
         self._base = base
         self._before = effects_of(base.events)
-        self._calls = Counter(event.name for event in base.events if isinstance(event, events.ToolCalled))
+        self._calls = Counter(
+            str(event.name) for event in base.events if isinstance(event, events.ToolCalled)
+        )
         self._phases = _phases(base.events)
         self._own = {
             name.rpartition(":")[2]
@@ -43,9 +45,7 @@ class Effects:
         """The names of the user's own tools."""
         return self._own
 
-    def note(
-        self, deviations: Sequence[Deviation], variation: Variation, wrong: Iterable[Violation]
-    ) -> bool:
+    def note(self, deviations: Sequence[Deviation], variation: Variation, wrong: Iterable[Violation]) -> bool:
         """Take in one run; return whether something outside was done again."""
         again = bool(effects_of(variation.events) - self._before)
         if len(deviations) != 1 or deviations[0].action != "kill" or not variation.known:
@@ -55,7 +55,7 @@ class Effects:
             return again
         tool, when = phase
         leaked = any(one.invariant == "no-claim-leaked" for one in wrong)
-        calls = Counter(event.name for event in variation.events if isinstance(event, events.ToolCalled))
+        calls = Counter(str(event.name) for event in variation.events if isinstance(event, events.ToolCalled))
         # What a tool of the user's does outside is not seen here, so that a second call counts.
         twice = again or (tool in self._own and when != "before" and calls[tool] > self._calls[tool])
         verdict = LEAKS if leaked else AT_LEAST_ONCE if twice else SAFE
@@ -81,12 +81,12 @@ def _phases(trace: Sequence[Event]) -> dict[int, tuple[str, str]]:
         open_calls = running.setdefault(event.job, [])
         match event:
             case events.ToolCalled():
-                open_calls.append(event.name)
-                found[number] = (event.name, "before")
+                open_calls.append(str(event.name))
+                found[number] = (str(event.name), "before")
             case events.ToolReturned():
                 if open_calls:
                     open_calls.pop()
-                found[number] = (event.name, "after")
+                found[number] = (str(event.name), "after")
             case _ if open_calls:
                 found[number] = (open_calls[-1], "during")
     return found

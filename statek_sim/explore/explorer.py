@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, product
 from typing import Final
@@ -22,7 +22,7 @@ from statek_sim.explore.orders import (
     runs_needed,
 )
 from statek_sim.explore.reduce import ddmin
-from statek_sim.explore.result import Beyond, Cell, Count, CrashCost, Explored, Failure
+from statek_sim.explore.result import KINDS, Beyond, Cell, Count, CrashCost, Explored, Failure
 from statek_sim.explore.state import digest_of
 from statek_sim.explore.variation import Undisturbed, Variation, undisturbed, varied
 from statek_sim.scenario.deviation import Deviation
@@ -37,11 +37,25 @@ SURVIVES: Final = "the-runtime-survives"
 
 EVERY: Final = 50
 
+PLANS: Final[Mapping[str, Callable[[Undisturbed], list[Deviation]]]] = {
+    "crashes": plan.kills,
+    "limits": plan.limits,
+    "faults": plan.faults,
+    "moves": plan.moves,
+    "commits": plan.lost_commits,
+}
+"""Which single deviations there are of each kind."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How far to go. `depth`: deviations in one run; `orders`, `pairs`: runs at most; `pct`: depth and probability."""
+    """How far to go.
 
+    `kinds`: of `result.KINDS`. `depth`: deviations in one run. `orders`, `pairs`, `pct_runs`: runs at most. `pct_depth`
+    and `pct_probability`: what random orders are to find, and how surely.
+    """
+
+    kinds: tuple[str, ...] = KINDS
     depth: int = 1
     orders: int = 200
     pairs: int = 2000
@@ -60,7 +74,7 @@ class _Found:
     runs: int = 0
     unknown: int = 0
     repeats: int = 0
-    crash: CrashCost = CrashCost()
+    crash: CrashCost = field(default_factory=CrashCost)
 
     def note(self, deviations: tuple[Deviation, ...], found: Iterable[Violation]) -> None:
         """Keep the first of the smallest that break an invariant."""
@@ -99,17 +113,15 @@ class Explorer:
     def explore(self) -> Explored:
         """Play everything within the bounds."""
         base, bounds = self._base, self._bounds
-        singles = {
-            "crashes": plan.kills(base),
-            "limits": plan.limits(base),
-            "faults": plan.faults(base),
-            "moves": plan.moves(base),
-            "commits": plan.lost_commits(base),
+        singles = {kind: PLANS[kind](base) if kind in bounds.kinds else [] for kind in PLANS}
+        proven = {
+            kind: Count(sum(map(self._single, wanted)), len(wanted)) for kind, wanted in singles.items()
         }
-        proven = {kind: Count(sum(map(self._single, wanted)), len(wanted)) for kind, wanted in singles.items()}
-        orders = explore_orders(base, bounds.orders, self._visit)
-        proven["orders"] = Count(orders.played, orders.known)
-        beyond = self._beyond(singles, complete=orders.complete)
+        complete = True
+        if "orders" in bounds.kinds:
+            orders = explore_orders(base, bounds.orders, self._visit)
+            proven["orders"], complete = Count(orders.played, orders.known), orders.complete
+        beyond = self._beyond(singles, complete=complete)
         failures = tuple(self._failure(name) for name in self._found.smallest)
         found = self._found
         return Explored(
@@ -198,7 +210,7 @@ class Explorer:
     # -- beyond single deviations ------------------------------------------------------------------------------
 
     def _beyond(self, singles: Mapping[str, Sequence[Deviation]], *, complete: bool) -> Beyond:
-        bounds, base = self._bounds, self._base
+        bounds = self._bounds
         depth, probability = None, None
         if not complete:
             depth = bounds.pct_depth
@@ -208,7 +220,7 @@ class Explorer:
             pairs = self._pairs(singles)
         if bounds.depth >= 3:
             triples = self._triples(singles)
-        return Beyond(pairs=pairs, triples=triples, depth=depth, probability=probability) if base else Beyond()
+        return Beyond(pairs=pairs, triples=triples, depth=depth, probability=probability)
 
     def _random_orders(self, depth: int) -> float:
         base, bounds = self._base, self._bounds
@@ -273,9 +285,7 @@ class Explorer:
         if name != REPEATS:
             deviations = ddmin(deviations, lambda parts: self.breaks(name, parts) is not None)
             message = self.breaks(name, deviations) or message
-        return Failure(
-            invariant=name, message=message, deviations=deviations, times=self._found.times[name]
-        )
+        return Failure(invariant=name, message=message, deviations=deviations, times=self._found.times[name])
 
     def breaks(self, name: str, deviations: Sequence[Deviation]) -> str | None:
         """Return how these deviations break this invariant, None if they do not."""
@@ -285,6 +295,18 @@ class Explorer:
         except BadInput:
             return None
         return next((one.message for one in found if one.invariant == name), None)
+
+    def replay(self, name: str, deviations: Sequence[Deviation]) -> tuple[str | None, tuple[str, ...]]:
+        """Return how these deviations break an invariant, None if they do not, and those that find no occasion."""
+        if name == REPEATS:
+            with varied(self._base, deviations) as variation:
+                wrong = self._repeated(tuple(deviations), variation)
+                return (wrong[0].message if wrong else None), variation.steering.check_happened()
+        message = self.breaks(name, deviations)
+        if message is not None:
+            return message, ()
+        with varied(self._base, deviations) as variation:
+            return None, variation.steering.check_happened()
 
 
 def _target(deviation: Deviation) -> object:
@@ -298,9 +320,7 @@ def _target(deviation: Deviation) -> object:
             return (deviation.action, getattr(deviation, deviation.action))
 
 
-def _cell(
-    deviation: Deviation, variation: Variation, wrong: Sequence[Violation], base: Undisturbed
-) -> Cell:
+def _cell(deviation: Deviation, variation: Variation, wrong: Sequence[Violation], base: Undisturbed) -> Cell:
     what, _, job = deviation.what.rpartition(" of ")
     if wrong:
         came = ",".join(sorted({one.invariant for one in wrong}))

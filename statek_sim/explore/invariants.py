@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from statek_sim import trace as events
-from statek_sim.explore.variation import Variation
+from statek_sim.explore.variation import Ending, Variation
 from statek_sim.harness.limits import HarnessLimits, LimitName
-from statek_sim.metering.usage import TurnUsage, approx_tokens
+from statek_sim.metering.usage import approx_tokens
 from statek_sim.trace import Event
 
 Invariant = Callable[[Variation], str | None]
@@ -70,7 +70,9 @@ def no_claim_released_twice(variation: Variation) -> str | None:
     if variation.base is not None:
         known = _released_twice(variation.base.events)
         found = Counter({place: times for place, times in found.items() if place not in known})
-    return "; ".join(f"{name} {change} when it was {before}" for name, change, before in sorted(found)) or None
+    return (
+        "; ".join(f"{name} {change} when it was {before}" for name, change, before in sorted(found)) or None
+    )
 
 
 def _released_twice(trace: Iterable[Event]) -> Counter[tuple[str, str, str]]:
@@ -122,15 +124,15 @@ def handlers_run_when_a_job_is_stopped(variation: Variation) -> str | None:
     """Every handler that a job holds when a limit or a crash ends it has run by the end of the run (003)."""
     if not variation.known or not variation.ending.worker:
         return None
-    lost = _lost_handlers(variation.events)
+    lost = _lost_handlers(variation.events, variation.ending)
     if variation.base is not None:
-        lost -= _lost_handlers(variation.base.events)
+        lost -= _lost_handlers(variation.base.events, variation.base.ending)
     return "; ".join(f"{name} of {job} never ran" for job, name in sorted(lost)) or None
 
 
-def _lost_handlers(trace: Iterable[Event]) -> Counter[tuple[str, str]]:
+def _lost_handlers(trace: Iterable[Event], ending: Ending) -> Counter[tuple[str, str]]:
+    """Count the handlers that jobs still owe which ended by a limit or a crash."""
     held: dict[str, Counter[str]] = {}
-    stopped: dict[str, str] = {}
     for event in trace:
         match event:
             case events.JobCreated():
@@ -139,15 +141,10 @@ def _lost_handlers(trace: Iterable[Event]) -> Counter[tuple[str, str]]:
                 held.setdefault(event.job, Counter())[event.name] += 1
             case events.HandlerRan():
                 held.setdefault(event.job, Counter())[event.name] -= 1
-            case events.JobStopped():
-                stopped[event.job] = event.reason
-            case events.StatusChanged(new="DONE"):
-                stopped.setdefault(event.job, "DONE")
-            case events.Reactivated():
-                stopped.pop(event.job, None)
-    # A job that died between DONE and the word why was stopped, if anything did it: handlers belong to critical ends.
-    critical = [job for job, reason in stopped.items() if reason not in _OWN_ENDS]
-    return Counter({(job, name): left for job in critical for name, left in held[job].items() if left > 0})
+    stopped = [name for name, job in ending.jobs if job.status == "DONE" and job.stop not in _OWN_ENDS]
+    return Counter(
+        {(job, name): left for job in stopped for name, left in held.get(job, Counter()).items() if left > 0}
+    )
 
 
 # -- counters and limits -------------------------------------------------------------------------------------------
@@ -157,25 +154,22 @@ def counters_are_not_mixed(variation: Variation) -> str | None:
     """Every job is charged with its own answers, each once, and with nobody else's."""
     told: Counter[str] = Counter()
     received: Counter[str] = Counter()
+    crashes: Counter[str] = Counter()
     for event in variation.events:
         if isinstance(event, events.LLMReplied):
             told[event.job] += 1
             received[event.job] += event.bytes_received
+        elif isinstance(event, events.JobStopped) and event.reason == "crash":
+            crashes[event.job] += 1
     for job in variation.runtime.jobs:
         turns = job.usage.turns
-        if _cannot_be_added_up(job.usage.turns):
-            # Such an answer is charged and ends its job before anybody tells of it (behaviour 5).
-            continue
-        if len(turns) != told[job.id]:
+        # An answer whose usage cannot be added up is charged, and ends its job before anybody tells of it.
+        spare = crashes[job.id] and crashes[job.id] + len(variation.steering.deaths)
+        if not 0 <= len(turns) - told[job.id] <= spare:
             return f"{job.id} is charged for {len(turns)} answers and got {told[job.id]}"
-        if sum(turn.bytes_received for turn in turns) != received[job.id]:
+        if len(turns) == told[job.id] and sum(turn.bytes_received for turn in turns) != received[job.id]:
             return f"{job.id} is charged for other bytes than it got"
     return None
-
-
-def _cannot_be_added_up(turns: Iterable[TurnUsage]) -> bool:
-    """Return whether the provider's report of a turn lacks a count."""
-    return any((turn.reported_prompt is None) != (turn.reported_completion is None) for turn in turns)
 
 
 def limits_hold(variation: Variation) -> str | None:

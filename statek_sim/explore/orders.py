@@ -90,7 +90,9 @@ class Touches:
             if not job.locals and job.parent is None and not scenario.agents[job.agent or ""].tools
         }
         self._watched = any(isinstance(event, events.Waiting | events.Notified) for event in base.events)
-        self._live = any(reply.said("when") or reply.said("call") for lane in scenario.script.values() for reply in lane)
+        self._live = any(
+            reply.said("when") or reply.said("call") for lane in scenario.script.values() for reply in lane
+        )
 
     def of(self, event: Event) -> Footprint:
         """Return what one event touched."""
@@ -189,7 +191,8 @@ def runs_needed(jobs: int, choices: int, depth: int, probability: float) -> int:
 
 def probability_of(jobs: int, choices: int, depth: int, runs: int) -> float:
     """Return the least probability with which so many PCT runs find a bug of this depth."""
-    return 1 - (1 - 1 / (max(jobs, 1) * max(choices, 1) ** (depth - 1))) ** runs
+    each = 1 / (max(jobs, 1) * max(choices, 1) ** (depth - 1))
+    return float(1 - (1 - each) ** runs)
 
 
 class Priorities:

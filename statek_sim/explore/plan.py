@@ -44,8 +44,9 @@ def kill_at(point: Point, restart: float | None) -> Deviation:
     """Return the death of the worker at a point."""
     event, silent = point.place
     what = f"{point.what} of {point.job}" if point.job else point.what
-    said = {"kill": event, "silent": silent, "what": what, "restart": restart}
-    return Deviation(**{key: value for key, value in said.items() if value != 0 or key == "kill"})
+    if silent:
+        return Deviation(kill=event, silent=silent, what=what, restart=restart)
+    return Deviation(kill=event, what=what, restart=restart)
 
 
 def restart_of(base: Undisturbed) -> float:

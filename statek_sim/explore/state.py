@@ -54,7 +54,11 @@ class _Walk:
         if isinstance(value, _PLAIN):
             return value if type(value) in _PLAIN else (type(value).__name__, str(value))
         if isinstance(value, _NAMED):
-            return ("named", getattr(value, "__module__", ""), getattr(value, "__qualname__", repr(type(value))))
+            return (
+                "named",
+                getattr(value, "__module__", ""),
+                getattr(value, "__qualname__", repr(type(value))),
+            )
         if isinstance(value, Job):
             return ("job", value.id)
         if isinstance(value, Agent):
@@ -112,7 +116,10 @@ def digest_of(run: ReferenceRun, unique: Callable[[], int]) -> str:
             run.runtime.clock.now(),
             tuple(map(walk.of, run.world.queue.items.values())),
             _ending(run.world.ledger.lines),
-            tuple((event.name, event.resolved, walk.of(event.value), event.broken) for event in run.world.events.all()),
+            tuple(
+                (event.name, event.resolved, walk.of(event.value), event.broken)
+                for event in run.world.events.all()
+            ),
             run.replies.progress(),
             repr(run.driver_memory()),
             tuple(_job(walk, job) for job in run.runtime.jobs),

@@ -119,7 +119,9 @@ class Variation:
         runtime, outcome = self._run.runtime, self._outcome
         return Ending(
             jobs=tuple((job.id, _job_end(job)) for job in runtime.jobs),
-            items=tuple((item.id, str(item.status), item.owner_id) for item in self._run.world.queue.items.values()),
+            items=tuple(
+                (item.id, str(item.status), item.owner_id) for item in self._run.world.queue.items.values()
+            ),
             ledger=tuple(self._run.world.ledger.lines),
             worker=runtime.worker_alive,
             settled=outcome is not None and outcome.settled,
@@ -225,7 +227,12 @@ def undisturbed(scenario: Scenario, profile: str) -> tuple[Undisturbed, RunRecor
                 ending=played.ending,
                 digest=played.digest,
                 counts=tuple(
-                    (job.num_turns, job.exception_count, job.max_consecutive_exceptions, job.approx_token_usage)
+                    (
+                        job.num_turns,
+                        job.exception_count,
+                        job.max_consecutive_exceptions,
+                        job.approx_token_usage,
+                    )
                     for job in run.runtime.jobs
                 ),
                 tokens=played.tokens,
@@ -247,6 +254,7 @@ def varied(
     pick: Picks | None = None,
 ) -> Iterator[Variation]:
     """Play a variation; it can be asked everything inside the block."""
+    run: ReferenceRun
     exploring = Exploring(
         said=base.said, pick=pick, watch=None if watch is None else lambda point: watch(run, point)
     )

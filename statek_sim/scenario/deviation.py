@@ -49,7 +49,9 @@ class Deviation(Part):
 
     model_config = ConfigDict(json_schema_extra=_RULES)
 
-    kill: Count = Field(default=0, description="The worker dies after this event of the trace (0: before it).")
+    kill: Count = Field(
+        default=0, description="The worker dies after this event of the trace (0: before it)."
+    )
     lose: Positive = Field(
         default=1,
         description="As `kill`, and the store is back at `to_event`: the commits since then are lost, what was done "
@@ -68,7 +70,9 @@ class Deviation(Part):
     job: Name | None = Field(default=None, description="Whose request.")
     reply: Positive = Field(default=1, description="For which of the job's replies, from 1.")
 
-    move: Positive = Field(default=1, description="This event of the scenario, from 1, happens at another time.")
+    move: Positive = Field(
+        default=1, description="This event of the scenario, from 1, happens at another time."
+    )
     to: Seconds = Field(default=0.0, description="When: a virtual second.")
 
     choose: Positive = Field(
