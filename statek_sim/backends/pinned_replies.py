@@ -6,11 +6,11 @@ same as before; so what was said is noted in the undisturbed run and said again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from statek_sim.errors import ProviderFailure, ScriptExhausted
+from statek_sim.errors import ProviderFailure, ScriptError
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.script import Reply, fault, timeout
@@ -39,6 +39,7 @@ _FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
     "429": lambda: fault(429),
     "500": lambda: fault(500),
     "timeout": timeout,
+    "401": lambda: fault(401),
 }
 
 
@@ -68,6 +69,8 @@ class PinnedReplies:
         self.taken = Said()
         self.requests: list[tuple[str, int]] = []
         """Every request that was not a second attempt: whose, and how many replies were stored before it."""
+        self.unknown: list[tuple[str, int]] = []
+        """The replies that were asked for and that no script says: their jobs' provider refused them."""
         self.repeated: list[tuple[str, int]] = []
         """The replies that were asked for again, and paid for again: job and number."""
 
@@ -112,8 +115,13 @@ class PinnedReplies:
         return reply
 
     def _answer(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
-        if self._said is None or self._lane(request) in self._live:
+        if self._said is None:
             return self._provider.complete(request)
+        if self._lane(request) in self._live:
+            try:
+                return self._provider.complete(request)
+            except ScriptError:
+                return self._no_reply(request, place)
         job, number = self._twin(request), place[1]
         answers = self._said.answers.get((job, number))
         if answers is None and self._lane(request) in self._endless:
@@ -121,16 +129,18 @@ class PinnedReplies:
                 reversed([a for (other, _), a in self._said.answers.items() if other == job]), None
             )
         if answers is None:
-            raise ScriptExhausted(
-                f"job {place[0]!r} asks for reply {number}, and {_counted(self._said.answers, job)} in the undisturbed "
-                "run: what it would be told is not known"
-            )
+            return self._no_reply(request, place)
         failed = self._failed.get(place, 0)
         answer = answers[min(failed, len(answers) - 1)]
         if isinstance(answer, RawReply):
             return answer
         self._failed[place] = failed + 1
         raise answer
+
+    def _no_reply(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
+        """Refuse a request that no script answers, for good: what a model would say then is not known."""
+        self.unknown.append(place)
+        return deliver(_FAULTS["401"](), request, manner(None, None))
 
     def _lane(self, request: ChatRequest) -> str:
         own = f"job:{request.job_id}"
@@ -151,8 +161,3 @@ def _looks(reply: object) -> bool:
     """Return whether a scripted reply depends on the request: its condition, or a callable that makes it."""
     said = getattr(reply, "said", None)
     return said is not None and (said("when") or said("call"))
-
-
-def _counted(answers: Iterable[tuple[str, int]], job: str) -> str:
-    count = sum(1 for other, _ in answers if other == job)
-    return f"there were {count} for it" if count else "there was none for it"

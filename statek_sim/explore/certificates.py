@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from statek_sim import trace as events
+from statek_sim.backends.deviating import Place
 from statek_sim.explore.invariants import Violation
 from statek_sim.explore.result import ToolCertificate
 from statek_sim.explore.variation import Undisturbed, Variation
@@ -31,7 +32,7 @@ class Effects:
         self._calls = Counter(
             str(event.name) for event in base.events if isinstance(event, events.ToolCalled)
         )
-        self._phases = _phases(base.events)
+        self._phases = _phases_of_kills(base)
         self._own = {
             name.rpartition(":")[2]
             for text in base.scenario.agents.values()
@@ -48,19 +49,16 @@ class Effects:
     def note(self, deviations: Sequence[Deviation], variation: Variation, wrong: Iterable[Violation]) -> bool:
         """Take in one run; return whether something outside was done again."""
         again = bool(effects_of(variation.events) - self._before)
-        if len(deviations) != 1 or deviations[0].action != "kill" or not variation.known:
+        if len(deviations) != 1 or deviations[0].action != "kill":
             return again
-        phase = self._phases.get(deviations[0].kill)
-        if phase is None:
-            return again
-        tool, when = phase
         leaked = any(one.invariant == "no-claim-leaked" for one in wrong)
         calls = Counter(str(event.name) for event in variation.events if isinstance(event, events.ToolCalled))
-        # What a tool of the user's does outside is not seen here, so that a second call counts.
-        twice = again or (tool in self._own and when != "before" and calls[tool] > self._calls[tool])
-        verdict = LEAKS if leaked else AT_LEAST_ONCE if twice else SAFE
-        known = self.seen[tool].get(when, SAFE)
-        self.seen[tool][when] = max(known, verdict, key=_ORDER.index)
+        for tool, when in self._phases.get((deviations[0].kill, deviations[0].silent), ()):
+            # What a tool of the user's does outside is not seen here, so that a second call counts.
+            twice = again or (tool in self._own and when != "before" and calls[tool] > self._calls[tool])
+            verdict = LEAKS if leaked else AT_LEAST_ONCE if twice else SAFE
+            known = self.seen[tool].get(when, SAFE)
+            self.seen[tool][when] = max(known, verdict, key=_ORDER.index)
         return again
 
 
@@ -71,6 +69,19 @@ def effects_of(trace: Iterable[Event]) -> Counter[tuple[str, str]]:
         for event in trace
         if isinstance(event, events.WorldChanged) and event.subject != "worker"
     )
+
+
+def _phases_of_kills(base: Undisturbed) -> dict[Place, set[tuple[str, str]]]:
+    """Return, for every kill that is played, the calls it stands for: those of all points with the same state."""
+    by_event = _phases(base.events)
+    first: dict[str, Place] = {}
+    found: dict[Place, set[tuple[str, str]]] = {}
+    for point, state in zip(base.points, base.states, strict=True):
+        place = first.setdefault(state, point.place)
+        phase = by_event.get(point.place[0]) if point.place[1] == 0 else None
+        if phase is not None:
+            found.setdefault(place, set()).add(phase)
+    return found
 
 
 def _phases(trace: Sequence[Event]) -> dict[int, tuple[str, str]]:

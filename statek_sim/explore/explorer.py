@@ -70,6 +70,7 @@ class _Found:
 
     smallest: dict[str, tuple[tuple[Deviation, ...], str]] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
+    failing: list[tuple[str, tuple[Deviation, ...], int]] = field(default_factory=list)
     reached: dict[str, bool] = field(default_factory=dict)
     runs: int = 0
     unknown: int = 0
@@ -80,6 +81,7 @@ class _Found:
         """Keep the first of the smallest that break an invariant."""
         for violation in found:
             name = violation.invariant
+            self.failing.append((name, deviations, self.runs))
             self.times[name] = self.times.get(name, 0) + 1
             known = self.smallest.get(name)
             if known is None or len(deviations) < len(known[0]):
@@ -109,6 +111,16 @@ class Explorer:
     def base(self) -> Undisturbed:
         """The undisturbed run."""
         return self._base
+
+    @property
+    def runs(self) -> int:
+        """Runs so far."""
+        return self._found.runs
+
+    @property
+    def failing(self) -> Sequence[tuple[str, tuple[Deviation, ...], int]]:
+        """Everything that broke an invariant, as it was found: invariant, deviations, and after how many runs."""
+        return self._found.failing
 
     def explore(self) -> Explored:
         """Play everything within the bounds."""

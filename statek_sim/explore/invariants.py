@@ -26,6 +26,7 @@ ANY_ORDER: Final = "any-order"
 """The tag of scenarios whose outcome must not depend on the order of their jobs' steps."""
 
 _OWN_ENDS: Final = frozenset({"exit", "final"})
+_ITEM_STATUSES: Final = frozenset({"READY", "CLAIMED", "DONE", "ERROR"})
 _LATEST: Final = "critical_error_handler"
 
 
@@ -53,7 +54,7 @@ class Violation:
 
 def no_claim_leaked(variation: Variation) -> str | None:
     """No work item stays claimed when every job has ended."""
-    if not variation.known or not _all_done(variation):
+    if not _all_done(variation):
         return None
     before = set() if variation.base is None else _claimed(variation.base.ending.items)
     leaked = sorted(_claimed(variation.ending.items) - before)
@@ -66,28 +67,32 @@ def _claimed(items: Iterable[tuple[str, str, str | None]]) -> set[str]:
 
 def no_claim_released_twice(variation: Variation) -> str | None:
     """No work item is given back, or marked as failed, that nobody holds."""
-    found = _released_twice(variation.events)
+    return _odd_changes(variation, frozenset({"READY", "ERROR"}), expected="CLAIMED")
+
+
+def no_claim_taken_twice(variation: Variation) -> str | None:
+    """No work item is claimed that is not there to be claimed: held, finished or marked as failed."""
+    return _odd_changes(variation, frozenset({"CLAIMED"}), expected="READY")
+
+
+def _odd_changes(variation: Variation, targets: frozenset[str], *, expected: str) -> str | None:
+    found = {one for one in _changes(variation.events) if one[1] in targets and one[2] != expected}
     if variation.base is not None:
-        known = _released_twice(variation.base.events)
-        found = Counter({place: times for place, times in found.items() if place not in known})
+        found -= set(_changes(variation.base.events))
     return (
         "; ".join(f"{name} {change} when it was {before}" for name, change, before in sorted(found)) or None
     )
 
 
-def _released_twice(trace: Iterable[Event]) -> Counter[tuple[str, str, str]]:
+def _changes(trace: Iterable[Event]) -> Iterator[tuple[str, str, str]]:
+    """Yield every change of a work item: its id, what it became, and what it was."""
     status: dict[str, str] = {}
-    found: Counter[tuple[str, str, str]] = Counter()
     for event in trace:
-        if not isinstance(event, events.WorldChanged):
-            continue
-        now = event.change.partition(" ")[0]
-        if now in ("READY", "ERROR", "DONE", "CLAIMED"):
-            before = status.get(event.subject, "READY")
-            if now in ("READY", "ERROR") and before != "CLAIMED":
-                found[event.subject, now, before] += 1
-            status[event.subject] = now
-    return found
+        if isinstance(event, events.WorldChanged):
+            now = event.change.partition(" ")[0]
+            if now in _ITEM_STATUSES:
+                yield event.subject, now, status.get(event.subject, "READY")
+                status[event.subject] = now
 
 
 # -- handlers ------------------------------------------------------------------------------------------------------
@@ -122,7 +127,7 @@ def _line(job: str, parents: Mapping[str, str | None]) -> Iterator[str]:
 
 def handlers_run_when_a_job_is_stopped(variation: Variation) -> str | None:
     """Every handler that a job holds when a limit or a crash ends it has run by the end of the run (003)."""
-    if not variation.known or not variation.ending.worker:
+    if not variation.ending.worker:
         return None
     lost = _lost_handlers(variation.events, variation.ending)
     if variation.base is not None:
@@ -223,7 +228,7 @@ def _used_at_requests(trace: Iterable[Event]) -> Iterator[tuple[str, int]]:
 def every_job_ends_or_waits(variation: Variation) -> str | None:
     """While a worker lives no job stands still that could go on."""
     ending = variation.ending
-    if not variation.known or not ending.worker:
+    if not ending.worker:
         return None
     if ending.error is not None:
         base = None if variation.base is None else variation.base.ending.error
@@ -241,7 +246,7 @@ def every_job_ends_or_waits(variation: Variation) -> str | None:
 
 def the_system_converges(variation: Variation) -> str | None:
     """With the faults over, every job that ends undisturbed ends here too."""
-    if variation.base is None or not variation.known or not _over(variation) or not variation.ending.settled:
+    if variation.base is None or not _over(variation) or not variation.ending.settled:
         return None
     for name, before in variation.base.ending.jobs:
         now = variation.ending.job(name)
@@ -252,8 +257,12 @@ def the_system_converges(variation: Variation) -> str | None:
 
 def _over(variation: Variation) -> bool:
     """Return whether what disturbed the run has passed: a new worker came, and every fault was a moment's."""
-    kills = [one for one in variation.deviations if one.action in ("kill", "lose")]
-    return variation.ending.worker and all(one.restart is not None for one in kills)
+    lasting = (
+        (one.action in ("kill", "lose") and one.restart is None)
+        or (one.action == "fault" and one.fault == "401")
+        for one in variation.deviations
+    )
+    return variation.ending.worker and not any(lasting)
 
 
 def the_order_does_not_matter(variation: Variation) -> str | None:
@@ -281,6 +290,7 @@ def _all_done(variation: Variation) -> bool:
 BUILT_IN: Final[Mapping[str, Invariant]] = {
     "no-claim-leaked": no_claim_leaked,
     "no-claim-released-twice": no_claim_released_twice,
+    "no-claim-taken-twice": no_claim_taken_twice,
     "handlers-at-most-once": handlers_run_at_most_once,
     "handlers-at-least-once": handlers_run_when_a_job_is_stopped,
     "counters-not-mixed": counters_are_not_mixed,

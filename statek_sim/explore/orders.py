@@ -22,6 +22,9 @@ from statek_sim.trace import Event
 SHARED: Final = "shared"
 """What stands for everything that several jobs can touch."""
 
+REPLIES: Final = "replies"
+"""What stands for a script that looks at the requests it answers."""
+
 _TOUCHING: Final = (
     events.ToolCalled,
     events.WorldChanged,
@@ -34,6 +37,8 @@ _TOUCHING: Final = (
 
 Footprint = frozenset[str]
 """What a step touched that another job's step may touch too."""
+
+EVERYTHING: Final = frozenset({SHARED, REPLIES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class Picker:
     sleep: dict[str, Footprint]
     touches: Touches
     taken: list[Taken] = field(default_factory=list)
+    redundant: bool = False
+    """Whether every job slept at some choice: this order comes to the same as one that was played."""
     _seen: int = 0
 
     def __call__(self, choice: Choice, trace: Sequence[Event], /) -> int:
@@ -68,7 +75,9 @@ class Picker:
         return self.taken[-1].picked
 
     def _awake(self, choice: Choice) -> int:
-        return next((place for place, job in enumerate(choice.jobs) if job not in self.sleep), 0)
+        awake = [place for place, job in enumerate(choice.jobs) if job not in self.sleep]
+        self.redundant |= not awake
+        return awake[0] if awake else 0
 
     def _wake(self, trace: Sequence[Event]) -> None:
         """Wake those that depend on what has been done since the last choice."""
@@ -101,7 +110,7 @@ class Touches:
         if isinstance(event, events.CodeExecuted) and event.job not in self._alone:
             return frozenset({SHARED})
         if isinstance(event, events.LLMRequested) and self._live:
-            return frozenset({"replies"})
+            return frozenset({REPLIES})
         if isinstance(event, events.StatusChanged) and event.new == "DONE" and self._watched:
             return frozenset({SHARED})
         return frozenset()
@@ -144,11 +153,12 @@ def explore_orders(
     while stack and played < most:
         forced, sleep = stack.pop()
         picker = Picker(forced, dict(sleep), touches)
-        played += 1
         with varied(base, (), pick=picker) as variation:
             trace = variation.events
-            visit(as_deviations(picker.taken), variation)
-            children = _children(forced, picker.taken, touches, trace)
+            if not picker.redundant:
+                played += 1
+                visit(as_deviations(picker.taken), variation)
+            children = [] if picker.redundant else _children(forced, picker.taken, touches, trace)
         stack.extend(reversed(children))
     return Orders(played, played + len(stack))
 
@@ -162,12 +172,13 @@ def _children(
         at = taken[number]
         before = tuple(one.picked for one in taken[:number])
         first = at.choice.jobs[at.picked]
-        # The footprint of a sibling's step is not known before it was played: only the one just played may sleep.
         sleep = {**at.asleep, first: touches.of_step(trace, at.choice.after, first)}
         for place, job in enumerate(at.choice.jobs):
             if place == at.picked or job in at.asleep:
                 continue
             found.append(((*before, place), {name: prints for name, prints in sleep.items() if name != job}))
+            # What its step touches is not known before it was played: maybe everything.
+            sleep[job] = EVERYTHING
     return found
 
 

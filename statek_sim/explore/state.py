@@ -19,7 +19,7 @@ from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.signals import Signal
-from statek_sim.trace import ToolCalled, ToolReturned, Trace
+from statek_sim.trace import HandlerRan, ToolCalled, ToolReturned, Trace
 
 _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), date, time, timedelta)
 _NAMED: Final = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
@@ -124,6 +124,8 @@ def digest_of(run: ReferenceRun, unique: Callable[[], int]) -> str:
             repr(run.driver_memory()),
             tuple(_job(walk, job) for job in run.runtime.jobs),
             _calls_of_own_tools(run),
+            # An invariant counts them, and a handler may run without doing anything.
+            sum(isinstance(event, HandlerRan) for event in run.runtime.trace.events),
         )
     except _Opaque:
         return f"opaque {unique()}"

@@ -30,9 +30,6 @@ from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event
 
-UNKNOWN_REPLY: Final = frozenset({"ScriptExhausted", "UnmatchedRequest"})
-"""How a run ends whose job asks for what no script says: it is not judged by how its jobs end."""
-
 _OF_EVENTS: Final = frozenset({"UnusedEvents", "UnusedReplies"})
 
 
@@ -110,8 +107,8 @@ class Variation:
 
     @property
     def known(self) -> bool:
-        """Whether every reply that was asked for is known; else jobs stop where the script does."""
-        return self.error is None or self.error.type not in UNKNOWN_REPLY
+        """Whether every reply that was asked for is known; a job that asks for another one is refused, and crashes."""
+        return not self._run.replies.unknown
 
     @cached_property
     def ending(self) -> Ending:

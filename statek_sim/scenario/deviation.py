@@ -14,8 +14,8 @@ ACTIONS: Final = ("kill", "lose", "fault", "move", "choose", "limit")
 
 DeviationAction = Literal["kill", "lose", "fault", "move", "choose", "limit"]
 
-Fault = Literal["429", "500", "timeout"]
-"""How a request fails: an HTTP status, or no answer at all."""
+Fault = Literal["429", "500", "timeout", "401"]
+"""How a request fails: an HTTP status, or no answer at all. After 401 nobody asks again."""
 
 _COMPANIONS: Final[dict[str, tuple[DeviationAction, ...]]] = {
     "silent": ("kill", "lose"),
