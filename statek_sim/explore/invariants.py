@@ -169,7 +169,8 @@ def counters_are_not_mixed(variation: Variation) -> str | None:
     for job in variation.runtime.jobs:
         turns = job.usage.turns
         # An answer whose usage cannot be added up is charged, and ends its job before anybody tells of it.
-        spare = crashes[job.id] and crashes[job.id] + len(variation.steering.deaths)
+        crashed = crashes[job.id] or job.stop_reason == "crash"
+        spare = crashed and 1 + crashes[job.id] + len(variation.steering.deaths)
         if not 0 <= len(turns) - told[job.id] <= spare:
             return f"{job.id} is charged for {len(turns)} answers and got {told[job.id]}"
         if len(turns) == told[job.id] and sum(turn.bytes_received for turn in turns) != received[job.id]:

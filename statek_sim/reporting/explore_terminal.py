@@ -62,7 +62,7 @@ def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[
     for one in exploration.scenarios if not quiet else ():
         yield Text(scenario_line(one), "red" if one.failed else "yellow" if one.problem else "")
     for one in exploration.scenarios:
-        yield from _failures(one)
+        yield from failure_lines(one)
     tools = () if quiet else [*tool_lines(exploration.scenarios)]
     if tools:
         yield Text()
@@ -98,7 +98,8 @@ def proven_words(one: Explored) -> str:
     return "; ".join([told or "nothing to vary", *(["beyond that " + ", ".join(more)] if more else [])])
 
 
-def _failures(one: Explored) -> Iterator[Text]:
+def failure_lines(one: Explored) -> Iterator[Text]:
+    """Yield what fails in a scenario, with where it departs."""
     for failure in one.failures:
         yield Text()
         yield Text(f"FAILED {one.suite}/{one.id}[{one.profile}] {failure.invariant}", "bold red")
