@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -425,9 +426,14 @@ BUGS: Final[tuple[Planted, ...]] = (
 )
 
 
+@cache
+def _built_in() -> dict[str, Scenario]:
+    return {scenario.id: scenario for scenario in load_or_fail([builtin_suites()])}
+
+
 def scenario_named(name: str) -> Scenario:
     """Return one of the built-in scenarios."""
-    found = {scenario.id: scenario for scenario in load_or_fail([builtin_suites()])}
+    found = _built_in()
     if name not in found:
         raise BadInput(f"there is no built-in scenario {name!r}")
     return found[name]

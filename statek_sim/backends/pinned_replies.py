@@ -74,12 +74,17 @@ class PinnedReplies:
         self.repeated: list[tuple[str, int]] = []
         """The replies that were asked for again, and paid for again: job and number."""
 
+    @property
+    def looks(self) -> bool:
+        """Whether some script looks at the requests that it answers."""
+        return bool(self._live)
+
     def progress(self) -> tuple[object, ...]:
         """Return how far the jobs are in what they are told: what the next requests depend on."""
         return (
             tuple(sorted(self._stored.items())),
             tuple(sorted(self._pending)),
-            tuple(sorted(self._failed.items())),
+            tuple((place, len(answers)) for place, answers in self.taken.answers.items()),
             tuple(sorted(map(str, self._faults))),
         )
 

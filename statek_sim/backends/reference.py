@@ -210,6 +210,8 @@ class ReferenceRun:
         self.world = world_for(scenario.world, self._world_changed)
         self.agents: dict[str, Agent] = {}
         self._driver: Driver | None = None
+        self.begun = False
+        """Whether everything that the scenario's application plans is on the agenda."""
         self.deviations: Deviations | None = None
         if exploring is not None and self._replies is not None:
             self.deviations = Deviations(
@@ -358,6 +360,7 @@ class ReferenceRun:
         if self.deviations is not None:
             self.deviations.begin()
         driver.begin()
+        self.begun = True
         return driver
 
     def driver_memory(self) -> JSON:

@@ -23,7 +23,7 @@ from statek_sim.explore.orders import (
 )
 from statek_sim.explore.reduce import ddmin
 from statek_sim.explore.result import KINDS, Beyond, Cell, Count, CrashCost, Explored, Failure
-from statek_sim.explore.state import digest_of
+from statek_sim.explore.state import States
 from statek_sim.explore.variation import Undisturbed, Variation, undisturbed, varied
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
@@ -127,7 +127,9 @@ class Explorer:
         base, bounds = self._base, self._bounds
         singles = {kind: PLANS[kind](base) if kind in bounds.kinds else [] for kind in PLANS}
         proven = {
-            kind: Count(sum(map(self._single, wanted)), len(wanted)) for kind, wanted in singles.items()
+            kind: Count(sum(map(self._single, wanted)), len(wanted))
+            for kind, wanted in singles.items()
+            if kind in bounds.kinds
         }
         complete = True
         if "orders" in bounds.kinds:
@@ -265,12 +267,12 @@ class Explorer:
         """Return kills at the distinct points that a run has after its first crash."""
         points: list[Point] = []
         states: set[str] = set()
-        numbers = count()
+        seen = States()
 
         def watch(run: ReferenceRun, point: Point) -> None:
+            state = seen.of(run, point)
             if run.deviations is None or not run.deviations.deaths:
                 return
-            state = digest_of(run, lambda: next(numbers))
             if state not in states:
                 states.add(state)
                 points.append(point)

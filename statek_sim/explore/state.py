@@ -7,17 +7,19 @@ apart with certainty gets a digest of its own: rather a run too many than one to
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, time, timedelta
 from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
+from statek_sim.backends.deviating import Point
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.trace import HandlerRan, ToolCalled, ToolReturned, Trace
 
@@ -104,32 +106,64 @@ def _slots(kind: type) -> tuple[str, ...]:
     return tuple(name for name in names if not name.startswith("__"))
 
 
-def digest_of(run: ReferenceRun, unique: Callable[[], int]) -> str:
-    """Return the digest of what is durable now; `unique()` numbers states that cannot be looked into.
+class States:
+    """The digests of the moments of one run.
 
-    Texts that only grow, console and ledger, count by their length and their last entry: what is compared are moments
-    of runs of one scenario.
+    What a block of code binds is durable when the block ends: a kill in its middle leaves the names as they were, with
+    what has become of their values.
     """
-    walk = _Walk()
-    try:
-        told: object = (
-            run.runtime.clock.now(),
-            tuple(map(walk.of, run.world.queue.items.values())),
-            _ending(run.world.ledger.lines),
-            tuple(
-                (event.name, event.resolved, walk.of(event.value), event.broken)
-                for event in run.world.events.all()
-            ),
-            run.replies.progress(),
-            repr(run.driver_memory()),
-            tuple(_job(walk, job) for job in run.runtime.jobs),
-            _calls_of_own_tools(run),
-            # An invariant counts them, and a handler may run without doing anything.
-            sum(isinstance(event, HandlerRan) for event in run.runtime.trace.events),
-        )
-    except _Opaque:
-        return f"opaque {unique()}"
-    return hashlib.blake2b(repr(told).encode(), digest_size=12).hexdigest()
+
+    def __init__(self) -> None:
+        self._in_block: set[str] = set()
+        self._names: dict[str, dict[str, object]] = {}
+        self._opaque = 0
+
+    def of(self, run: ReferenceRun, point: Point) -> str:
+        """Return the digest of what is durable at a point.
+
+        Console and ledger count by their text, the log by its length and last entry: what is compared are moments of
+        runs of one scenario.
+        """
+        self._look(run, point)
+        walk = _Walk()
+        try:
+            told: object = (
+                run.runtime.clock.now(),
+                tuple(map(walk.of, run.world.queue.items.values())),
+                _text(run.world.ledger.lines),
+                tuple(
+                    (event.name, event.resolved, walk.of(event.value), event.broken)
+                    for event in run.world.events.all()
+                ),
+                run.replies.progress(),
+                run.begun,
+                # Where chance decides, how often it has done so decides too.
+                len(run.runtime.trace.events) if run.scenario.order == "shuffled" else None,
+                repr(run.driver_memory()),
+                # A script may look at how often a job has asked.
+                tuple(job.llm_calls for job in run.runtime.jobs) if run.replies.looks else None,
+                tuple(_job(walk, job, self._names[job.id]) for job in run.runtime.jobs),
+                _calls_of_own_tools(run),
+                # An invariant counts them, and a handler may run without doing anything.
+                sum(isinstance(event, HandlerRan) for event in run.runtime.trace.events),
+            )
+        except _Opaque:
+            self._opaque += 1
+            return f"opaque {self._opaque}"
+        return hashlib.blake2b(repr(told).encode(), digest_size=12).hexdigest()
+
+    def _look(self, run: ReferenceRun, point: Point) -> None:
+        """Take note of whose names are durable as they stand."""
+        execution = current_execution()
+        if execution is not None and execution.budget is not None:
+            self._in_block.add(execution.job.id)
+        if point.what == "CodeExecuted":
+            self._in_block.discard(point.job)
+        if point.what.startswith("worker: "):
+            self._in_block.clear()
+        for job in run.runtime.jobs:
+            if job.id not in self._in_block:
+                self._names[job.id] = dict(job.py_env.local_state)
 
 
 def _calls_of_own_tools(run: ReferenceRun) -> object:
@@ -140,17 +174,18 @@ def _calls_of_own_tools(run: ReferenceRun) -> object:
     return sum(isinstance(event, called) for event in run.runtime.trace.events)
 
 
-def _job(walk: _Walk, job: Job) -> object:
+def _job(walk: _Walk, job: Job, names: dict[str, object]) -> object:
     env = job.py_env
     return (
         job.id,
         tuple(walk.of(getattr(job, name)) for name in _JOB),
-        walk.of(env.local_state),
-        _ending(env.console),
+        walk.of(names),
+        _text(env.console),
         len(env.exceptions),
         walk.of(env.push_log),
         walk.of(env.exit_status),
         walk.of(env.future_result),
+        env.unweighed,
         len(job.chat_log),
         walk.of(job.chat_log[-1]) if job.chat_log else None,
         tuple((handler.name, walk.of(handler.context)) for handler in job.error_handlers),
@@ -162,5 +197,5 @@ def _job(walk: _Walk, job: Job) -> object:
     )
 
 
-def _ending(lines: list[str]) -> object:
+def _text(lines: list[str]) -> object:
     return (len(lines), hashlib.blake2b("\n".join(lines).encode(), digest_size=8).hexdigest())

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
 from typing import Final
 
 from statek_sim.backends.deviating import (
@@ -21,7 +20,7 @@ from statek_sim.backends.deviating import (
 from statek_sim.backends.pinned_replies import Said
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import ReferenceRun
-from statek_sim.explore.state import digest_of
+from statek_sim.explore.state import States
 from statek_sim.harness.limits import HarnessLimits
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs.job import Job
@@ -201,11 +200,11 @@ def undisturbed(scenario: Scenario, profile: str) -> tuple[Undisturbed, RunRecor
     plain = undeviating(scenario)
     points: list[Point] = []
     states: list[str] = []
-    numbers = count()
+    seen = States()
 
     def watch(point: Point) -> None:
         points.append(point)
-        states.append(digest_of(run, lambda: next(numbers)))
+        states.append(seen.of(run, point))
 
     run = ReferenceRun(plain, profile, exploring=Exploring(watch=watch))
     try:

@@ -31,7 +31,7 @@ scenarios:
     jobs: {main: {message: Go.}}
     script:
       clerk:
-        - {code: "answer = wait_for('approval')\\nnote('asked')\\nnote(answer.value)\\nexit('ok')"}
+        - {code: "answer = wait_for('approval')\\nnote('asked')\\nnote(f'got {answer}')\\nexit('ok')"}
     events: [{at: 10, resolve: approval, value: granted}]
 """
 

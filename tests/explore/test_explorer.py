@@ -27,7 +27,7 @@ def test_a_claim_whose_handler_is_not_registered_yet_leaks(tmp_path: Path) -> No
     failure = next(one for one in found.failures if one.invariant == "no-claim-leaked")
     assert failure.message == "invoice-1 still claimed, and every job has ended"
     assert [one.what for one in failure.deviations] == ["invoice-1: CLAIMED by worker-1 of main"]
-    assert found.proven == {"crashes": Count(16, 16)}
+    assert found.proven == {"crashes": Count(17, 17)}
 
 
 def test_a_job_sleeps_for_ever_when_its_worker_dies_while_it_wakes_it(tmp_path: Path) -> None:
@@ -101,9 +101,8 @@ def test_a_tool_that_nobody_controls_is_named(tmp_path: Path, monkeypatch: pytes
 
     module.roll = roll
     monkeypatch.setitem(__import__("sys").modules, "dice_of_a_test", module)
-    text = samples.THINKERS.replace(
-        "{idle: {prompt: You think.}}", '{idle: {prompt: R., tools: ["dice_of_a_test:roll"]}}'
-    )
+    tools = '{idle: {prompt: R., tools: ["dice_of_a_test:roll"]}}'
+    text = samples.THINKERS.replace("{idle: {prompt: You think.}}", tools)
     text = text.replace('"exit(1)"', '"print(roll())\\nexit(1)"')
     found = explored(tmp_path, text, Bounds(kinds=("crashes", "faults", "orders")))
     failure = next(one for one in found.failures if one.invariant == "the-run-repeats")

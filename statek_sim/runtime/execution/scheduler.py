@@ -294,7 +294,14 @@ class Scheduler:
                     else "Give it a limit, the run an end in time (until), or raise max_steps"
                 )
             )
-        self._services.trace.add(events.StepStarted(self._services.clock.now(), job.id, job.steps))
+        self.passing = True
+        try:
+            self._services.trace.add(events.StepStarted(self._services.clock.now(), job.id, job.steps))
+        except WorkerKilled as death:
+            self.die(str(death))
+            return
+        finally:
+            self.passing = False
         self._begun += 1
         self._in_flight[job.id] = _Flight(job, worker_step(self._services, job), self._begun)
         self._continue(job)
