@@ -48,7 +48,9 @@ class Requested:
         "allow_network",
         "alone",
         "backend",
+        "explore",
         "files",
+        "invariants",
         "needs_check",
         "preset",
         "profiles",
@@ -85,6 +87,8 @@ class Requested:
             "statek_allow_network"
         )
 
+        self.explore: bool = config.getoption("--statek-explore") or config.getini("statek_explore")
+        self.invariants: tuple[str, ...] = tuple(config.getini("statek_invariants"))
         said_limits: str | None = config.getoption("--statek-watchdog")
         self.watchdog: str = said_limits or config.getini("statek_watchdog") or ""
         self.storage: str | None = (
@@ -174,9 +178,21 @@ def _add_how_it_runs(group: pytest.OptionGroup) -> None:
         help="whether a value that STATEK's store loses or changes fails a test (what statek_app does), or is a "
         "warning (what the other statek_ fixtures do); strict fails scenarios, too",
     )
+    group.addoption(
+        "--statek-explore",
+        action="store_true",
+        default=False,
+        help="explore every scenario too: one more test for each, with every crash, order, limit and fault of it",
+    )
 
 
 def _add_ini_keys(parser: pytest.Parser) -> None:
+    parser.addini("statek_explore", "as --statek-explore", type="bool", default=False)
+    parser.addini(
+        "statek_invariants",
+        "invariants of your own for --statek-explore, module:attribute, one per line",
+        type="linelist",
+    )
     parser.addini(
         "statek_scenarios",
         f"scenario files and folders, one per line, or {BUILT_IN!r}: collected like testpaths, when no path is given",

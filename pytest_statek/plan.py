@@ -25,7 +25,7 @@ class Plan:
 
     `preset` and `seed` replace each scenario's own; None leaves them. `report` is a folder. `installed`: what runs
     them instead of the reference runtime. `strict_storage`: a scenario fails in which the store loses a value.
-    `watchdog`: what one scenario may use, None for anything.
+    `watchdog`: what one scenario may use, None for anything. `explore`: each is explored too, with `invariants`.
     """
 
     files: tuple[Path, ...]
@@ -38,6 +38,8 @@ class Plan:
     installed: InstalledStatek | None
     watchdog: WatchdogLimits | None
     strict_storage: bool
+    explore: bool
+    invariants: tuple[str, ...]
 
 
 PLAN: Final = pytest.StashKey[Plan]()
@@ -58,6 +60,8 @@ def checked(asked: Requested, *, here: Path) -> Plan:
             allow_network=asked.allow_network,
             installed=installed,
             strict_storage=asked.storage == STRICT,
+            explore=asked.explore,
+            invariants=asked.invariants,
             watchdog=parse_watchdog(asked.watchdog) if asked.watchdog else WatchdogLimits(),
         )
     except BadInput as error:

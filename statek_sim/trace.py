@@ -583,15 +583,21 @@ def _ignore(_: Event) -> None:
     """Leave an event out."""
 
 
+def _unheard(_what: str, _job: str) -> None:
+    """Go past a point that nobody looks at."""
+
+
 class Trace:
     """An append-only list of events with the settings they depend on."""
 
-    __slots__ = ("_events", "add", "header")
+    __slots__ = ("_events", "add", "header", "passed")
 
     def __init__(self, *, profile: str, seed: int) -> None:
         self.header: Final = {"trace": VERSION, "profile": profile, "seed": seed}
         self._events: list[Event] = []
         self.add: Callable[[Event], None] = self._events.append
+        self.passed: Callable[[str, str], None] = _unheard
+        """Told what has just become durable and is no event, and whose: a place where a worker may die."""
 
     def seal(self) -> None:
         """Take no more events: what is still added is no part of the run."""

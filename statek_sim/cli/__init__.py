@@ -15,6 +15,7 @@ from statek_sim.cli import usage
 from statek_sim.cli import report
 from statek_sim.cli import limits
 from statek_sim.cli import gate
+from statek_sim.cli import explore
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
@@ -38,6 +39,7 @@ __all__ = [
     "containment",
     "context",
     "drift",
+    "explore",
     "files",
     "gate",
     "guards",

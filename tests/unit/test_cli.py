@@ -362,6 +362,7 @@ COMMANDS = (
     "calibrate",
     "sensitivity",
     "gate",
+    "explore",
     "rescue",
     "guards",
     "metrics",

@@ -206,6 +206,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
         left, touched = processed(job, reply)
         if left is None:
             # Held back: it is paid for and never stored.
+            services.trace.passed("reply held back", job.id)
             services.harness.check_after_step(job)
             return
         reply = left
@@ -219,6 +220,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
             reasoning=Reasoning(provider.casefold(), reply.reasoning) if reply.reasoning else None,
         )
     )
+    services.trace.passed("reply stored", job.id)
     delivered = True
     if job.chat_style in (ChatStyle.MD_DIALOG, ChatStyle.DIRECT):
         try:

@@ -54,6 +54,7 @@ class Flights:
         self._begun = 0
         self._escapes: dict[str, int] = {}
         self.process = 0
+        self.beginning = False
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -66,7 +67,14 @@ class Flights:
         job.steps += 1
         if job.steps > self._max_steps:
             raise RunawayJob(_ran_away(job, self._max_steps))
-        self._services.trace.add(events.StepStarted(self._services.clock.now(), job.id, job.steps))
+        self.beginning = True
+        try:
+            self._services.trace.add(events.StepStarted(self._services.clock.now(), job.id, job.steps))
+        except WorkerKilled as death:
+            self._died(str(death))
+            return
+        finally:
+            self.beginning = False
         self._begun += 1
         self._steps[job.id] = _Flight(job, worker_step(self._services, job), self._begun)
         self._continue(job)

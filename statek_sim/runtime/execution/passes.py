@@ -9,6 +9,7 @@ from statek_sim.errors import StatekSimError
 from statek_sim.runtime.execution.agenda import STEP, Agenda
 from statek_sim.runtime.execution.services import Services
 from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.status import JobStatus
 
 PASS_SECONDS: Final = 0.3
@@ -26,6 +27,7 @@ class Passes:
         self._agenda = agenda
         self._most_idle = most_idle
         self._idle = 0
+        self.passing = False
         self.hooks: list[Callable[[int], None]] = []
 
     def something_happens(self) -> None:
@@ -34,6 +36,7 @@ class Passes:
 
     def begin(self, offer: Callable[[Job], None], capacity: Callable[[], int]) -> str | None:
         """Wake jobs whose future is ready and let loops create jobs; return what the loop died of, if it did."""
+        self.passing = True
         try:
             for job in self._services.waiting.candidates():
                 future = job.awaited_result
@@ -44,8 +47,12 @@ class Passes:
                 hook(capacity())
         except StatekSimError:
             raise
+        except WorkerKilled as death:
+            return str(death)
         except Exception as error:  # noqa: BLE001  # a condition or a queue size: the user's code
             return f"the worker loop died of {type(error).__name__}: {error}"
+        finally:
+            self.passing = False
         return None
 
     def _asks_about(self, job: Job) -> bool:

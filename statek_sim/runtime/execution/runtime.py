@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NoReturn, cast
 
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness, harness_of
-from statek_sim.harness.limits import MOST_STEPS, ExtensionRule
+from statek_sim.harness.limits import MOST_STEPS, ExtensionRule, HarnessLimits
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.metering.usage import UsageTotals
@@ -32,6 +32,7 @@ from statek_sim.runtime.execution.waiting import WaitingRoom
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.post_processing import PostProcessor
 from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import captured_builtins, traced_job
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
@@ -211,7 +212,30 @@ class Runtime:
         self._services.register(agent)
         self._scheduler.on_pass.append(loop.start_jobs)
 
+    def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
+        """Have `choose` say which of several jobs that are ready steps next: its place among them."""
+        self._scheduler.choose_by(choose)
+
     # -- the worker process ------------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> HarnessLimits:
+        """The limits of the harness, before any extension."""
+        return self._services.harness.limits
+
+    @property
+    def worker_alive(self) -> bool:
+        """Whether there is a worker process."""
+        return self._scheduler.alive
+
+    @property
+    def between_steps(self) -> bool:
+        """Whether the worker is at work and in no step: it wakes jobs, and its loops create some."""
+        return self._scheduler.passing
+
+    def end_code(self, death: WorkerKilled) -> NoReturn:
+        """Let the worker die in the middle of a job's code, which cannot catch it."""
+        self._services.budget.end(death)
 
     def crash_worker(self, reason: str = "killed") -> None:
         """Kill the worker process: steps in flight are lost, jobs and the world stay as they are."""

@@ -6,7 +6,7 @@ served. Within a round the order of jobs is one of `ORDERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
@@ -67,6 +67,11 @@ class Scheduler:
         self.alive = True
         self.on_pass = self._passes.hooks
 
+    @property
+    def passing(self) -> bool:
+        """Whether the worker is between steps and at work: it wakes jobs, its loops create some, or a step begins."""
+        return self._passes.passing or self._flights.beginning
+
     # -- what may run ------------------------------------------------------------------------------------------
 
     def enter(self, job: Job) -> None:
@@ -89,6 +94,10 @@ class Scheduler:
         if waits_in_warmup and self._services.profile.waiting_job_is_dormant:
             return False
         return job.status in _RUNNABLE and self._rounds.knows(job)
+
+    def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
+        """Have `choose` pick among the jobs of a round that are ready."""
+        self._rounds.choose = choose
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         """Do `action` at virtual second `when`, before any step that is due then."""
@@ -208,9 +217,19 @@ class Scheduler:
         self._forget("restarted")
         self.alive = True
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", "restarted"))
+        for job in jobs:
+            self._open(job)
         self._services.waiting.stir_all()
         for job in jobs:
             self.offer(job)
+
+    def _open(self, job: Job) -> None:
+        """Take in what the process before left half done: a job just created, or one that had just begun to wait."""
+        if not self._rounds.knows(job):
+            self._rounds.enter(job)
+        waits = job.status in (JobStatus.SUSPENDED, JobStatus.WARMING_UP) and job.awaited_result is not None
+        if waits and job not in self._services.waiting:
+            self._services.waiting.add(job)
 
     def _forget(self, reason: str) -> None:
         """Lose what only the process knew."""

@@ -91,6 +91,7 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
         raise
     except Exception as error:  # noqa: BLE001  # model-written code
         failure = error
+    services.trace.passed("block ended", job.id)
     # Outside warmup the error is already on the console, where the model will see it.
     if failure is not None and job.status is JobStatus.WARMING_UP:
         fail_warmup(job, failure)

@@ -220,6 +220,7 @@ def _run_statements(
             output.error(f"{type(error).__name__}: {error}")
             raise
         _persist(env.local_state, own, statement, before)
+        job.host.trace.passed("statement", job.id)
         if apart:
             for name in [name for name, value in own.items() if _made_here(name, value, before)]:
                 own.pop(name)

@@ -115,6 +115,8 @@ class HandlerList:
     def notify(self, error: BaseException | None) -> None:
         """Run every handler, oldest first, after clearing the list; what they raise goes no further."""
         handlers, self._handlers = self._handlers, []
+        if handlers:
+            self._job.host.trace.passed("handlers taken off", self._job.id)
         for handler in handlers:
             self._run(handler, error)
 
