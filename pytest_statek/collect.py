@@ -128,5 +128,5 @@ def node_id(path: Path, rootpath: Path) -> str:
     return Path(os.path.relpath(path, rootpath)).as_posix()
 
 
-def _same(one: Path, other: Path) -> bool:
-    return os.path.abspath(one) == os.path.abspath(other)
+def _same(path: Path, other: Path) -> bool:
+    return os.path.abspath(path) == os.path.abspath(other)

@@ -210,8 +210,8 @@ def _add_ini_keys(parser: pytest.Parser) -> None:
 
 def wanted_early(config: pytest.Config) -> str | None:
     """Return the backend that was asked for while conftests are yet to be loaded and most options to be read."""
-    said: str | None = getattr(config.known_args_namespace, "statek_backend", None)
-    return said or config.getini("statek_backend") or None
+    option: str | None = getattr(config.known_args_namespace, "statek_backend", None)
+    return option or config.getini("statek_backend") or None
 
 
 def joined(here: Path, path: str) -> str:

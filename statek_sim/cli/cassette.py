@@ -38,7 +38,7 @@ def scan(
     from statek_sim.cassettes.scan import scan as leaks_of
 
     own = OwnSecrets.of(secret_name or (), secret_pattern or ())
-    files, told = files_under(paths)
+    files, skipped = files_under(paths)
     unread, leaks = [], []
     for file in files:
         try:
@@ -47,7 +47,7 @@ def scan(
             unread.append(f"{file}: not scanned: {bound}")
     say(map(str, leaks))
     say(
-        [*told, *unread, f"{len(files) - len(unread)} files scanned, {len(leaks)} credentials found"],
+        [*skipped, *unread, f"{len(files) - len(unread)} files scanned, {len(leaks)} credentials found"],
         err=True,
     )
     if leaks or unread:
@@ -108,9 +108,9 @@ def orphans(
 def _used(folders: list[Path]) -> list[Path]:
     """Return the cassettes of the tests that pytest collects; `BadInput` when it cannot collect them."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "cassettes"
-        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", f"--statek-cassette-list={told}"]
+        target = Path(folder) / "cassettes"
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", f"--statek-cassette-list={target}"]
         done = subprocess.run([*command, *map(str, folders)], capture_output=True, text=True, check=False)
-        if done.returncode not in (0, 5) or not told.exists():
+        if done.returncode not in (0, 5) or not target.exists():
             raise BadInput(f"pytest could not collect the tests:\n{done.stdout}{done.stderr}")
-        return [Path(line) for line in told.read_text(encoding="utf-8").splitlines()]
+        return [Path(line) for line in target.read_text(encoding="utf-8").splitlines()]

@@ -153,13 +153,13 @@ def check(
     from statek_sim.agent.context.talks import lines_of
     from statek_sim.agent.context.wire_check import wire_faults
 
-    told = [
+    lines = [
         f"{where}: {name}: {fault.sentence} ({fault.rule.value})"
         for where, name, messages in lines_of(_text(file), str(file))
         for fault in wire_faults(messages, wire.value, alternating=alternating)
     ]
-    say(told)
-    if told:
+    say(lines)
+    if lines:
         raise typer.Exit(1)
 
 
@@ -231,7 +231,7 @@ def _fit(
 
     check_writable(json_file=json_file, folder=None)
     found = (
-        [Card(index=at, name="given", total=one, used=0, free=one) for at, one in enumerate(free)]
+        [Card(index=at, name="given", total=size, used=0, free=size) for at, size in enumerate(free)]
         if free
         else cards()
     )

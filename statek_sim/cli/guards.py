@@ -125,7 +125,7 @@ def guards(
         _show_variants(chosen, corpora)
     if mutants:
         _show_mutants(corpora)
-    record = {"schema": SCHEMA, "guards": [_record(one) for one in measured]}
+    record = {"schema": SCHEMA, "guards": [_record(efficacy) for efficacy in measured]}
     if report is not None:
         _write(report, record)
     if baseline is not None and _got_worse(baseline, measured):
@@ -189,8 +189,8 @@ def _verdicts(file: Path, together: GuardSet, tier: str) -> Iterator[str]:
             place = f"{file}:{number}"
             name, outcome = checked(together, entry_of(line, place), place, tier)
             records = [
-                {"guard": one.guard, "action": one.action, "rules": list(one.rules)}
-                for one in outcome.records
+                {"guard": record.guard, "action": record.action, "rules": list(record.rules)}
+                for record in outcome.records
             ]
             verdict = {"id": name, "verdict": outcome.action, "reason": outcome.reason, "text": outcome.text}
             yield json.dumps({**verdict, "guards": records}, ensure_ascii=False)
@@ -224,21 +224,25 @@ def _measured(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> Iterato
             yield measure(chosen[corpus.guard], corpus, process_time)
 
 
-def _record(one: Efficacy) -> dict[str, Any]:
+def _record(efficacy: Efficacy) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "corpus": one.corpus,
-        "attacks": one.attacks,
-        "caught": one.caught,
-        "harmless": one.harmless,
-        "flagged": one.flagged,
-        "precision": one.precision,
-        "recall": one.recall,
-        "intervals": {name: None if found is None else list(found) for name, found in one.intervals.items()},
-        "microseconds_per_kb": one.microseconds_per_kb,
-        "rules": {rule: {"bad": bad, "harmless": harmless} for rule, (bad, harmless) in one.by_rule.items()},
-        "missed": list(one.missed),
-        "wrong": list(one.wrong),
+        "name": efficacy.name,
+        "corpus": efficacy.corpus,
+        "attacks": efficacy.attacks,
+        "caught": efficacy.caught,
+        "harmless": efficacy.harmless,
+        "flagged": efficacy.flagged,
+        "precision": efficacy.precision,
+        "recall": efficacy.recall,
+        "intervals": {
+            name: None if found is None else list(found) for name, found in efficacy.intervals.items()
+        },
+        "microseconds_per_kb": efficacy.microseconds_per_kb,
+        "rules": {
+            rule: {"bad": bad, "harmless": harmless} for rule, (bad, harmless) in efficacy.by_rule.items()
+        },
+        "missed": list(efficacy.missed),
+        "wrong": list(efficacy.wrong),
     }
 
 
@@ -252,15 +256,15 @@ def _show(measured: Sequence[Efficacy]) -> None:
         table.add_column(heading, no_wrap=True)
     for heading in ("caught", "recall, %", "flagged", "precision, %", "µs/KB"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for one in measured:
+    for efficacy in measured:
         table.add_row(
-            one.name,
-            one.corpus,
-            f"{one.caught} of {one.attacks}",
-            _percent(one.recall, one.intervals["recall"]),
-            f"{one.flagged} of {one.harmless}",
-            _percent(one.precision, one.intervals["precision"]),
-            f"{one.microseconds_per_kb:,.0f}",
+            efficacy.name,
+            efficacy.corpus,
+            f"{efficacy.caught} of {efficacy.attacks}",
+            _percent(efficacy.recall, efficacy.intervals["recall"]),
+            f"{efficacy.flagged} of {efficacy.harmless}",
+            _percent(efficacy.precision, efficacy.intervals["precision"]),
+            f"{efficacy.microseconds_per_kb:,.0f}",
         )
     Console().print(table)
 
@@ -304,7 +308,7 @@ def _got_worse(file: Path, measured: Sequence[Efficacy]) -> bool:
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
         known = {
-            (one["name"], one["corpus"]): (set(one["missed"]), set(one["wrong"])) for one in before["guards"]
+            (row["name"], row["corpus"]): (set(row["missed"]), set(row["wrong"])) for row in before["guards"]
         }
         good = before["schema"] == SCHEMA
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -316,13 +320,21 @@ def _got_worse(file: Path, measured: Sequence[Efficacy]) -> bool:
             f"{file}: schema is {before['schema']!r}, expected {SCHEMA!r}; write it anew with --json {file}"
         )
     worse = []
-    for one in measured:
-        if (one.name, one.corpus) not in known:
-            typer.echo(f"not in {file}: {one.name} on {one.corpus}; write it anew with --json")
+    for efficacy in measured:
+        if (efficacy.name, efficacy.corpus) not in known:
+            typer.echo(f"not in {file}: {efficacy.name} on {efficacy.corpus}; write it anew with --json")
             continue
-        missed, wrong = known[one.name, one.corpus]
-        worse += [f"{one.name} on {one.corpus}: misses {text}" for text in one.missed if text not in missed]
-        worse += [f"{one.name} on {one.corpus}: flags {text}" for text in one.wrong if text not in wrong]
+        missed, wrong = known[efficacy.name, efficacy.corpus]
+        worse += [
+            f"{efficacy.name} on {efficacy.corpus}: misses {text}"
+            for text in efficacy.missed
+            if text not in missed
+        ]
+        worse += [
+            f"{efficacy.name} on {efficacy.corpus}: flags {text}"
+            for text in efficacy.wrong
+            if text not in wrong
+        ]
     for line in worse:
         typer.echo(f"worse than {file}: {line}")
     return bool(worse)

@@ -139,9 +139,9 @@ def _over_http(server: McpServer, host: str, port: int, *, anywhere: bool) -> No
 
     with (
         McpHttpServer(server, host=host, port=port, anywhere=anywhere, process=True) as served,
-        Told() as told,
+        Told() as ending,
     ):
         say([f"serving {len(server.tools)} tools at {served.url}"])
-        while not told.to_end and not served.join(_ATTENTION):
+        while not ending.to_end and not served.join(_ATTENTION):
             pass
     say([f"{len(server.journal.calls)} calls"])

@@ -174,8 +174,8 @@ def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[V
         for places, came in zip(
             groups.values(), pool.map((places,) for places in groups.values()), strict=True
         ):
-            told = [killed(found[place], came) for place in places] if isinstance(came, Killed) else came
-            verdicts |= zip(places, told, strict=True)
+            outcomes = [killed(found[place], came) for place in places] if isinstance(came, Killed) else came
+            verdicts |= zip(places, outcomes, strict=True)
     return tuple(verdicts[place] for place in range(len(found)))
 
 
@@ -235,7 +235,11 @@ def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) ->
 
     Raises `BadPolicy` for a rule that selects nothing.
     """
-    trials = {one.id: Trial(one, own) for one in scenarios if (own := one.under(profile)) is not None}
+    trials = {
+        scenario.id: Trial(scenario, own)
+        for scenario in scenarios
+        if (own := scenario.under(profile)) is not None
+    }
     prices = {policy.prices: _prices(policy) for policy in plan.policies.values()}
     for preset in plan.presets:
         policy = plan.policies[preset.name]

@@ -130,7 +130,11 @@ def reads_errors(scenario: Scenario) -> bool:
 
 
 def _weighed(scenarios: Sequence[Scenario], profile: Profile) -> list[Scenario]:
-    found = [one for one in scenarios if one.under(profile) and {HEALTHY, RUNAWAY} & set(one.tags)]
+    found = [
+        scenario
+        for scenario in scenarios
+        if scenario.under(profile) and {HEALTHY, RUNAWAY} & set(scenario.tags)
+    ]
     for tag in (HEALTHY, RUNAWAY):
         if not any(tag in scenario.tags for scenario in found):
             raise BadInput(

@@ -57,30 +57,30 @@ def said(exchange: Exchange) -> dict[str, JSON]:
     Anything else is its JSON without ids and times, or its text.
     """
     response = exchange.response
-    told: dict[str, JSON] = {"status": response.status}
+    members: dict[str, JSON] = {"status": response.status}
     format_ = format_at(exchange.request.uri)
     if format_ is not None and response.status < 400:
         try:
-            return {**told, **_reply(format_, response)}
+            return {**members, **_reply(format_, response)}
         except (InvalidFormat, ValueError, TypeError, KeyError, IndexError, AttributeError):
             pass  # no answer of this format: it is shown as what it is
-    return {**told, "body": _plain(response)}
+    return {**members, "body": _plain(response)}
 
 
 def _reply(format_: WireFormat, response: Response) -> dict[str, JSON]:
     body = format_.join_stream(response.body) if response.is_stream else response.body
     reply, whole = format_.read_reply(body), parsed(body)
-    told: dict[str, JSON] = {}
+    members: dict[str, JSON] = {}
     if isinstance(whole, dict):
-        told["model"] = whole.get("model", whole.get("modelVersion"))
-    told["reply"] = reply.text
-    told["tool_calls"] = [
+        members["model"] = whole.get("model", whole.get("modelVersion"))
+    members["reply"] = reply.text
+    members["tool_calls"] = [
         f"{call.name}({json.dumps(call.arguments, ensure_ascii=False, sort_keys=True)})"
         for call in reply.tool_calls
     ]
     usage = reply.usage
-    told["usage"] = {"prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached}
-    return told
+    members["usage"] = {"prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached}
+    return members
 
 
 def _plain(response: Response) -> JSON:

@@ -25,15 +25,15 @@ class _Told(NamedTuple):
 def marks(trace: Sequence[Event]) -> Iterator[dict[str, JSON]]:
     """Yield the marks of a run, oldest first; `seq` is the event's place in the trace, which orders equal times."""
     for seq, event in enumerate(trace):
-        told = _told(event)
-        if told is not None:
+        mark = _told(event)
+        if mark is not None:
             yield {
                 "job": event.job,
                 "seq": seq,
                 "at": event.at,
-                "kind": told.kind,
-                "label": label(told.label),
-                "detail": None if told.detail is None else excerpt(told.detail, _DETAIL),
+                "kind": mark.kind,
+                "label": label(mark.label),
+                "detail": None if mark.detail is None else excerpt(mark.detail, _DETAIL),
             }
 
 

@@ -143,11 +143,11 @@ def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
         return parse_chat_style(str(given))
     if not isinstance(agent, DialogAgent):
         return None
-    said = agent.metadata.get("CHAT_STYLE", ChatStyle.MD_DIALOG.name)
-    if said not in ChatStyle.__members__:
+    style = agent.metadata.get("CHAT_STYLE", ChatStyle.MD_DIALOG.name)
+    if style not in ChatStyle.__members__:
         # A member of STATEK's stored enumeration, in the store's words; a setting may be in any letter case.
-        raise RuntimeError(f"Enum value not found: {said}\n")
-    return ChatStyle[said]
+        raise RuntimeError(f"Enum value not found: {style}\n")
+    return ChatStyle[style]
 
 
 def inherited_locale(locale: str | None, parent: Job | None) -> str | None:

@@ -73,8 +73,8 @@ def _known_as(error: Exception) -> str:
 
 def _traceback(error: Exception) -> str:
     """Return the traceback's last part only: frames carry paths, which differ from machine to machine."""
-    told = "".join(traceback.format_exception_only(error))
+    text = "".join(traceback.format_exception_only(error))
     if isinstance(error, ProviderFailure) and error.known_as is not None:
         kind = type(error)
-        told = told.replace(f"{kind.__module__}.{kind.__qualname__}", error.known_as, 1)
-    return f"Traceback (most recent call last):\n{told}"
+        text = text.replace(f"{kind.__module__}.{kind.__qualname__}", error.known_as, 1)
+    return f"Traceback (most recent call last):\n{text}"

@@ -104,8 +104,8 @@ class SubTaskHandler:
 
     def _trace(self) -> None:
         host, job = self.job.host, self.job.id
-        told, error = (str(self), None) if self._error is None else (None, self._error.err_message)
-        host.trace.add(events.SubtaskCompleted(host.clock.now(), job, self.id or "", told, error))
+        result, error = (str(self), None) if self._error is None else (None, self._error.err_message)
+        host.trace.add(events.SubtaskCompleted(host.clock.now(), job, self.id or "", result, error))
 
     def _label(self) -> str:
         return "" if self.id is None else f" id={self.id}"

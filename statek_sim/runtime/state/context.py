@@ -116,8 +116,8 @@ def printing_to(execution: Execution | Literal[False] | None) -> Iterator[None]:
 
 def _printing_execution() -> Execution | None:
     """Return the execution that `print` and `exit` of a tool act on."""
-    told = _PRINTING_TO[-1]
-    execution = _EXECUTION.get() if told is None else (told or None)
+    sink = _PRINTING_TO[-1]
+    execution = _EXECUTION.get() if sink is None else (sink or None)
     if execution is not None:
         require_alive(execution)
     return execution
