@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -178,7 +178,10 @@ class Simulation:
         """Call tools; return their outcomes, or None when the run has to wait for one of them."""
         began: dict[int, tuple[float, ToolOutcome]] = {}
         # As under asyncio: plain functions at once, in their order, then what is awaited.
-        for position in sorted(range(len(effect.calls)), key=lambda at: code_of(effect.calls[at].run).waits):
+        order: Iterable[int] = range(len(effect.calls))
+        if len(effect.calls) > 1:
+            order = sorted(order, key=lambda at: code_of(effect.calls[at].run).waits)
+        for position in order:
             began[position] = self._begin(effect.calls[position])
         left = 0
         for position, (seconds, outcome) in began.items():
@@ -222,7 +225,8 @@ class Simulation:
             return self._run_with_time(one)
         try:
             value = code.function(**one.call.arguments)
-            if not inspect.isawaitable(value):
+            # A text is no awaitable; asking `inspect` costs more than all else here.
+            if isinstance(value, str) or not inspect.isawaitable(value):
                 return outcome_of(value)
         except Exception as error:  # noqa: BLE001  # a user's tool
             return 0.0, raised(error)
