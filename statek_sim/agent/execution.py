@@ -67,6 +67,8 @@ async def waited(effect: Wait) -> Waited:
 
 def outcome_of(value: object) -> tuple[float, ToolOutcome]:
     """Return what a tool's code returned, and after how many seconds."""
+    if isinstance(value, str):
+        return 0.0, _returned(value)
     if isinstance(value, ToolOutcome):
         return 0.0, value
     if not isinstance(value, Delayed):
@@ -77,7 +79,7 @@ def outcome_of(value: object) -> tuple[float, ToolOutcome]:
 
 
 def _returned(value: object) -> ToolOutcome:
-    if not inspect.isawaitable(value):
+    if isinstance(value, str) or not inspect.isawaitable(value):
         return ToolOutcome(ToolStatus.RETURNED, result_text(value))
     if inspect.iscoroutine(value):
         value.close()

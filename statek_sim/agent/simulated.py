@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -217,7 +217,10 @@ class Simulation:
         began: dict[int, tuple[float, ToolOutcome]] = {}
         left, life = 0, self._life
         # As under asyncio: plain functions at once, in their order, then what is awaited.
-        for position in sorted(range(len(effect.calls)), key=lambda at: code_of(effect.calls[at].run).waits):
+        order: Iterable[int] = range(len(effect.calls))
+        if len(effect.calls) > 1:
+            order = sorted(order, key=lambda at: code_of(effect.calls[at].run).waits)
+        for position in order:
             seconds, outcome = began[position] = self._begin(effect.calls[position])
             if seconds:
                 left += 1
@@ -271,7 +274,8 @@ class Simulation:
             return self._run_with_time(one)
         try:
             value = code.function(**one.call.arguments)
-            if not inspect.isawaitable(value):
+            # A text is no awaitable; asking `inspect` costs more than all else here.
+            if isinstance(value, str) or not inspect.isawaitable(value):
                 return outcome_of(value)
         except Exception as error:  # noqa: BLE001  # a user's tool
             return 0.0, raised(error)
