@@ -27,6 +27,7 @@ SHARED: Final = ("--numprocesses", "2", "--dist", "loadfile")
 """Two test files at a time; those of a file share what it builds."""
 WITH_SHARES: Final = (
     "tests/property/test_nothing_secret_is_recorded.py",
+    "tests/unit/test_cli_fuzz_newer.py",
     "tests/unit/test_sandbox_hostile.py",
 )
 """Tests that try a share of what they have, and are no laws of Hypothesis."""

@@ -66,13 +66,16 @@ def diff(
     """Show what a re-recording changed.
 
     Replies, tool calls, token usage, model version; ids and times, which always differ, do not count. Exits 1 when
-    something differs.
+    something differs. A body that is no answer in the format of its address is told, and compared as JSON or text.
     """
     from statek_sim.cassettes.document import read
     from statek_sim.cassettes.matching import Matching
-    from statek_sim.reporting.cassette_diff import changes
+    from statek_sim.reporting.cassette_diff import changes, unread
 
-    lines = changes(read(old), read(new), Matching.ignoring(ignore or ()))
+    before, now = read(old), read(new)
+    for path, exchanges in ((old, before), (new, now)):
+        say((f"{path}: {line}" for line in unread(exchanges)), err=True)
+    lines = changes(before, now, Matching.ignoring(ignore or ()))
     say(lines)
     if lines:
         raise typer.Exit(1)
