@@ -220,8 +220,11 @@ class Runtime:
         style = _chat_style(agent, chat_style)
         explicit = post_processing is not None
         processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
-        make = self._definitions.get if shared else self._definitions.make
-        return make(agent, parsed, style, locale, job_params, processors)
+        if not shared:
+            return self._definitions.make(agent, parsed, style, locale, job_params, processors)
+        return self._definitions.get(
+            agent, parsed, style, locale, job_params, processors, own_blocks=len(own)
+        )
 
     @property
     def jobs(self) -> list[Job]:

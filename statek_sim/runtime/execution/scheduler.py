@@ -252,6 +252,8 @@ class Scheduler:
         """Wake jobs whose future is ready, let loops create jobs, open the next round if it has jobs."""
         if not self.alive:
             return False
+        # Steps that ended while a tool was about to return were not taken in.
+        self._take_in()
         try:
             for job in self._services.waiting.candidates():
                 future = job.awaited_result

@@ -57,7 +57,7 @@ def may_run(services: Services, job: Job) -> bool:
     """
     if not services.profile.waiting_job_is_dormant:
         # The job enters its block again and waits anew if it must.
-        services.waiting.remove(job)
+        services.waiting.enter_again(job)
         return True
     if job.awaited_result is None:
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
 from statek_sim.runtime.agents.agent import Agent
@@ -13,6 +13,7 @@ from statek_sim.runtime.dialogs.history import HistoryProjection
 from statek_sim.runtime.jobs.difficulty import Difficulty
 from statek_sim.runtime.jobs.job_log import JobLog
 from statek_sim.runtime.jobs.notifications import Inbox
+from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import (
     ChatItem,
@@ -76,6 +77,12 @@ class Job:
         "usage",
         "warmup_block_num",
     )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Refuse an attribute that there is not, in the words of the store."""
+            raise missing(self, name)
 
     def __init__(
         self,
