@@ -54,6 +54,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, create_sub_task
 from statek_sim.runtime.state import error_handlers, futures
 from statek_sim.runtime.state.containment import WorkerKilled
+from statek_sim.runtime.stored.containers import kept
 from statek_sim.runtime.tools import declaration as tools
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.references import WorldReference
@@ -162,7 +163,14 @@ def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
         all_future=futures.get_all_future,
         get_llm_harness=get_llm_harness,
         agents=agents,
+        kept=_as_attribute,
     )
+
+
+def _as_attribute(value: Any) -> Any:
+    """Return what an attribute of a stored object makes of a value of the current job."""
+    job = get_current_job()
+    return value if job is None or not job.py_env.stores else kept(value).value
 
 
 def _known_as(reason: Exception) -> str:

@@ -121,8 +121,11 @@ class JobBook:
         style = _style_of(agent, chat_style)
         explicit = post_processing is not None
         processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
-        make = self._definitions.get if shared else self._definitions.make
-        return make(agent, parsed, style, locale, job_params, processors)
+        if not shared:
+            return self._definitions.make(agent, parsed, style, locale, job_params, processors)
+        return self._definitions.get(
+            agent, parsed, style, locale, job_params, processors, own_blocks=len(own)
+        )
 
 
 def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:

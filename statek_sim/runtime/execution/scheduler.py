@@ -184,6 +184,8 @@ class Scheduler:
         """Wake jobs whose future is ready, let loops create jobs, open the next round if it has jobs."""
         if not self.alive:
             return False
+        # Steps that ended while a tool was about to return were not taken in.
+        self._take_in()
         death = self._passes.begin(self.offer, lambda: self._max_concurrency - len(self._flights))
         if death is not None:
             self.die(death)

@@ -20,7 +20,7 @@ from statek_sim.runtime.execution.workspace import job_output, run_block
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import LLM_LogItem, WarmupLogItem
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.containment import Contained
+from statek_sim.runtime.state.containment import Contained, WorkerKilled
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.shown import shown
@@ -57,7 +57,7 @@ def may_run(services: Services, job: Job) -> bool:
     """
     if not services.profile.waiting_job_is_dormant:
         # The job enters its block again and waits anew if it must.
-        services.waiting.remove(job)
+        services.waiting.enter_again(job)
         return True
     if job.awaited_result is None:
         return True
@@ -120,7 +120,7 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
     if block.tool_calls and job.next_instr_num is None:
         run_regular_calls(job, toolbox, block.tool_calls, log_item)
     cli = CliLog(block, log_item)
-    exited = False
+    exited = killed = False
     try:
         start = job.next_instr_num
         warming_up = job.status is JobStatus.WARMING_UP
@@ -136,8 +136,13 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
             run_cli_call(job, toolbox, cli, start)
         job.awaited_result = None
         job.next_instr_num = None
+    except WorkerKilled:
+        killed = True
+        raise
     finally:
-        cli.store()
+        # A dead process stores nothing of a call that it was in the middle of.
+        if not killed:
+            cli.store()
 
 
 def _finish_by_exit(services: Services, job: Job) -> None:

@@ -16,16 +16,13 @@ from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.execution.kept_data import check_kept, note_built
 from statek_sim.runtime.execution.toolbox import Toolbox
 from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.access import FULL, RESTRICTED, reset_access, set_access
 from statek_sim.runtime.state.containment import Contained, WorkerKilled
 from statek_sim.runtime.state.context import (
-    FULL,
-    RESTRICTED,
     Execution,
     current_execution,
     require_alive,
-    reset_access,
     reset_execution,
-    set_access,
     set_execution,
 )
 from statek_sim.runtime.state.futures import FutureError, FutureResult
@@ -219,7 +216,7 @@ def _run_statements(
             _forget_deleted(env.local_state, own, statement, before)
             output.error(f"{type(error).__name__}: {error}")
             raise
-        _persist(env.local_state, own, statement, before)
+        _persist(env.local_state, own, statement, before, stores=env.stores)
         job.host.trace.passed("statement", job.id)
         if apart:
             for name in [name for name, value in own.items() if _made_here(name, value, before)]:
@@ -233,8 +230,13 @@ def _persist(
     own: Mapping[str, object],
     statement: Statement,
     before: dict[str, object],
+    *,
+    stores: bool,
 ) -> None:
-    """Keep what a statement bound; a value equal to that `before` the block is not written back, as in STATEK."""
+    """Keep what a statement bound; a value equal to that `before` the block is not written back, as in STATEK.
+
+    With a store that is seen to when the block is written there, with a word about what is not.
+    """
     _forget_deleted(local_state, own, statement, before)
     for name in statement.binds:
         if name not in own or name in _TAKEN_BACK:
@@ -244,7 +246,9 @@ def _persist(
             # What an earlier statement of the block gave the name is gone as well.
             _take_back(local_state, name, before)
         else:
-            local_state[name] = value if _differs(before, name, value) else before[name]
+            # A future is never another one, whatever the store takes it for.
+            written = stores or isinstance(value, FutureResult) or _differs(before, name, value)
+            local_state[name] = value if written else before[name]
 
 
 def _forget_deleted(

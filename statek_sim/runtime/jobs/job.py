@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statek_sim import trace as events
 from statek_sim.runtime.agents.agent import Agent
@@ -15,6 +15,7 @@ from statek_sim.runtime.jobs.inbox import Inbox
 from statek_sim.runtime.jobs.job_log import JobLog
 from statek_sim.runtime.jobs.keeping import Keeping
 from statek_sim.runtime.jobs.life import Life
+from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem
 from statek_sim.runtime.state.counters import LLM_Usage
@@ -40,6 +41,12 @@ class Job:
         "next_instr_num", "num_completions", "parent_job", "py_env", "sent", "signal", "steps", "tool_via", "usage",
         "warmup_block_num",
     )  # fmt: skip
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Refuse an attribute that there is not, in the words of the store."""
+            raise missing(self, name)
 
     def __init__(
         self,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 from statek_sim import trace as events
 from statek_sim.runtime.jobs.current import get_current_job
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.state.context import readable
+from statek_sim.runtime.state.access import missing, readable
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import subtask_wrapper
 
@@ -42,6 +42,10 @@ class SubTaskHandler:
         self.is_completed = False
         self._error: TaskError | None = None
         self._result: object = None
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse an attribute that there is not."""
+        raise missing(self, name)
 
     @property
     def error(self) -> TaskError | None:
