@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from threading import Event
 
@@ -15,8 +16,10 @@ from statek_sim.agent.containment.attack import Attack, bad_calls, programs
 from statek_sim.agent.containment.enforcers import LIMITS, Control, InContainer, Landlocked
 from statek_sim.agent.containment.matrix import attacked, broken, called_inside, escapes, matrix, unproven
 from statek_sim.agent.permissions import landlock
+from tests.docs.page import DOCS, follow
 from tools.containers import interpreter
 
+PAGE = DOCS / "containment.md"
 NAMES = [*(one.name for one in programs()), *(one.name for one in bad_calls())]
 FEW = (
     "read-a-secret",
@@ -111,12 +114,20 @@ def test_nothing_gets_out_of_docker(docker: Docker) -> None:
 
 
 def test_the_matrix_in_the_docs_has_every_attack_and_lets_none_out() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "containment.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
     head = next(line for line in page.splitlines() if line.startswith("| attack")).strip("| ").split(" | ")
     assert [line[0].strip("`") for line in lines] == NAMES
     for name in ("bubblewrap", "docker", "hardened"):
         assert "**out**" not in [line[head.index(name)] for line in lines]
+
+
+def test_the_page_is_true(bubblewrap: Bubblewrap, folder: Path, tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    exec(code, {"folder": folder})  # the page's own code, and its assertions
+    assert f"{len(programs())} programs and {len(bad_calls())} calls" in text
+    assert follow(PAGE, tmp_path, {}) == 1
 
 
 def test_the_command_writes_rows_and_counts(
