@@ -53,9 +53,10 @@ def for_people() -> Iterator[Part]:
     yield Part("imports", (tool("lint-imports"),))
     yield Part("validate", (tool("statek-sim", "validate", "scenarios"),))
     yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
-    # Before the tests: those of the page would be skipped without it.
+    # Before the tests: those of the page, and of containers, would be skipped without them.
     yield Part("browser", (module("tools.browser"),))
     yield Part("postgres", (module("tools.postgres"),))
+    yield Part("containers", (module("tools.containers"),))
     yield Part("tests", (tool("pytest", *SHARED, "-m", "not slow", "--durations", "5"),))
     yield Part("scenarios", (tool("statek-sim", "run"),))
 

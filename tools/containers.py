@@ -25,7 +25,7 @@ from typing import Final
 from tools.npm import NotHere
 
 REQUIRED: Final = "STATEK_CONTAINERS_REQUIRED"
-"""Set: what cannot be had is a failure of the tests. `NOT_REQUIRED` in CI says that it need not be there."""
+"""Set, as CI sets it: it is a failure of the tests when neither of the two can be had."""
 PACKAGES: Final = {"bwrap": "bubblewrap", "dockerd": "docker.io"}
 IMAGE: Final = "statek-python"
 _PATIENCE: Final = 20.0

@@ -60,16 +60,17 @@ def containment(
     """Attack permissions, Landlock and containers.
 
     Programs and calls that try to get out are run under each enforcer that is here, and without one, where they have to
-    work. Exits 1 when one gets out of bubblewrap or Docker, or past the policy of this package.
+    work. Exits 1 when one gets out of bubblewrap or Docker, or past the policy of this package, and
+    when one does not even begin.
     """
-    from statek_sim.agent.containment.matrix import escapes, matrix, unproven
+    from statek_sim.agent.containment.matrix import broken, escapes, matrix, unproven
 
     names = set(enforcer or (name for name in _ENFORCERS if name != "docker" or image))
     if unknown := sorted(names - set(_ENFORCERS)):
         raise BadInput(f"--enforcer {unknown[0]!r} is unknown; expected one of {', '.join(_ENFORCERS)}")
     if "docker" in names and not image:
         raise BadInput("--enforcer docker needs --docker IMAGE, one that has /usr/bin/python3")
-    made = list(_made(names, image))
+    made: list[Enforcer] = list(_made(names, image, asked=bool(enforcer)))
     policies = [one for one in _policies() if one[0] in names]
     rows: list[Row] = []
     for row in matrix(made, policies, chosen=_chosen(attack or ())):
@@ -86,7 +87,10 @@ def containment(
     out = escapes(rows, ("bubblewrap", "docker", "hardened"))
     for row in out:
         typer.echo(f"OUT of {row.enforcer}: {row.name}: {row.outcome}")
-    if out:
+    lame = broken(rows)
+    for row in lame:
+        typer.echo(f"{row.enforcer}: {row.name}: {row.outcome}")
+    if out or lame:
         raise typer.Exit(1)
 
 
@@ -94,30 +98,31 @@ def _chosen(names: Sequence[str]) -> Callable[[str], bool]:
     from statek_sim.agent.containment.attack import bad_calls, programs
     from statek_sim.did_you_mean import suggestion
 
-    known = [one.name for one in (*programs(), *bad_calls())]
+    known = [*(one.name for one in programs()), *(one.name for one in bad_calls())]
     for name in names:
         if name not in known:
             raise BadInput(f"attack {name!r} is unknown.{suggestion(name, known)}".removesuffix("."))
     return lambda name: not names or name in names
 
 
-def _made(names: set[str], image: str) -> Iterator[Enforcer]:
-    """Yield the enforcers that are here; one that is not is said, and fails the command where nothing else is."""
+def _made(names: set[str], image: str, *, asked: bool) -> Iterator[Enforcer]:
+    """Yield the enforcers that are here; one that is not is said, and fails the command that was asked for it."""
     from statek_sim.agent.containers.bubblewrap import Bubblewrap
     from statek_sim.agent.containers.docker import Docker
     from statek_sim.agent.containment.enforcers import Control, InContainer, Landlocked
 
-    makers: dict[str, Callable[[], Enforcer]] = {
-        "none": lambda: Control(),
-        "landlock": lambda: Landlocked(),
-        "bubblewrap": lambda: InContainer(Bubblewrap()),
-        "docker": lambda: InContainer(Docker(image), "/usr/bin/python3"),
-    }
+    makers: dict[str, Callable[[], Enforcer]] = {}
+    makers["none"] = Control
+    makers["landlock"] = Landlocked
+    makers["bubblewrap"] = lambda: InContainer(Bubblewrap())
+    makers["docker"] = lambda: InContainer(Docker(image), "/usr/bin/python3")
     for name, make in makers.items():
         if name in names:
             try:
                 yield make()
             except ContainerFailed as why:
+                if asked:
+                    raise BadInput(f"--enforcer {name}: {why}") from None
                 typer.echo(f"not attacked: {name}: {why}", err=True)
 
 

@@ -350,6 +350,7 @@ COMMANDS = (
     "presets",
     "profiles",
     "conformance",
+    "containment",
     "context",
     "drift",
     "cassette",

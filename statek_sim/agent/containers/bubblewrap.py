@@ -95,11 +95,14 @@ class Bubblewrap:
             ) as child:
                 os.close(tells)
                 tells = -1
-                inner = _inner(told)
+                inner, said = _inner(told)
                 if inner is None:
                     raise ContainerFailed(_why_not(child))
                 kill = _killer(child, inner, group)
-                return watch(child, limits, stdin=program.stdin, kill=kill, stop=stop, folders=folders)
+                ended = watch(child, limits, stdin=program.stdin, kill=kill, stop=stop, folders=folders)
+                if ended.exit is not None and b"exit-code" not in said + _rest(told):
+                    raise ContainerFailed(f"bubblewrap made no sandbox: {ended.stderr.strip()}")
+                return ended
         finally:
             for number in (told, tells, filtered):
                 if number is not None and number >= 0:
@@ -117,7 +120,7 @@ class Bubblewrap:
             *self._namespaces(),
             *_file_system(self._visible, program.mounts, limits),
             *_variables(program.environment),
-            *("--info-fd", str(tells)),
+            *("--json-status-fd", str(tells)),
             *(() if filtered is None else ("--seccomp", str(filtered))),
             *("--chdir", program.starts_in, "--"),
             *_gives_up_root(),
@@ -209,14 +212,24 @@ def _filter() -> int | None:
 # -- before and after -------------------------------------------------------------------------------------------
 
 
-def _inner(told: int) -> int | None:
-    """Return the number of the sandbox's first process, None when there is none."""
+def _inner(told: int) -> tuple[int | None, bytes]:
+    """Return the number of the sandbox's first process, None when there is none, and what was read beyond it."""
+    text = b""
+    while b"}" not in text:
+        piece = os.read(told, 4096)
+        if not piece:
+            return None, text
+        text += piece
+    first, _, rest = text.partition(b"}")
+    return int(json.loads(first + b"}")["child-pid"]), rest
+
+
+def _rest(told: int) -> bytes:
+    """Return what bubblewrap says after that: the program's exit code, when it was started at all."""
     text = b""
     while piece := os.read(told, 4096):
         text += piece
-        if b"}" in text:
-            return int(json.loads(text)["child-pid"])
-    return None
+    return text
 
 
 def _why_not(child: subprocess.Popen[bytes]) -> str:

@@ -10,22 +10,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from statek_sim.agent.containers.program import NOBODY, Mount
-from statek_sim.errors import ContainerFailed
+from statek_sim.errors import ContainerRefused
 
 
 def check_writable(mount: Mount) -> None:
-    """Raise `ContainerFailed` for a folder that cannot be written in, or where that would write elsewhere too."""
+    """Raise `ContainerRefused` for a folder that cannot be written in, or where that would write elsewhere too."""
     if not mount.path.is_dir():
-        raise ContainerFailed(f"{mount.path}: is no folder, so nothing can be written in it")
+        raise ContainerRefused(f"{mount.path}: is no folder, so nothing can be written in it")
     if os.geteuid() == 0 and not _made_by_nobody(mount.path):
-        raise ContainerFailed(
+        raise ContainerRefused(
             f"{mount.path}: the program runs as uid {NOBODY}, which may not write there; chown {NOBODY} it"
         )
     link = next((name for name in mount.protected if (mount.path / name).is_symlink()), None)
     if link is not None:
-        raise ContainerFailed(f"{mount.path / link}: is a link, which cannot be protected; expected a folder")
+        raise ContainerRefused(
+            f"{mount.path / link}: is a link, which cannot be protected; expected a folder"
+        )
     if not mount.hard_links and (found := linked_elsewhere(mount.path)) is not None:
-        raise ContainerFailed(
+        raise ContainerRefused(
             f"{found}: has another name outside of the writable folder, so writing it writes there too; "
             "remove it, or allow hard_links"
         )

@@ -13,6 +13,7 @@ from statek_sim.agent.permissions.yard import Call, calls
 _PRELUDE = """import ctypes, os, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 number = lambda x86, arm: x86 if os.uname().machine == 'x86_64' else arm
+os.write(1, b'BEGAN-@NONCE@\\n')
 won = lambda: os.write(1, b'WON-@NONCE@\\n')
 """
 

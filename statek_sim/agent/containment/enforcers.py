@@ -16,7 +16,7 @@ from statek_sim.agent.containers.bubblewrap import CONFIGURATION, SYSTEM
 from statek_sim.agent.containers.program import MIB, NOBODY, Container, Ended, Limits, Mount, Program
 from statek_sim.agent.permissions import landlock
 from statek_sim.agent.permissions.workspace import Workspace
-from statek_sim.errors import ContainerFailed
+from statek_sim.errors import ContainerFailed, ContainerRefused
 
 LIMITS: Final = Limits(
     seconds=1.5,
@@ -53,12 +53,17 @@ _BOUNDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What was seen of a program: what it wrote, how it ended, whether it went over a limit that it was given."""
+    """What was seen of a program: what it wrote, how it ended, whether it went over a limit that it was given.
+
+    `refused`: it was not run, because the enforcer does not take its folder. `report` is what its caller reads of a
+    file that it left.
+    """
 
     output: str
     how: str
     over: tuple[str, ...] = ()
     report: str = ""
+    refused: bool = False
 
 
 class Enforcer(Protocol):
@@ -97,8 +102,8 @@ class InContainer:
         started = time.monotonic()
         try:
             ended = self._container.run(program, LIMITS)
-        except ContainerFailed as error:
-            return Seen(output="", how=f"refused: {error}")
+        except ContainerRefused as error:
+            return Seen(output="", how=f"refused: {error}", refused=True)
         took = time.monotonic() - started
         over = _over(ended, took, workspace)
         return Seen(

@@ -16,6 +16,8 @@ from statek_sim.agent.containment.scene import Scene
 from statek_sim.agent.permissions.contract import MakeAdapter, played
 from statek_sim.agent.permissions.yard import Call, Yard
 
+BROKEN: Final = "did not begin"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -38,7 +40,8 @@ def attacked(attack: Attack, enforcer: Enforcer) -> Row:
         seen = enforcer.run(attack.program(scene.names), scene.workspace, scene.file, attack.control)
         found = [*seen.over, *scene.evidence(seen.output, before=before, report=seen.report)]
         how = scene.plain(seen.how)
-    return Row(name=attack.name, enforcer=enforcer.name, outcome="; ".join(found) or how, contained=not found)
+        began = seen.refused or f"BEGAN-{scene.names['NONCE']}" in seen.output
+    return _judged(attack.name, enforcer, "; ".join(found), how, began=began)
 
 
 def _not_run(name: str, enforcer: Enforcer, why: str) -> Row:
@@ -64,8 +67,16 @@ def called_inside(call: Call, enforcer: Enforcer) -> Row:
             source = _source(call, yard)
             seen = enforcer.run(source, yard.root, secret.fileno(), "plain")
         harm = yard.harm(seen.output)
-        how = seen.how.replace(str(yard.base), "") if harm is None else harm.value
-    return Row(name=call.name, enforcer=enforcer.name, outcome=how, contained=harm is None)
+        how = seen.how.replace(str(yard.base), "")
+    began = seen.refused or "BEGAN" in seen.output
+    return _judged(call.name, enforcer, "" if harm is None else harm.value, how, began=began)
+
+
+def _judged(name: str, enforcer: Enforcer, harm: str, how: str, *, began: bool) -> Row:
+    """Return the row of a program; one that never began was held by nothing."""
+    if not began and not harm:
+        return Row(name=name, enforcer=enforcer.name, outcome=f"{BROKEN}: {how}", contained=None)
+    return Row(name=name, enforcer=enforcer.name, outcome=harm or how, contained=not harm)
 
 
 def _hand_over(yard: Yard) -> None:
@@ -86,7 +97,8 @@ _DOES: Final = {
 
 def _source(call: Call, yard: Yard) -> str:
     told = yard.filled(call.arguments)
-    return f"import os\npath, content = {told['path']!r}, {told.get('content')!r}\n{_DOES[call.tool]}\n"
+    begins = f"import os\nos.write(1, b'BEGAN ')\npath, content = {told['path']!r}, {told.get('content')!r}"
+    return f"{begins}\n{_DOES[call.tool]}\n"
 
 
 def matrix(
@@ -112,6 +124,11 @@ def matrix(
 def unproven(rows: Iterable[Row]) -> list[str]:
     """Return the attacks that were run without an enforcer and did not work: what held them elsewhere is not shown."""
     return [row.name for row in rows if row.enforcer == "none" and row.contained]
+
+
+def broken(rows: Iterable[Row]) -> list[Row]:
+    """Return the attacks that were meant to be run and did not begin: the enforcer does not work, or the attack."""
+    return [row for row in rows if row.outcome.startswith(BROKEN)]
 
 
 def escapes(rows: Iterable[Row], enforcers: Sequence[str] = ("bubblewrap", "docker")) -> list[Row]:

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from statek_sim.agent.permissions.yard import Call, Yard, calls
 from statek_sim.errors import ContractViolation
 
-_PATIENCE: Final = 5.0
+_PATIENCE: Final = 3.0
 """Seconds after which a call hangs."""
 
 Use = Callable[[], object]
@@ -99,7 +99,9 @@ def _judged(make: MakeAdapter, call: Call, yard: Yard) -> str | None:
     if harm is not None:
         return harm.value
     if call.good:
-        return "it is refused, and is allowed" if use is None else None
+        if use is None:
+            return "it is refused, and is allowed"
+        return None if yard.done(call, returned) else "it is not made, and nobody says so"
     if use is not None and call.alone and call.tool not in ("read_file", "list_directory", "delete_file"):
         return "it is made, and no rule allows it"
     return None
