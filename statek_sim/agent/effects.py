@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
 
+from statek_sim.agent.escalation.ladder import Ladder
 from statek_sim.errors import ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.wire.format import FormatName
@@ -378,6 +379,7 @@ class Parts:
     gates: Sequence[CallGate] = ()
     compactor: Compactor | None = None
     guards: Sequence[Guard] = ()
+    ladder: Ladder | None = None
     commits: bool = False
 
 

@@ -7,8 +7,8 @@ and exception limits, before its calls are executed.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 
 from statek_sim import progress
 from statek_sim import trace as events
@@ -30,6 +30,7 @@ from statek_sim.agent.effects import (
     TurnAhead,
 )
 from statek_sim.agent.ending import Ended
+from statek_sim.agent.escalating import climb
 from statek_sim.agent.nudges import Failure, NudgeBudget
 from statek_sim.agent.progress import Counters
 from statek_sim.agent.spec import AgentSpec
@@ -40,6 +41,7 @@ from statek_sim.clock import Clock
 from statek_sim.errors import LLM_HarnessError
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.trace import Trace
+from statek_sim.values import Message
 
 Steps = Generator[Effect, Answer, None]
 
@@ -70,6 +72,7 @@ class AgentRun:
         self.stop: str | None = None
         self.detail: str | None = None
         self.answer: str | None = None
+        self.failure: BaseException | None = None
         self.steps = 0
         self.iteration = 0
         self.completions: int | None = None
@@ -108,18 +111,43 @@ class AgentRun:
         while True:
             before = self._taken, self.steps
             self.move("STARTED")
-            try:
-                yield from self._unit()
-            except Ended as end:
-                self.stop, self.detail = end.reason, end.detail
-            except LLM_HarnessError as exceeded:
-                self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
+            ladder = self.around.parts.ladder
+            yield from self.attempt() if ladder is None else climb(self, ladder)
             self.move("DONE")
             self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
             yield from self.commit(CommitPoint.ENDED)
             if not self.inbox or before == (self._taken, self.steps):
                 return
             self._reactivate()
+
+    def attempt(self) -> Steps:
+        """Yield the effects of one attempt at a unit of work, and note how it ended."""
+        self.failure = None
+        try:
+            yield from self._unit()
+        except Ended as end:
+            self.stop, self.detail, self.failure = end.reason, end.detail, end.__cause__
+        except LLM_HarnessError as exceeded:
+            self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
+
+    def begin_attempt(self, model: str, task: str, history: Sequence[Message] | None) -> None:
+        """Have the next attempt ask `model` for `task`; with `history` it starts over from there, its steps undone.
+
+        None: the first attempt, which goes on from where the run is.
+        """
+        if history is not None or model != self.spec.model:
+            self.spec = replace(self.spec, model=model)
+            kept = self.conversation.messages if history is None else history
+            self.conversation = Conversation(self.around.envelopes, self.spec)
+            self.conversation.replace(kept)
+        if history is not None:
+            self.enforcer = StepEnforcer(self.spec.plan, self.spec.variant)
+            self.nudges = NudgeBudget(self.spec.variant, self.spec.nudges)
+            self.hidden, self.seen = frozenset(), set()
+            self.iteration = 0
+        self.stop = self.detail = self.answer = None
+        self._taken = max(self._taken, 1)
+        self.inbox.insert(0, task)
 
     def push(self, message: str) -> bool:
         """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.
