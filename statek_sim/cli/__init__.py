@@ -22,6 +22,7 @@ from statek_sim.cli import mcp
 from statek_sim.cli import rescue
 from statek_sim.cli import guards
 from statek_sim.cli import metrics
+from statek_sim.cli import escalation
 from statek_sim.cli import context
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
@@ -36,6 +37,7 @@ __all__ = [
     "conformance",
     "context",
     "drift",
+    "escalation",
     "files",
     "gate",
     "guards",

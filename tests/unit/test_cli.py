@@ -365,6 +365,7 @@ COMMANDS = (
     "rescue",
     "guards",
     "metrics",
+    "escalation",
 )
 
 
