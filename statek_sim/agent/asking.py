@@ -41,7 +41,7 @@ def ask_model(run: AgentRun) -> Generator[Effect, Answer, ModelReply]:
 
     asked, answer = yield from exchange(run, request)
     if isinstance(answer, ProviderFailure):
-        raise Ended("crash", f"{type(answer).__name__}: {answer}".removesuffix(": "))
+        raise Ended("crash", f"{type(answer).__name__}: {answer}".removesuffix(": ")) from answer
     return _metered(run, asked, answer)
 
 

@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
+from statek_sim.agent.escalation.ladder import Ladder
 from statek_sim.errors import ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.wire.format import FormatName
@@ -494,6 +495,7 @@ class Parts:
     gates: Sequence[CallGate] = ()
     compactor: Compactor | None = None
     guards: Sequence[Guard] = ()
+    ladder: Ladder | None = None
     commits: bool = False
 
 

@@ -7,8 +7,8 @@ and exception limits, before its calls are executed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from statek_sim import progress
 from statek_sim import trace as events
@@ -31,6 +31,7 @@ from statek_sim.agent.effects import (
     TurnAhead,
 )
 from statek_sim.agent.ending import Ended
+from statek_sim.agent.escalating import climb
 from statek_sim.agent.guarding import guarded
 from statek_sim.agent.nudges import Failure, NudgeBudget
 from statek_sim.agent.pending import Pending, state_of, taken_up
@@ -40,9 +41,10 @@ from statek_sim.agent.steps import StepEnforcer
 from statek_sim.agent.taking import take
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.clock import Clock
-from statek_sim.errors import LLM_HarnessError
+from statek_sim.errors import BadInput, LLM_HarnessError
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.trace import Trace
+from statek_sim.values import Message
 
 Steps = Generator[Effect, Answer, None]
 
@@ -77,6 +79,7 @@ class AgentRun:
         self.stop: str | None = None
         self.detail: str | None = None
         self.answer: str | None = None
+        self.failure: BaseException | None = None
         self.steps = 0
         self.iteration = 0
         self.completions: int | None = None
@@ -131,16 +134,46 @@ class AgentRun:
 
     def _whole_unit(self, saved: Pending | None) -> Steps:
         """Work until the run is DONE, from its beginning or from where it was saved."""
+        ladder = self.around.parts.ladder
         if saved is None:
             self.move("STARTED")
+        elif ladder is not None:
+            raise BadInput(
+                f"run {self.job!r} was committed on its way up a ladder, which cannot be taken up there; "
+                "expected a commit at the end of a task: give the task again"
+            )
+        yield from self.attempt(saved) if ladder is None else climb(self, ladder)
+        self.move("DONE")
+        self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
+
+    def attempt(self, saved: Pending | None = None) -> Steps:
+        """Yield the effects of one attempt at a unit of work, from where it was saved, and note how it ended."""
+        self.failure = None
         try:
             yield from self._unit() if saved is None else self._rest_of_unit(saved)
         except Ended as end:
-            self.stop, self.detail = end.reason, end.detail
+            self.stop, self.detail, self.failure = end.reason, end.detail, end.__cause__
         except LLM_HarnessError as exceeded:
             self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
-        self.move("DONE")
-        self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
+
+    def begin_attempt(self, model: str, task: str, history: Sequence[Message] | None) -> None:
+        """Have the next attempt ask `model` for `task`; with `history` it starts over from there, its steps undone.
+
+        None: the first attempt, which goes on from where the run is.
+        """
+        if history is not None or model != self.spec.model:
+            self.spec = replace(self.spec, model=model)
+            kept = self.conversation.messages if history is None else history
+            self.conversation = Conversation(self.around.envelopes, self.spec)
+            self.conversation.replace(kept)
+        if history is not None:
+            self.enforcer = StepEnforcer(self.spec.plan, self.spec.variant)
+            self.nudges = NudgeBudget(self.spec.variant, self.spec.nudges)
+            self.hidden, self.seen, self.results = frozenset(), set(), []
+            self.iteration = 0
+        self.stop = self.detail = self.answer = None
+        self.taken = max(self.taken, 1)
+        self.inbox.insert(0, task)
 
     def push(self, message: str) -> bool:
         """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.

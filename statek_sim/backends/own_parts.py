@@ -38,15 +38,17 @@ from statek_sim.agent.effects import (
     Wait,
     WrittenCall,
 )
+from statek_sim.agent.escalation.ladder import Judgement, Ladder, QualityCheck
 from statek_sim.agent.people import Approvals
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles
 from statek_sim.agent.permissions.permissions import DocumentGate, FindTool, PermissionGate, Permissions
 from statek_sim.agent.reliability import rescued
 from statek_sim.agent.rescue import rescue_rules
 from statek_sim.agent.variants import Variant
+from statek_sim.backends.own_ladder import ladder_of
 from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import FAILS_THE_RUN, BadInput, BadScenario, CompactionFailed, PartBroke
-from statek_sim.scenario.agent import GuardText, HarnessText
+from statek_sim.scenario.agent import EscalationText, GuardText, HarnessText
 from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON, Message
 
@@ -91,6 +93,7 @@ class OwnParts:
         self._gates = [_Part(f"gates[{at}]", name, self) for at, name in enumerate(said.gates)]
         self._compactor = None if said.compactor is None else _Part("compactor", said.compactor, self)
         self._chooser = None if said.chooser is None else _Part("chooser", said.chooser, self)
+        self._ladder = None if said.escalation is None else self._made_ladder(said.escalation)
         own = said.reader is not None and said.reader != "rescue"
         self._reader = _Part("reader", str(said.reader), self) if own else None
 
@@ -112,6 +115,7 @@ class OwnParts:
             gates=(*(_Gate(part) for part in self._gates), *self._permissions(), *self._approvals()),
             compactor=self._context if self._compactor is None else _compactor(self._compactor),
             guards=tuple(guard for made in self._guards for guard in made()),
+            ladder=self._ladder,
             commits=self._said.commits,
         )
 
@@ -156,6 +160,13 @@ class OwnParts:
         if self._variant.name == "document":
             return (DocumentGate(told.policy, files),)
         return (PermissionGate(Permissions(told.policy, self._find, files)),)
+
+    def _made_ladder(self, text: EscalationText) -> Ladder:
+        checks = [_Part(f"escalation.checks[{at}]", name, self) for at, name in enumerate(text.checks)]
+        try:
+            return ladder_of(text, self._variant.name, map(_quality, checks))
+        except BadInput as error:
+            raise BadScenario(f"{self._at}.escalation: {error}") from error
 
     def _approvals(self) -> tuple[CallGate, ...]:
         """Return the gate that asks a person, where one is to be asked; it is the last."""
@@ -267,6 +278,16 @@ def _guard(part: _Part) -> Guard:
         return awaited(got, subject) if inspect.isawaitable(got) else checked(got, subject)
 
     return _with(part.code, guard)
+
+
+def _quality(part: _Part) -> QualityCheck:
+    def judge(task: str, answer: str) -> Judgement | bool:
+        got = part.call(part.code, task, answer)
+        part.expect(isinstance(got, Judgement | bool), got, "a Judgement, True or False")
+        judged: Judgement | bool = got
+        return judged
+
+    return judge
 
 
 def _reader(part: _Part) -> ReplyReader:

@@ -24,6 +24,7 @@ from statek_sim.cli import rescue
 from statek_sim.cli import guards
 from statek_sim.cli import metrics
 from statek_sim.cli import containment
+from statek_sim.cli import escalation
 from statek_sim.cli import context
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
@@ -39,6 +40,7 @@ __all__ = [
     "containment",
     "context",
     "drift",
+    "escalation",
     "explore",
     "files",
     "gate",

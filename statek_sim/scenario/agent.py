@@ -37,6 +37,7 @@ AGENT_STOPS: Final = (
     "stuck",
     "blocked",
     "context_overflow",
+    "unsolved",
 )
 """Why a run of engine two may end, beside `final`, `crash` and the limits of the harness."""
 
@@ -217,6 +218,45 @@ class AudienceText(Part):
     environment: str = Field(default="", description="Where the agent runs, like `production`.")
 
 
+class LevelText(Part):
+    """One level of a ladder: a model, or a person where `model` is null."""
+
+    name: str = Field(min_length=1, description="What the level is called.")
+    model: str | None = Field(default=None, description="The model; null: a person, who is the last level.")
+    attempts: Count = Field(default=1, description="How often the level is tried.")
+    adds: str = Field(default="", description="What is added to the task: examples, or how to take it apart.")
+    carry: Literal["nothing", "reason", "best"] = Field(
+        default="nothing",
+        description="What an attempt is told: nothing, why the one before failed, or the best answer so far too.",
+    )
+    price: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="US dollars per million tokens of the model."
+    )
+    question: str = Field(
+        default="{task}", description="What the person is asked, with {task} and {attempts}."
+    )
+    within: Seconds | None = Field(
+        default=None, description="Virtual seconds the person has; null: as long as it takes."
+    )
+
+
+class EscalationText(Part):
+    """Who is asked next when a task is not solved (002 §5)."""
+
+    levels: Items[LevelText] = Field(min_length=1, description="The levels, the first one first.")
+    contains: Items[Annotated[str, Field(min_length=1)]] = Field(
+        default=(), description="Texts that a good answer has."
+    )
+    checks: Items[CallableName] = Field(
+        default=(), description="What judges answers: `module:attribute`, given the task and the answer."
+    )
+    backoff: Seconds = Field(
+        default=3.0,
+        description="Virtual seconds before an attempt after a failure that time may cure; they double.",
+    )
+    longest: Seconds = Field(default=60.0, description="Virtual seconds that are waited at most.")
+
+
 class HarnessText(Part):
     """Settings of the harness around an agent."""
 
@@ -254,6 +294,9 @@ class HarnessText(Part):
     )
     context: ContextText | None = Field(
         default=None, description="A budget for prompts, held by making the history shorter; null: none."
+    )
+    escalation: EscalationText | None = Field(
+        default=None, description="Who is asked next when a task is not solved; null: nobody."
     )
     overrides: dict[str, JsonValue] = Field(
         default_factory=dict, description="Rules of the variant that are otherwise here, by name."

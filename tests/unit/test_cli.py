@@ -367,6 +367,7 @@ COMMANDS = (
     "rescue",
     "guards",
     "metrics",
+    "escalation",
 )
 
 

@@ -20,10 +20,7 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
     A report tells of a job's stop, its turns and its tokens; what else metrics are made of stays unknown. Raises
     `BadInput` with the place of what is neither.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
+    text = _text(path)
     if path.suffix == ".json":
         return list(_of_report(path, text))
     return [
@@ -31,6 +28,18 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
         for run, events in _runs(path, text)
         for task in task_facts(events, run=run, group=path.stem, cost=cost)
     ]
+
+
+def runs_of_file(path: Path) -> Iterator[tuple[str, list[Event]]]:
+    """Yield the traces of a file, each with a name; `BadInput` with the place of what is none."""
+    yield from _runs(path, _text(path))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
