@@ -28,6 +28,7 @@ from statek_sim.agent.tools.mcp.failures import McpFailure
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
+from statek_sim.backends.agent_memory import project_layer, session_layer
 from statek_sim.backends.agent_people import People
 from statek_sim.backends.agent_sessions import Sessions
 from statek_sim.backends.agent_tools import ScriptedTools
@@ -50,7 +51,7 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN
 from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, StepsText
-from statek_sim.scenario.external_event import Event
+from statek_sim.scenario.external_event import After, Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
 
@@ -178,6 +179,7 @@ class _Run:
     def _spec(self, role: str, text: AgentText) -> AgentSpec:
         provider = str(text.metadata.get("PROVIDER") or self.default_provider)
         said = text.harness
+        rules = self._variant(said)
         try:
             return AgentSpec(
                 role=role,
@@ -187,8 +189,8 @@ class _Run:
                 temperature=text.temperature,
                 layers=Layers(
                     rules=text.prompt,
-                    project=text.layers.project,
-                    session=text.layers.session,
+                    project=project_layer(text.layers),
+                    session=session_layer(text.layers, rules),
                     environment=text.layers.environment,
                 ),
                 registry=self._registry(text),
@@ -197,7 +199,7 @@ class _Run:
                 budget=_budget(said.budget),
                 max_iterations=said.max_iterations,
                 nudges=said.nudges,
-                variant=self._variant(said),
+                variant=rules,
             )
         except BadScenario:
             raise
