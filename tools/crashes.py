@@ -23,6 +23,7 @@ from statek_sim.agent.budget import Budget
 from statek_sim.agent.checkpoints.crashing import DyingDatabase, Killed, SimulatedDisk
 from statek_sim.agent.checkpoints.database import Database, Sqlite
 from statek_sim.agent.checkpoints.disk import Disk
+from statek_sim.agent.checkpoints.document import DocumentStore
 from statek_sim.agent.checkpoints.files import FileStore
 from statek_sim.agent.checkpoints.keeping import Keeper
 from statek_sim.agent.checkpoints.postgres import Postgres
