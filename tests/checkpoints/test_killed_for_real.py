@@ -27,7 +27,7 @@ STORES: dict[str, Callable[[Path], CheckpointStore]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operation", range(3, 120, 13))
+@pytest.mark.parametrize("operation", range(3, 120, 19))
 @pytest.mark.parametrize("kind", STORES)
 def test_what_was_killed_for_real_goes_on_as_if_it_had_not_been(
     kind: str, operation: int, tmp_path: Path

@@ -161,7 +161,7 @@ class SqlStore:
             database.execute(
                 "INSERT INTO checkpoints (session_id, step_number, state, metadata, seal) "
                 f"VALUES (?, ?, {json}, {json}, ?)",
-                (row.id, sheet.number, canonical(sheet.state), canonical(dict(sheet.metadata)), sheet.seal),
+                (row.id, sheet.number, sheet.state, canonical(dict(sheet.metadata)), sheet.seal),
             )
             self._put(row, status=entry.status, first=row.first, head=sheet.number, head_seal=sheet.seal)
         if self._anchor is not None:
@@ -256,7 +256,9 @@ class SqlStore:
             told = from_text(metadata, what=what)
             if not isinstance(told, dict) or "plan" not in told:
                 raise Damaged(f"{what} is no checkpoint of ours")
-            found.append(Sheet(number=number, metadata=told, state=from_text(state, what=what), seal=seal))
+            found.append(
+                Sheet(number=number, metadata=told, state=canonical(from_text(state, what=what)), seal=seal)
+            )
         return found
 
     def _receipts(self, row: _Session) -> tuple[Receipt, ...]:
