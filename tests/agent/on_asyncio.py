@@ -23,7 +23,11 @@ class OnAsyncio:
         self._clock = clock
         self._loop = VirtualLoop(moved=clock.advance_to)
         self._driver = AsyncDriver(
-            model_of(provider), clock=clock.now, person=self._asked, committed=self._save, receipted=self._note
+            model_of(provider),
+            clock=clock.now,
+            person=self._asked,
+            committed=self._save,
+            receipted=self._note,
         )
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.tool_worked: Callable[[AgentRun, str], None] | None = None

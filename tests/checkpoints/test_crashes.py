@@ -7,7 +7,17 @@ from functools import partial
 import pytest
 
 from statek_sim.agent.checkpoints.document import DocumentStore
-from tools.crashes import NoSync, files, fresh_postgres, kill_in_database, kill_on_disk, sqlite_files
+from tools.crashes import (
+    NoSync,
+    Tally,
+    files,
+    fresh_postgres,
+    kill_in_database,
+    kill_on_disk,
+    row,
+    sqlite_files,
+)
+from tools.postgres import ROOT
 
 SAMPLED = 41
 """Every so manieth moment; `slow` tests take all of them."""
@@ -21,9 +31,16 @@ def every(request: pytest.FixtureRequest) -> int:
     return chosen
 
 
+def check_page(found: Tally, every: int) -> None:
+    """What the page says of a store is what was found, where all moments were tried."""
+    if every == 1:
+        assert row(found) in (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8").splitlines()
+
+
 def test_killed_between_file_operations_with_power_lost_a_run_ends_as_if_it_had_not_been(every: int) -> None:
     found = kill_on_disk("files", files, every=every)
     assert found.lost == []
+    check_page(found, every)
     assert found.states > 100
 
 
@@ -31,6 +48,7 @@ def test_killed_before_a_statement_of_sqlite_a_run_ends_as_if_it_had_not_been(ev
     with sqlite_files() as fresh:
         found = kill_in_database("SQLite", fresh, every=every)
     assert found.lost == []
+    check_page(found, every)
     assert found.points * every > 100
 
 
@@ -39,6 +57,7 @@ def test_killed_before_a_statement_of_postgresql_a_run_ends_as_if_it_had_not_bee
 ) -> None:
     found = kill_in_database("PostgreSQL", partial(fresh_postgres, empty_postgres), every=every)
     assert found.lost == []
+    check_page(found, every)
     assert found.points * every > 100
 
 
