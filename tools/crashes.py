@@ -234,6 +234,7 @@ def kill_in_database(name: str, fresh: Callable[[], tuple[Database, Fresh]], *, 
         world, (database, connect) = World(), fresh()
         dying = DyingDatabase(database, dies_at=point)
         _until_killed(lambda dying=dying: SqlStore(dying, clock=lambda: 0.0), world)  # type: ignore[misc]
+        dying.close()
         _resume_in_database(tally, connect(), world, expected, f"statement {point}")
     return tally
 

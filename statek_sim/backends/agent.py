@@ -383,6 +383,9 @@ class _Run:
                 raise
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
+            finally:
+                if self.sessions is not None:
+                    self.sessions.close()
         if guard is not None and guard.attempts and error is None:
             tried = f"a real connection was tried: {guard.attempts[0]}"
             error = RunError(type="NetworkForbidden", message=tried)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,13 @@ def replies(request: ChatRequest) -> Reply:
 def look(at: int) -> str:
     """Look."""
     return f"saw {at}"
+
+
+@pytest.fixture
+def database() -> Iterator[Sqlite]:
+    made = Sqlite(":memory:")
+    yield made
+    made.close()
 
 
 def agent(**changes: Any) -> AgentHarness:
@@ -190,8 +198,7 @@ def test_a_checkpoint_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         store.latest("s")
 
 
-def test_tables_of_the_first_version_are_brought_up_to_date_with_what_is_in_them() -> None:
-    database = Sqlite(":memory:")
+def test_tables_of_the_first_version_are_brought_up_to_date_with_what_is_in_them(database: Sqlite) -> None:
     newest = MIGRATIONS[1:]
     assert len(newest) == 1
     migrate_to_first(database)
@@ -209,8 +216,7 @@ def migrate_to_first(database: Sqlite) -> None:
     database.execute("INSERT INTO schema_versions (version) VALUES (1)")
 
 
-def test_tables_from_the_future_are_refused() -> None:
-    database = Sqlite(":memory:")
+def test_tables_from_the_future_are_refused(database: Sqlite) -> None:
     migrate(database)
     database.execute("INSERT INTO schema_versions (version) VALUES (99)")
     with pytest.raises(
@@ -228,8 +234,7 @@ def test_tables_from_the_future_are_refused() -> None:
         "UPDATE sessions SET status = 'done'",
     ],
 )
-def test_the_tables_refuse_what_the_documents_take(statement: str) -> None:
-    database = Sqlite(":memory:")
+def test_the_tables_refuse_what_the_documents_take(statement: str, database: Sqlite) -> None:
     harness = agent()
     harness.run("Go", keeper=Keeper(SqlStore(database, clock=lambda: 0.0), "s", worker="w", plan="p"))
     with pytest.raises(Exception, match="constraint failed"):

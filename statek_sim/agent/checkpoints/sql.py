@@ -59,7 +59,7 @@ class _Session:
 
 
 class SqlStore:
-    """A `CheckpointStore` in a database, whose tables are made or brought up to date.
+    """A `CheckpointStore` in a database, whose tables are made or brought up to date; the store closes it.
 
     `clock` returns seconds by which leases are measured, alike for all workers; `key` and `anchor` are those of
     `seal`; `lease` are the seconds of a lease.
@@ -80,7 +80,11 @@ class SqlStore:
         self._anchor = anchor
         self._lease = lease
         self._alone = threading.RLock()
-        migrate(database)
+        try:
+            migrate(database)
+        except Exception:
+            database.close()
+            raise
 
     def close(self) -> None:
         """Close the connection."""
