@@ -7,21 +7,25 @@ budget and what it did to the world are those of a run that nobody killed.
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+import psycopg
 
 from statek_sim.agent.budget import Budget
 from statek_sim.agent.checkpoints.crashing import DyingDatabase, Killed, SimulatedDisk
 from statek_sim.agent.checkpoints.database import Database, Sqlite
 from statek_sim.agent.checkpoints.disk import Disk
+from statek_sim.agent.checkpoints.document import DocumentStore
 from statek_sim.agent.checkpoints.files import FileStore
 from statek_sim.agent.checkpoints.keeping import Keeper
+from statek_sim.agent.checkpoints.postgres import Postgres
 from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.checkpoints.store import CheckpointStore
 from statek_sim.agent.effects import Ask, Parts, PersonSaid, Question
@@ -34,6 +38,8 @@ from statek_sim.errors import StatekSimError
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
+from tools.npm import NotHere
+from tools.postgres import server
 
 TASK: Final = "Pay the rent and tell the landlord."
 SESSION: Final = "rent"
@@ -158,17 +164,24 @@ class Tally:
 OnDisk = Callable[[Disk], CheckpointStore]
 
 
-def kill_on_disk(name: str, on_disk: OnDisk, *, every: int = 1, twice: bool = False) -> Tally:
+def kill_on_disk(
+    name: str,
+    on_disk: OnDisk,
+    *,
+    every: int = 1,
+    twice: bool = False,
+    made: Callable[..., SimulatedDisk] = SimulatedDisk,
+) -> Tally:
     """Kill between any two file operations, with every loss of power; `twice`: and again while it resumes.
 
-    With `every` only at every so manieth of them.
+    With `every` only at every so manieth of them; `made` makes the disk.
     """
-    disk = SimulatedDisk()
+    disk = made()
     expected = lived(lambda: on_disk(disk), World())
     tally, seen = Tally(name), set[tuple[object, ...]]()
     for point in range(0, disk.operations, every):
         tally.points += 1
-        dying, world = SimulatedDisk(dies_at=point), World()
+        dying, world = made(dies_at=point), World()
         _until_killed(lambda dying=dying: on_disk(dying), world)  # type: ignore[misc]
         for left in dying.after_crash():
             key = (*left.files.items(), *world.done)
@@ -221,6 +234,7 @@ def kill_in_database(name: str, fresh: Callable[[], tuple[Database, Fresh]], *, 
         world, (database, connect) = World(), fresh()
         dying = DyingDatabase(database, dies_at=point)
         _until_killed(lambda dying=dying: SqlStore(dying, clock=lambda: 0.0), world)  # type: ignore[misc]
+        dying.close()
         _resume_in_database(tally, connect(), world, expected, f"statement {point}")
     return tally
 
@@ -247,7 +261,7 @@ def sqlite_files() -> Iterator[Callable[[], tuple[Database, Fresh]]]:
         yield fresh
 
 
-class _NoSync(SimulatedDisk):
+class NoSync(SimulatedDisk):
     """A disk whose store does not wait for it: rename without fsync."""
 
     def sync(self, path: str) -> None:
@@ -265,26 +279,45 @@ def files(disk: Disk) -> CheckpointStore:
 def table(tallies: list[Tally]) -> str:
     """Return the tallies as a table of Markdown."""
     lines = ["| store | points | states | survived |", "|---|---|---|---|"]
-    lines += [f"| {one.name} | {one.points} | {one.states} | {one.survived} |" for one in tallies]
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(row, tallies)])
 
 
-def tallies() -> list[Tally]:
-    """Return everything that needs no server."""
+def row(one: Tally) -> str:
+    """Return one tally as a row of the table."""
+    return f"| {one.name} | {one.points} | {one.states} | {one.survived} |"
+
+
+def tallies() -> Iterator[Tally]:
+    """Yield what becomes of every store, ours first."""
+    yield kill_on_disk("files", files)
     with sqlite_files() as fresh:
-        return [
-            kill_on_disk("files", files),
-            kill_in_database(f"SQLite {sqlite3.sqlite_version}", fresh),
-        ]
+        yield kill_in_database("SQLite", fresh)
+    try:
+        with server() as conninfo:
+            yield kill_in_database("PostgreSQL", partial(fresh_postgres, conninfo))
+    except NotHere as why:
+        print(f"NOT TESTED WITH POSTGRESQL: {why}", file=sys.stderr)
+    yield kill_on_disk("files that nobody syncs", files, made=NoSync)
+    yield kill_on_disk("the document's files, hardened loop", DocumentStore)
+
+
+def fresh_postgres(conninfo: str) -> tuple[Database, Fresh]:
+    """Return an empty database on a server, and what connects to it again."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return Postgres(conninfo), lambda: Postgres(conninfo)
 
 
 def main() -> int:
     """Print the table; 1 when something of ours was lost."""
-    found = tallies()
+    found = list(tallies())
     print(table(found))
-    for one in found:
-        print(*(f"{one.name}: {lost}" for lost in one.lost[:10]), sep="\n", file=sys.stderr)
-    return int(any(one.survived < one.states for one in found))
+    ours = [one for one in found if one.name in ("files", "SQLite", "PostgreSQL")]
+    for one in ours:
+        for lost in one.lost[:10]:
+            print(f"{one.name}: {lost}", file=sys.stderr)
+    return int(any(one.lost for one in ours))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from statek_sim.agent.tools.mcp.failures import McpFailure
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
+from statek_sim.backends.agent_memory import project_layer, session_layer
 from statek_sim.backends.agent_people import People
 from statek_sim.backends.agent_sessions import Sessions
 from statek_sim.backends.agent_tools import ScriptedTools
@@ -192,6 +193,7 @@ class _Run:
     def _spec(self, role: str, text: AgentText) -> AgentSpec:
         provider = str(text.metadata.get("PROVIDER") or self.default_provider)
         said = text.harness
+        rules = self._variant(said)
         try:
             return AgentSpec(
                 role=role,
@@ -199,14 +201,14 @@ class _Run:
                 provider=provider,
                 wire=format_of(provider).NAME,
                 temperature=text.temperature,
-                layers=_layers(text),
+                layers=_layers(text, rules),
                 registry=self._registry(text),
                 choice=_choice(text),
                 plan=_plan(text.workflow),
                 budget=_budget(said.budget),
                 max_iterations=said.max_iterations,
                 nudges=said.nudges,
-                variant=self._variant(said),
+                variant=rules,
             )
         except BadScenario:
             raise
@@ -377,6 +379,9 @@ class _Run:
                 raise
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
+            finally:
+                if self.sessions is not None:
+                    self.sessions.close()
         if guard is not None and guard.attempts and error is None:
             tried = f"a real connection was tried: {guard.attempts[0]}"
             error = RunError(type="NetworkForbidden", message=tried)
@@ -417,9 +422,13 @@ def side_model(spec: AgentSpec, prompt: str) -> SideModel:
     )
 
 
-def _layers(text: AgentText) -> Layers:
-    said = text.layers
-    return Layers(rules=text.prompt, project=said.project, session=said.session, environment=said.environment)
+def _layers(text: AgentText, rules: Variant) -> Layers:
+    return Layers(
+        rules=text.prompt,
+        project=project_layer(text.layers),
+        session=session_layer(text.layers, rules),
+        environment=text.layers.environment,
+    )
 
 
 def _choice(text: AgentText) -> Choice:

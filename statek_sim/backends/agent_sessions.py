@@ -31,6 +31,10 @@ class Sessions:
         """Return what is durable of a job, None when it never committed."""
         return self._store.latest(job)
 
+    def close(self) -> None:
+        """Forget everything."""
+        self._store.close()
+
     def _lease(self, job: str) -> Lease:
         if job not in self._leases:
             self._leases[job] = self._store.claim(job, worker="scenario", plan=job)

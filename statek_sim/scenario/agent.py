@@ -46,6 +46,15 @@ class LayersText(Part):
     """The layers of the system block after the agent's `prompt`, from general to specific (004 §4)."""
 
     project: str = Field(default="", description="Project instructions, like the content of AGENTS.md.")
+    files: dict[str, str] = Field(
+        default_factory=dict,
+        description="Files of a project by their paths; AGENTS.md and CLAUDE.md among them follow `project` (004 §7).",
+    )
+    folder: str = Field(default="", description="With `files`: the folder of the project that is worked in.")
+    handoff: str = Field(
+        default="",
+        description="With `files`: the handoff file that is resumed; what it says follows `session` (004 §7).",
+    )
     session: str = Field(default="", description="Constraints of the session.")
     environment: str = Field(default="", description="Information about the environment.")
 

@@ -313,8 +313,8 @@ ELSEWHERE = " is for engine statek, and this scenario runs on agent"
             "profiles[0]: 'docs' is not for engine agent, expected hardened, document, forge",
         ),
         (
-            "events: [{at: 1, crash: worker}]",
-            "events[0].crash: 'crash'" + ELSEWHERE,
+            "events: [{at: 1, notify: main, message: Hello}]",
+            "events[0].notify: 'notify'" + ELSEWHERE,
         ),
         (
             "expect: {jobs: {main: {console: []}}}",

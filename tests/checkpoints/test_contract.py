@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from statek_sim.agent.checkpoints.contract import StoreFinding, check_checkpoint_store, store_findings
-from statek_sim.agent.checkpoints.disk import RealDisk
-from statek_sim.agent.checkpoints.files import FileStore
+from statek_sim.agent.checkpoints.database import Sqlite
+from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.errors import ContractViolation
 from tests.checkpoints.adapters import OfOurs, document, files_sealed, sqlite_sealed
 
@@ -33,7 +33,7 @@ def test_our_stores_pass_with_a_key_and_an_anchor(make: object) -> None:
 
 def test_without_an_anchor_an_older_copy_passes_for_the_newest() -> None:
     def make(folder: Path) -> OfOurs:
-        return OfOurs(FileStore(RealDisk(folder), clock=lambda: 0.0))
+        return OfOurs(SqlStore(Sqlite(folder / "x.db"), clock=lambda: 0.0))
 
     assert set(store_findings(make)) == {StoreFinding.ROLLED_BACK}
     with pytest.raises(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tools.npm import NotHere
-from tools.savers import report
+from tools.savers import ROOT, report, tables
 
 pytestmark = pytest.mark.slow
 
@@ -36,3 +36,8 @@ def test_our_checker_finds_what_langgraphs_saver_takes_for_genuine(told: dict[st
     found = next(found for store, found in told["findings"].items() if store.startswith("langgraph"))
     assert "an edited state is served as genuine" in found
     assert "a worker whose state is out of date overwrites what another one saved" in found
+
+
+def test_the_page_shows_what_was_found(told: dict[str, Any]) -> None:
+    page = (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8")
+    assert page.partition("<!-- savers -->\n")[2].partition("\n<!-- /savers -->")[0] == tables(told)

@@ -78,6 +78,8 @@ _PARTS = {
     "guards.md": 3,
     "context.md": 3,
     "permissions.md": 3,
+    "checkpoints.md": 2,
+    "memory.md": 2,
 }
 
 

@@ -70,6 +70,6 @@ def test_a_missing_list_is_reported(tmp_path: Path) -> None:
 
 def test_the_statements_about_tool_calling_agents_are_numbered_without_gaps() -> None:
     statements = load_statements(STATEMENTS)
-    for letter in "TLNS":
+    for letter in "TLNSKM":
         ids = [statement.id for statement in statements if statement.id.startswith(letter)]
         assert ids == [f"{letter}-{number:02d}" for number in range(1, len(ids) + 1)]

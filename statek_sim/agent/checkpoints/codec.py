@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
@@ -27,50 +27,88 @@ DEEPEST: Final = 200
 """Levels of nesting that are taken."""
 
 
-def encoded(value: object, *, path: str = "state", depth: int = 0) -> JSON:
+class _Unholdable(Exception):
+    """A value that cannot be held; its path grows on the way up, so that no other value pays for it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.path: list[str] = []
+
+
+def encoded(value: object, *, path: str = "state") -> JSON:
     """Return a value as JSON; `BadInput`, with its path, for one that cannot be held."""
+    try:
+        return _encoded(value, 0)
+    except _Unholdable as refused:
+        raise BadInput(f"{path}{''.join(reversed(refused.path))}: {refused}") from None
+
+
+def _encoded(value: object, depth: int) -> JSON:
+    kind = type(value)
+    if kind is str:
+        return value if _is_plain(value) else _tagged("text", value.encode("utf-8", "surrogatepass"))  # type: ignore[return-value,attr-defined,arg-type]  # a str
+    if value is None or kind is bool:
+        return value  # type: ignore[return-value]  # None, True or False
     if depth > DEEPEST:
-        raise BadInput(f"{path}: more than {DEEPEST} levels deep, which no checkpoint holds")
+        raise _Unholdable(f"more than {DEEPEST} levels deep, which no checkpoint holds")
+    if kind is dict:
+        return _mapping(value, depth + 1)  # type: ignore[arg-type]  # a dict
+    if kind is list:
+        return _items(value, depth + 1)  # type: ignore[arg-type]  # a list
+    return _other(value, depth)
+
+
+def _other(value: object, depth: int) -> JSON:
     match value:
-        case None | bool():
-            return value
         case Enum():
-            raise BadInput(f"{path}: {value!r} is an enum's member; save its value")
+            raise _Unholdable(f"{value!r} is an enum's member; save its value")
         case str():
-            return value if _is_plain(value) else _tagged("text", value.encode("utf-8", "surrogatepass"))
+            return _encoded(str(value), depth)
         case int():
-            return value if abs(value) < 2**53 else {TAG: "int", "v": str(value)}
+            return int(value) if abs(value) < 2**53 else {TAG: "int", "v": str(value)}
         case float():
-            return value if _is_plain_float(value) else {TAG: "float", "v": repr(value)}
+            return float(value) if _is_plain_float(value) else {TAG: "float", "v": repr(value)}
         case bytes():
             return _tagged("bytes", value)
         case Decimal():
             return {TAG: "decimal", "v": str(value)}
         case list():
-            return [encoded(one, path=f"{path}[{at}]", depth=depth + 1) for at, one in enumerate(value)]
+            return _items(value, depth + 1)
         case tuple():
-            items = [encoded(one, path=f"{path}[{at}]", depth=depth + 1) for at, one in enumerate(value)]
-            return {TAG: "tuple", "v": items}
+            return {TAG: "tuple", "v": _items(value, depth + 1)}
         case Mapping():
-            return _mapping(value, path, depth + 1)
+            return _mapping(value, depth + 1)
         case _:
-            raise BadInput(
-                f"{path}: a {type(value).__name__} cannot be held by a checkpoint; expected texts, numbers, bytes, "
-                "Decimals, lists, tuples and mappings of them"
+            raise _Unholdable(
+                f"a {type(value).__name__} cannot be held by a checkpoint; expected texts, numbers, bytes, Decimals, "
+                "lists, tuples and mappings of them"
             )
 
 
-def _mapping(value: Mapping[Any, Any], path: str, depth: int) -> JSON:
+def _items(values: Sequence[object], depth: int) -> list[JSON]:
+    found: list[JSON] = []
+    for at, one in enumerate(values):
+        try:
+            found.append(_encoded(one, depth))
+        except _Unholdable as refused:
+            refused.path.append(f"[{at}]")
+            raise
+    return found
+
+
+def _mapping(value: Mapping[Any, Any], depth: int) -> JSON:
     keys = list(value)
-    if all(type(key) is str and _is_plain(key) for key in keys) and not {TAG, ORDER} & set(keys):
-        plain = {key: encoded(one, path=f"{path}.{key}", depth=depth) for key, one in value.items()}
-        # Databases keep no order, and a tool's arguments are shown in theirs.
-        return plain if keys == sorted(keys) else {ORDER: keys, **plain}
-    pairs: list[JSON] = [
-        [encoded(key, path=f"{path}: a key", depth=depth), encoded(one, path=f"{path}[{key!r}]", depth=depth)]
-        for key, one in value.items()
-    ]
-    return {TAG: "mapping", "v": pairs}
+    if TAG in value or ORDER in value or not all(type(key) is str and _is_plain(key) for key in keys):
+        return {TAG: "mapping", "v": _items([list(pair) for pair in value.items()], depth)}
+    plain: dict[str, JSON] = {}
+    for key, one in value.items():
+        try:
+            plain[key] = _encoded(one, depth)
+        except _Unholdable as refused:
+            refused.path.append(f".{key}")
+            raise
+    # Databases keep no order, and a tool's arguments are shown in theirs.
+    return plain if keys == sorted(keys) else {ORDER: keys, **plain}
 
 
 def decoded(value: JSON) -> Any:
@@ -133,7 +171,15 @@ def _tagged(kind: str, data: bytes) -> JSON:
 
 def _is_plain(text: str) -> bool:
     """Return whether every database takes a text: PostgreSQL takes no NUL, and none takes half a surrogate pair."""
-    return "\0" not in text and (text.isascii() or not any("\ud800" <= one <= "\udfff" for one in text))
+    if "\0" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_plain_float(number: float) -> bool:

@@ -47,8 +47,12 @@ class Sqlite:
 
     def __init__(self, path: Path | str, *, wait: float = 30.0) -> None:
         self._connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-            self._connection.execute(f"PRAGMA {pragma}")
+        try:
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                self._connection.execute(f"PRAGMA {pragma}")
+        except sqlite3.Error:
+            self._connection.close()
+            raise
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement and return its rows."""

@@ -49,7 +49,7 @@ class Disk(Protocol):
 def write_durably(disk: Disk, path: str, content: bytes) -> None:
     """Put a file in its place at once: after a crash it is what it was, or this; it survives what comes later."""
     folder, _, name = path.rpartition("/")
-    making = f"{folder}/.{name}.new"
+    making = f"{folder}/.{name}.new" if folder else f".{name}.new"
     disk.write(making, content)
     disk.sync(making)
     disk.rename(making, path)

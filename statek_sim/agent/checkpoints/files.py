@@ -277,7 +277,10 @@ class FileStore:
         told = from_text(content.decode("utf-8", "replace"), what=what)
         try:
             return Sheet(
-                number=number, metadata=dict(told["metadata"]), state=told["state"], seal=str(told["seal"])
+                number=number,
+                metadata=dict(told["metadata"]),
+                state=canonical(told["state"]),
+                seal=str(told["seal"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise Damaged(f"{what} is no checkpoint of ours: {type(error).__name__}: {error}") from None
@@ -321,5 +324,5 @@ def _path(session: str, number: int) -> str:
 
 
 def _sheet_bytes(sheet: Sheet) -> bytes:
-    told = {"metadata": sheet.metadata, "state": sheet.state, "seal": sheet.seal}
+    told = {"metadata": sheet.metadata, "state": json.loads(sheet.state), "seal": sheet.seal}
     return json.dumps(told, indent=2).encode("ascii") + b"\n"

@@ -26,16 +26,16 @@ class Sealer:
         if self.key is not None and len(self.key) < 16:
             raise ValueError(f"a key of seals has 16 bytes or more, not {len(self.key)}")
 
-    def seal(self, content: JSON) -> str:
-        """Return the seal of JSON."""
-        data = canonical(content).encode("ascii")
+    def seal(self, content: JSON, state: str = "") -> str:
+        """Return the seal of JSON, and of a text of canonical JSON that goes with it."""
+        data = f"{canonical(content)}\n{state}".encode("ascii")
         if self.key is None:
             return "sha256:" + hashlib.sha256(data).hexdigest()
         return "hmac-sha256:" + hmac.new(self.key, data, hashlib.sha256).hexdigest()
 
-    def check(self, content: JSON, seal: str, *, what: str) -> None:
+    def check(self, content: JSON, seal: str, *, what: str, state: str = "") -> None:
         """Raise `Damaged` when `seal` is not the one of this content."""
-        if not hmac.compare_digest(self.seal(content).encode(), seal.encode("utf-8", "replace")):
+        if not hmac.compare_digest(self.seal(content, state).encode(), seal.encode("utf-8", "replace")):
             raise Damaged(
                 f"{what} is not what was saved: its seal does not fit; it was damaged or edited, or saved with another "
                 "key. Restore it from a backup, or remove the session and begin it anew"

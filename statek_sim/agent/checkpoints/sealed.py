@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from statek_sim.agent.checkpoints.codec import decoded, encoded
+from statek_sim.agent.checkpoints.codec import canonical, decoded, encoded, from_text
 from statek_sim.agent.checkpoints.records import SCHEMA, STATUSES, Checkpoint, Entry
 from statek_sim.agent.checkpoints.seal import Anchor, Sealer, check_anchor
 from statek_sim.agent.effects import Receipt
@@ -17,11 +17,11 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """One checkpoint as it is stored: what it says about itself, its state, its seal."""
+    """One checkpoint as it is stored: what it says about itself, its state as canonical JSON, its seal."""
 
     number: int
     metadata: dict[str, JSON]
-    state: JSON
+    state: str
     seal: str
 
     @property
@@ -50,9 +50,9 @@ def sheet_of(
         "progress": encoded(entry.progress, path="progress"),
         "results": [[encoded(name), encoded(text)] for name, text in entry.results],
     }
-    state = encoded(entry.state)
-    content: JSON = {"session": session, "number": number, "metadata": metadata, "state": state}
-    return Sheet(number=number, metadata=metadata, state=state, seal=sealer.seal(content))
+    state = canonical(encoded(entry.state))
+    content: JSON = {"session": session, "number": number, "metadata": metadata}
+    return Sheet(number=number, metadata=metadata, state=state, seal=sealer.seal(content, state))
 
 
 def checkpoint_of(session: str, sheet: Sheet) -> Checkpoint:
@@ -62,7 +62,7 @@ def checkpoint_of(session: str, sheet: Sheet) -> Checkpoint:
         point=str(told["point"]),
         status=told["status"],  # type: ignore[arg-type]  # checked by `check_sheet`
         at=decoded(told["at"]),
-        state=decoded(sheet.state),
+        state=decoded(from_text(sheet.state, what="a state")),
         progress=decoded(told["progress"]),
         results=[(decoded(name), decoded(text)) for name, text in told["results"]],  # type: ignore[union-attr,str-unpack,misc]
     )
@@ -77,13 +77,8 @@ def check_sheet(session: str, sheet: Sheet, sealer: Sealer) -> None:
         raise Damaged(
             f"{what} has schema {schema}, and this version reads up to {SCHEMA}; update this package"
         )
-    content: JSON = {
-        "session": session,
-        "number": sheet.number,
-        "metadata": sheet.metadata,
-        "state": sheet.state,
-    }
-    sealer.check(content, sheet.seal, what=what)
+    content: JSON = {"session": session, "number": sheet.number, "metadata": sheet.metadata}
+    sealer.check(content, sheet.seal, what=what, state=sheet.state)
     if schema != SCHEMA or sheet.metadata.get("status") not in STATUSES:
         raise Damaged(f"{what} is of no version that was ever written: schema {schema!r}")
 

@@ -59,7 +59,7 @@ class _Session:
 
 
 class SqlStore:
-    """A `CheckpointStore` in a database, whose tables are made or brought up to date.
+    """A `CheckpointStore` in a database, whose tables are made or brought up to date; the store closes it.
 
     `clock` returns seconds by which leases are measured, alike for all workers; `key` and `anchor` are those of
     `seal`; `lease` are the seconds of a lease.
@@ -80,7 +80,11 @@ class SqlStore:
         self._anchor = anchor
         self._lease = lease
         self._alone = threading.RLock()
-        migrate(database)
+        try:
+            migrate(database)
+        except Exception:
+            database.close()
+            raise
 
     def close(self) -> None:
         """Close the connection."""
@@ -161,7 +165,7 @@ class SqlStore:
             database.execute(
                 "INSERT INTO checkpoints (session_id, step_number, state, metadata, seal) "
                 f"VALUES (?, ?, {json}, {json}, ?)",
-                (row.id, sheet.number, canonical(sheet.state), canonical(dict(sheet.metadata)), sheet.seal),
+                (row.id, sheet.number, sheet.state, canonical(dict(sheet.metadata)), sheet.seal),
             )
             self._put(row, status=entry.status, first=row.first, head=sheet.number, head_seal=sheet.seal)
         if self._anchor is not None:
@@ -256,7 +260,9 @@ class SqlStore:
             told = from_text(metadata, what=what)
             if not isinstance(told, dict) or "plan" not in told:
                 raise Damaged(f"{what} is no checkpoint of ours")
-            found.append(Sheet(number=number, metadata=told, state=from_text(state, what=what), seal=seal))
+            found.append(
+                Sheet(number=number, metadata=told, state=canonical(from_text(state, what=what)), seal=seal)
+            )
         return found
 
     def _receipts(self, row: _Session) -> tuple[Receipt, ...]:
