@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib import resources
 from typing import Final, Literal
 
 from statek_sim.analysis.calibrate import Calibration
 from statek_sim.analysis.conversations import Traffic
 from statek_sim.analysis.sensitivity import Sensitivity
 from statek_sim.analysis.stops import JobStops
+from statek_sim.reporting.published import schema_named
 from statek_sim.values import JSON
 
 SchemaName = Literal["stops", "calibration", "sensitivity"]
@@ -45,9 +45,7 @@ def sensitivity_json(found: Sequence[Sensitivity]) -> str:
 
 def decision_schema(name: SchemaName) -> dict[str, JSON]:
     """Return the JSON Schema (draft 2020-12) of one of the documents."""
-    text = (resources.files("statek_sim.reporting") / f"{name}_schema.json").read_text("utf-8")
-    schema: dict[str, JSON] = json.loads(text)
-    return schema
+    return schema_named(name)
 
 
 def _traffic(traffic: Traffic) -> dict[str, JSON]:

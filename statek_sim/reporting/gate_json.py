@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
 from typing import Final
 
 from statek_sim.gate.verdict import Burnt, GateResult, JudgedPreset, LimitFigure, Remark, Stop, Verdict
+from statek_sim.reporting.published import schema_named
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/gate@1"
@@ -35,9 +35,7 @@ def gate_json_text(result: GateResult) -> str:
 
 def gate_schema() -> dict[str, JSON]:
     """Return the JSON Schema of the document."""
-    text = resources.files("statek_sim.reporting").joinpath("gate_schema.json").read_text(encoding="utf-8")
-    schema: dict[str, JSON] = json.loads(text)
-    return schema
+    return schema_named("gate")
 
 
 def _preset(preset: JudgedPreset, result: GateResult) -> JSON:

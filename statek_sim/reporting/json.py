@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
 from statek_sim.backends.record import JobRecord
 from statek_sim.reporting.artifact import write_artifact
 from statek_sim.reporting.model import Report, Row, Usage
+from statek_sim.reporting.published import schema_named
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/report@1"
@@ -38,9 +38,7 @@ def report_json(report: Report) -> dict[str, JSON]:
 
 def report_schema() -> dict[str, JSON]:
     """Return the JSON Schema (draft 2020-12) of `report_json`."""
-    text = (resources.files("statek_sim.reporting") / "report_schema.json").read_text("utf-8")
-    schema: dict[str, JSON] = json.loads(text)
-    return schema
+    return schema_named("report")
 
 
 def write_json(report: Report, path: Path) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
 from typing import Final
 
 from statek_sim.gate.sweep import Cell, Sweep
 from statek_sim.gate.sweep_ranges import Axis
+from statek_sim.reporting.published import schema_named
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/sweep@1"
@@ -36,9 +36,7 @@ def sweep_json_text(sweep: Sweep) -> str:
 
 def sweep_schema() -> dict[str, JSON]:
     """Return the JSON Schema of the document."""
-    text = resources.files("statek_sim.reporting").joinpath("sweep_schema.json").read_text(encoding="utf-8")
-    schema: dict[str, JSON] = json.loads(text)
-    return schema
+    return schema_named("sweep")
 
 
 def _axis(axis: Axis) -> JSON:

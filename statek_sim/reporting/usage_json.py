@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from decimal import Decimal
-from importlib import resources
 from typing import Final
 
 from statek_sim.analysis.corpus.scenarios import CELLS
 from statek_sim.analysis.corpus.table import CorpusTable
 from statek_sim.analysis.usage import Cost, Group, JobUse, ScenarioUse, TurnUse, UsageAnalysis, Use
+from statek_sim.reporting.published import schema_named
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/usage@1"
@@ -41,9 +41,7 @@ def usage_json_text(analysis: UsageAnalysis, corpus: CorpusTable | None = None) 
 
 def usage_schema() -> dict[str, JSON]:
     """Return the JSON Schema (draft 2020-12) of `usage_json`."""
-    text = (resources.files("statek_sim.reporting") / "usage_schema.json").read_text("utf-8")
-    schema: dict[str, JSON] = json.loads(text)
-    return schema
+    return schema_named("usage")
 
 
 def _corpus(table: CorpusTable) -> JSON:

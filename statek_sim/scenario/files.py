@@ -33,11 +33,14 @@ def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, 
     for path in paths:
         try:
             found = [path] if not path.is_dir() else list(_walk(path, seen=set()))
-            for file in found:
-                files.setdefault(file.resolve(strict=True), file)
         except (OSError, RuntimeError) as error:
             problems.append(Problem(path, 0, 0, _reason(error, path)))
             continue
+        for file in found:
+            try:
+                files.setdefault(file.resolve(strict=True), file)
+            except (OSError, RuntimeError) as error:
+                problems.append(Problem(file, 0, 0, _reason(error, file)))
         if not found:
             expected = " or ".join(f"*{suffix}" for suffix in SUFFIXES)
             problems.append(Problem(path, 0, 0, f"no scenario files here, expected {expected}"))

@@ -1,0 +1,77 @@
+"""What commands write as JSON keeps to the schema that is published beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from statek_sim.cli import main
+from statek_sim.reporting.published import published, schema_named
+
+ONE = "scenarios:\n  - {id: one, title: One, agents: {w: {}}, script: {w: [{code: exit(1)}]}}\n"
+TOOLS = (
+    "scenarios:\n  - id: one\n    title: One\n    agents: {w: {chat_style: MARKDOWN, tools: [note]}}\n"
+    "    script: {w: [{code: exit(1)}]}\n"
+)
+
+
+def exit_code(*arguments: object) -> int:
+    """Run the command line and return its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def checked(name: str, text: str) -> Any:
+    found = json.loads(text)
+    jsonschema.Draft202012Validator(schema_named(name)).validate(found)
+    assert found["schema"] == f"statek-sim/{name.replace('_', '-')}@1"
+    return found
+
+
+def test_every_schema_is_one_and_lets_nothing_unknown_through() -> None:
+    assert {"report", "gate", "sweep", "usage", "drift", "validation", "context_audit", "vram"} <= {
+        *published()
+    }
+    for name in published():
+        schema = schema_named(name)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema["additionalProperties"] is False
+        assert "schema" in schema["required"]
+
+
+@pytest.mark.parametrize(("text", "valid"), [(ONE, True), (ONE.replace("agents", "agnets"), False)])
+def test_validation_keeps_to_its_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, valid: bool
+) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    assert exit_code("validate", "--json", tmp_path / "a.yaml") == (0 if valid else 2)
+    found = checked("validation", capsys.readouterr().out)
+    assert (found["valid"], found["problems"] == []) == (valid, valid)
+
+
+def test_drift_keeps_to_its_schema(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(TOOLS)
+    assert exit_code("drift", "1.2.7", "1.4.2", file, "--json", tmp_path / "out.json") in {0, 1}
+    found = checked("drift", (tmp_path / "out.json").read_text())
+    assert found["scenarios"] == 1
+
+
+def test_an_audit_of_contexts_keeps_to_its_schema(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": f"{number} " + "word " * 400} for number in range(20)]
+    (tmp_path / "talks.jsonl").write_text(json.dumps({"id": "long", "messages": messages}) + "\n")
+    out = tmp_path / "out.json"
+    assert exit_code("context", "audit", tmp_path / "talks.jsonl", "--json", out) == 0
+    assert checked("context_audit", out.read_text())["strategies"]
+
+
+def test_a_calculation_of_memory_keeps_to_its_schema(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    assert exit_code("context", "vram", "Mistral-7B-v0.3", "--free", "24000", "--json", out) == 0
+    assert checked("vram", out.read_text())["cards"][0]["free"] == 24000
