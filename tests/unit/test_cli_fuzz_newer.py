@@ -32,7 +32,7 @@ from tests.recorded_samples import (
 )
 from tests.unit.test_cli_fuzz import damaged, ended_well
 
-COUNT: Final = 200 if EVERYTHING else 8
+COUNT: Final = 100 if EVERYTHING else 8
 """Damaged files of each kind."""
 
 TALK: Final = [

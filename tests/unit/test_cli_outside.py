@@ -55,6 +55,29 @@ def test_a_full_disk_behind_standard_output_is_one_line(here: Path, arguments: l
     )
 
 
+@pytest.mark.skipif(not FULL.exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("option", ["--json", "--html"])
+@pytest.mark.usefixtures("here")
+def test_a_full_disk_behind_a_report_is_one_line(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert (
+        "No space left on device"
+        in refused(capsys, "run", "ok.yaml", "--quiet", option, str(FULL)).splitlines()[-1]
+    )
+
+
+def test_coroutines_of_model_code_are_refused_and_none_is_left_for_python_to_complain_about(
+    here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = "async def later(): return 1\\nlater()\\nkept = later()"
+    (here / "later.yaml").write_text(
+        OK.replace("{code: exit(1)}", f'{{code: "{code}"}}, {{code: exit(1)}}'), "utf-8"
+    )
+    for watchdog in ("off", "cpu=20"):
+        with pytest.raises(SystemExit) as exit_:
+            main(["run", "later.yaml", "--quiet", "--watchdog", watchdog])
+        assert (exit_.value.code, capfd.readouterr()) == (0, ("3 passed\n", ""))
+
+
 def test_links_that_lead_nowhere_say_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "loop").symlink_to("loop")
     (here / "gone.yaml").symlink_to("moved.yaml")

@@ -170,3 +170,18 @@ def test_workers_do_not_outlive_their_parent() -> None:
             return
         threading.Event().wait(0.05)
     pytest.fail(f"worker {worker} is still there")
+
+
+LOADED: list[str] = []
+
+
+def loaded(_: int) -> list[str]:
+    return [*LOADED]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are copies of their parent on Linux")
+def test_what_all_workers_would_load_is_loaded_once_before_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "LOADED", [])
+    with Pool(loaded, limits=TIGHT, workers=2, prepare=lambda: LOADED.append("vocabulary")) as pool:
+        assert list(pool.map((number,) for number in range(4))) == [["vocabulary"]] * 4
+        assert LOADED == ["vocabulary"]
