@@ -419,3 +419,26 @@ def test_a_line_is_answered_before_the_next_is_written() -> None:
             assert json.loads(ran.stdout.readline())["id"] == number
         ran.stdin.close()
     assert ran.returncode == 0
+
+
+@pytest.mark.parametrize("written", ["[[1, 2, 3]", "{'a': {'b': 1}", '"cut'])
+def test_a_bracket_or_quote_that_misses_in_a_text_is_not_added(written: str) -> None:
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "array"}, "b": {}}}}]
+    for key in ("a", "b"):
+        text = f"<tool_call>f<arg_key>{key}</arg_key><arg_value>{written}</arg_value></tool_call>"
+        assert all(dict(call.arguments) == {key: written} for call in rescue(text, tools).calls)
+
+
+def test_a_text_with_a_newline_on_one_side_only_is_refused_where_the_format_writes_both() -> None:
+    for value, said in (("\nx\n", "x"), ("x", "x"), ("\nx", None), ("x\n", None), ("\n", None)):
+        result = rescue(f"<function=f><parameter=a>{value}</parameter></function>", ["f"])
+        assert [call.arguments["a"] for call in result.calls] == ([] if said is None else [said])
+    assert rescue("<function=f><parameter=a>1\n</parameter></function>", ["f"]).calls[0].arguments == {"a": 1}
+
+
+def test_a_call_behind_which_an_argument_is_closed_is_refused() -> None:
+    call = "<function=f><parameter=a>x</parameter></function>"
+    assert rescue(call + " more" + call, ["f"]).calls
+    refused = rescue(call + " more</parameter></function>", ["f"])
+    assert refused.calls == ()
+    assert refused.refused[0].why == "an argument is closed behind the end of its call"

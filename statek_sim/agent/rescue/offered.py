@@ -193,13 +193,13 @@ def _literal(text: str) -> JSON:
 
 
 def _read(text: str, style: Style) -> JSON:
-    """Return the value that a text is, read tolerantly, or None when it is none."""
+    """Return the value that a text is, read tolerantly, or None when it is none, or a bracket is missing in it."""
     reader = Reader(text, Meter(1_000, 1_000), 64, style)
     try:
         value, end = reader.value(0)
     except Broken:
         return None
-    return value if end == len(text) else None
+    return value if end == len(text) and "closed_brackets" not in reader.repairs else None
 
 
 def _from_text(value: TypedText, kinds: set[str]) -> JSON:
