@@ -116,6 +116,17 @@ _HOMES: Final[Mapping[str, str]] = {
     "JobDefError": f"{_RUNTIME}.agents.job_def:JobDefError",
     "JobStatus": f"{_RUNTIME}.state.status:JobStatus",
     "PyEnv": f"{_RUNTIME}.state.pyenv:PyEnv",
+    **{
+        name: f"{_HERE}.locale:{name}"
+        for name in (
+            "StatekCountryCode",
+            "StatekLangCode",
+            "StatekLocale",
+            "get_language_hint",
+            "get_language_rule",
+            "resolve_locale",
+        )
+    },
     "ChatStyle": f"{_RUNTIME}.state.chat_style:ChatStyle",
 }
 
@@ -149,6 +160,9 @@ _NAMES: Final[Mapping[str, str]] = {
     "statek.future": "FutureResult get_all_future get_any_future temporal",
     "statek.llm_api": "CallParams LLM_StepData",
     "statek.llm_harness": "LLM_Harness get_llm_harness",
+    "statek.locale": (
+        "StatekCountryCode StatekLangCode StatekLocale get_language_hint get_language_rule resolve_locale"
+    ),
     "statek.model_pricing": "ModelPricing get_model_pricing set_model_pricing",
     "statek.prompt_config": "SystemPrompt make_system_prompt",
     "statek.pyenv": "PyEnv",

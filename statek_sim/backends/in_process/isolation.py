@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import dbzero
 import statek
-from statek import document, llm_api, llm_harness, settings, system
+from statek import document, llm_api, llm_harness, locale, settings, system
 from statek.chat_style import ChatStyle
 from statek.executors import example, utils
 
@@ -117,6 +117,8 @@ def _forget() -> None:
     settings.set_statek_settings(None)
     for function in _CACHED:
         function.cache_clear()
+    # Locales are stored, and the store of the test before is closed.
+    locale._LOCALE_CACHE.clear()
 
 
 def _set_limits(limits: LLM_Harness) -> None:

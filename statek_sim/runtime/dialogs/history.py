@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from statek_sim.metering.conversation import MessageMeter, MeteredConversation
+from statek_sim.runtime.dialogs.language import with_hint, with_rule
 from statek_sim.runtime.dialogs.logged_job import LoggedJob
 from statek_sim.runtime.dialogs.messages import (
     assistant_calls,
@@ -164,14 +165,21 @@ def _end_position(job: LoggedJob, index: int) -> int:
 
 def _opening(job: LoggedJob) -> Iterator[Message]:
     """Yield the system prompt and the first user message."""
-    prompt = job.agent.system_prompt(job_params=job.job_def.job_params)
+    definition = job.job_def
+    prompt = with_rule(
+        job.agent.system_prompt(job_params=definition.job_params), definition.locale, definition.metadata
+    )
     if prompt:
         yield system_message(prompt)
     first = [job.chat_log[0]] if job.chat_log and isinstance(job.chat_log[0], str) and job.chat_log[0] else []
     pushed = job.py_env.push_log.get(0)
     texts = [*first, str(pushed)] if pushed else first
     if texts:
-        yield user_message("\n".join(texts))
+        yield user_message("\n".join(_hinted(job, text) for text in texts))
+
+
+def _hinted(job: LoggedJob, message: str) -> str:
+    return with_hint(message, job.job_def.locale, job.job_def.metadata)
 
 
 def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Reader) -> Iterator[Message]:
@@ -179,7 +187,7 @@ def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Read
         yield from _execution(job, item, end, reader)
     elif isinstance(item, UserLogItem):
         if item.message:
-            yield user_message(item.message)
+            yield user_message(_hinted(job, item.message))
     elif isinstance(item, ReminderLogItem):
         if item.reminder.text and not reader.plain:
             yield system_message(item.reminder.text)
@@ -243,7 +251,7 @@ def _execution(
     pushed = job.py_env.push_log
     for position in sorted(pushed) if pushed else ():
         if position and start < position <= end:
-            yield user_message(str(pushed[position]))
+            yield user_message(_hinted(job, str(pushed[position])))
 
 
 def _block_of(job: LoggedJob, item: WarmupLogItem | LLM_LogItem) -> str | CodeBlock | None:

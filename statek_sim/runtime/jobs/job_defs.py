@@ -76,7 +76,7 @@ def _found_again(
     Not with models by difficulty (stored as a mapping, compared as text), a locale that is text (another object each
     time, compared by identity), or tool calls in warmup that do not equal themselves in the store.
     """
-    if ":" in str(metadata["MODEL"]) or locale is not None:
+    if ":" in str(metadata["MODEL"]) or isinstance(locale, str):
         return False
     own, agents = warmup[:own_blocks], warmup[own_blocks:]
     return all(equals_its_like(call) for block in own for call in block.tool_calls) and all(
@@ -96,9 +96,9 @@ def equals_its_like(call: CallSpec) -> bool:
 
 def _key(chat_style: ChatStyle | None, locale: str | None, job_params: Mapping[str, object]) -> object:
     """Return what equal definitions have in common; parameters that cannot be hashed are told apart later."""
-    key = (chat_style, locale, *sorted(job_params.items(), key=lambda pair: pair[0]))
+    key = (chat_style, id(locale), *sorted(job_params.items(), key=lambda pair: pair[0]))
     try:
         hash(key)
     except TypeError:
-        return (chat_style, locale)
+        return (chat_style, id(locale))
     return key
