@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
@@ -94,6 +95,21 @@ def test_what_is_protected_and_not_there_cannot_be_made(bubblewrap: Bubblewrap, 
     ended = bubblewrap.run(shell("mkdir -p .git/hooks; touch .git/config", Mount(path=folder, writable=True)))
     assert ended.exit == 1
     assert list(folder.iterdir()) == []
+
+
+def test_what_is_protected_stays_so_while_another_program_of_the_folder_runs(
+    bubblewrap: Bubblewrap, folder: Path
+) -> None:
+    mount = Mount(path=folder, writable=True)
+    line = "until [ -e go ]; do sleep 0.02; done; mkdir .git/hooks || mkdir .git"
+    with ThreadPoolExecutor(1) as pool:
+        longer = pool.submit(bubblewrap.run, shell(f"touch began; {line}", mount), Limits(seconds=20))
+        while not (folder / "began").exists():
+            Event().wait(0.01)
+        assert bubblewrap.run(shell("true", mount)).exit == 0
+        (folder / "go").touch()
+        assert longer.result().exit == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["began", "go"]
 
 
 def test_a_folder_with_a_hard_link_to_somewhere_else_is_not_given(

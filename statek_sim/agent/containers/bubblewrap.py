@@ -95,7 +95,11 @@ class Bubblewrap:
             ) as child:
                 os.close(tells)
                 tells = -1
-                inner, said = _inner(told)
+                try:
+                    inner, said = _inner(told)
+                except BaseException:
+                    child.kill()
+                    raise
                 if inner is None:
                     raise ContainerFailed(_why_not(child))
                 kill = _killer(child, inner, group)

@@ -6,6 +6,7 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -155,12 +156,17 @@ class Bounds:
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes that the files in a folder take on disk, without following links."""
+    """Return the bytes that the files in a folder take on disk, without following links.
+
+    A folder that a program has closed to us counts as too much.
+    """
     total, folders = 0, [str(folder)]
     while folders:
         try:
             entries = list(os.scandir(folders.pop()))
-        except OSError:  # It is gone, or nobody may look into it.
+        except PermissionError:
+            return sys.maxsize
+        except OSError:  # It is gone.
             continue
         for entry in entries:
             try:
