@@ -79,6 +79,18 @@ def test_without_control_groups_each_process_has_its_limits(bubblewrap: Bubblewr
     assert "MemoryError" in ended.stderr
 
 
+def test_without_control_groups_the_memory_of_all_processes_is_held_together(bubblewrap: Bubblewrap) -> None:
+    source = (
+        "import os, time\n"
+        "for _ in range(4):\n"
+        "  if not os.fork(): room = bytearray(40 * 2**20); time.sleep(100)\n"
+        "time.sleep(100)"
+    )
+    program = Program(argv=(PYTHON, "-I", "-S", "-c", source))
+    ended = Bubblewrap(groups=False).run(program, Limits(memory=64 * 2**20))
+    assert (ended.killed, ended.oom, ended.timed_out) == (True, True, False)
+
+
 def test_a_program_in_bubblewrap_has_nothing_of_its_callers(bubblewrap: Bubblewrap) -> None:
     os.environ["STATEK_TEST_SECRET"] = "hidden"
     try:
