@@ -51,7 +51,7 @@ bench: $(READY) ## measure against the real STATEK and against other cassettes
 	@$(BIN)/python -m bench.run
 
 clean: ## remove everything that can be made again
-	rm -rf $(VENV) .venv-* .browser .mcp-peers bench/.cassetter bench/.peer bench/.tools bench.json conformance.json build dist
+	rm -rf $(VENV) .venv-* .browser .mcp-peers .postgres .savers bench/.cassetter bench/.peer bench/.tools bench.json conformance.json build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -221,6 +221,26 @@ class ContextOverflow(CompactionFailed):
     """What must stay of a history is more than its budget; a compactor of your own raises it for that, too."""
 
 
+class CheckpointError(StatekSimError):
+    """A store of checkpoints cannot do what it was asked."""
+
+
+class Damaged(CheckpointError):
+    """What is stored is not what was saved: torn, edited, moved, or of somebody else."""
+
+
+class Fenced(CheckpointError):
+    """Another worker has taken the session over; this one's state is out of date and nothing of it was saved."""
+
+
+class Held(CheckpointError):
+    """Another worker holds the session, and its lease has not run out."""
+
+
+class OtherPlan(CheckpointError):
+    """The session was saved for another task than the one that is to be resumed."""
+
+
 class ContractViolation(StatekSimError):
     """A part broke the contract that its checker checks: `check_provider`, `check_compaction` and the like."""
 

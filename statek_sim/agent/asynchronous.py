@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -23,10 +24,13 @@ from statek_sim.agent.effects import (
     LetTimePass,
     PersonSaid,
     Question,
+    Receipt,
     Snapshot,
     ToolOutcome,
+    Wait,
+    receipt_of,
 )
-from statek_sim.agent.execution import Context, limited, outcome_of, raised, started
+from statek_sim.agent.execution import Context, limited, outcome_of, raised, started, waited
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.people import EXPIRED
 from statek_sim.agent.tools.tool import code_of
@@ -42,10 +46,22 @@ AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str]]
 """Answers a question, with a text or a `PersonSaid`; it is cancelled at the question's deadline."""
 
 
-class LoopClock:
-    """The running event loop's time, from 0; wall time starts at `start`."""
+AroundTool = Callable[[str, str], AbstractContextManager[object]]
+"""Returns what a call of a tool happens in, by the run's job and the tool's name."""
 
-    def __init__(self, start: datetime = EPOCH) -> None:
+
+def _nothing_around(job: str, tool: str) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+class LoopClock:
+    """The running event loop's time, from `since`; wall time starts at `start`.
+
+    `since` are the seconds that the session has behind it, for a run that is taken up again.
+    """
+
+    def __init__(self, start: datetime = EPOCH, *, since: float = 0.0) -> None:
+        self._since = since
         self._start = start.replace(tzinfo=None)
         self._zero: float | None = None
 
@@ -54,7 +70,7 @@ class LoopClock:
         at = asyncio.get_running_loop().time()
         if self._zero is None:
             self._zero = at
-        return at - self._zero
+        return self._since + at - self._zero
 
     def wall(self) -> datetime:
         """Return the naive wall time of this moment."""
@@ -84,7 +100,9 @@ class AsyncDriver:
     A model that takes longer than `timeout` seconds is a `ProviderTimeout`. A tool's coroutine is cancelled when it
     takes too long, and everything that runs is cancelled with the run: nothing is left behind. A plain function runs
     in the event loop and holds it up; with `threads` it runs in a thread, where its timeout ends the waiting, not the
-    function. `committed` is awaited before a run goes on; `person` is asked what runs want to know.
+    function. `committed` is awaited before a run goes on, `receipted` before it hears what came of a call or question;
+    `person` is asked what runs want to know. `around_tool` makes what each call of a tool happens in, like a tracer's
+    current span.
     """
 
     def __init__(
@@ -96,6 +114,8 @@ class AsyncDriver:
         threads: bool = False,
         person: AsyncPerson | None = None,
         committed: Callable[[Snapshot], Awaitable[None]] | None = None,
+        around_tool: AroundTool = _nothing_around,
+        receipted: Callable[[Receipt], Awaitable[None]] | None = None,
     ) -> None:
         self._model = model
         self._context: Final = Context(clock, asyncio.sleep)
@@ -103,6 +123,10 @@ class AsyncDriver:
         self._threads = threads
         self._person = person
         self._committed = committed
+        self._around = around_tool
+        self._receipted = receipted
+        self.tool_worked: Callable[[AgentRun, str], None] | None = None
+        """Is told of a tool that has done its work, before there is a receipt."""
         self.after_tool: Callable[[AgentRun, str], None] | None = None
 
     async def run(self, run: AgentRun) -> None:
@@ -124,7 +148,9 @@ class AsyncDriver:
                         await asyncio.sleep(effect.seconds)
                         answer = None
                     case AskPerson():
-                        answer = await self._ask_person(effect)
+                        answer = await self._ask_person(run, effect)
+                    case Wait():
+                        answer = await waited(effect)
                     case Commit():
                         if self._committed is not None:
                             await self._committed(effect.snapshot)
@@ -141,18 +167,24 @@ class AsyncDriver:
         except ProviderFailure as failure:
             return failure
 
-    async def _ask_person(self, effect: AskPerson) -> Sequence[PersonSaid]:
+    async def _ask_person(self, run: AgentRun, effect: AskPerson) -> Sequence[PersonSaid]:
         """Ask everything at once; a person who raises takes the other questions back, and the run ends."""
         if len(effect.questions) == 1:
-            return [await self._answer(effect, 0)]
+            return [await self._answer(run, effect, 0)]
         try:
             async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(self._answer(effect, at)) for at in range(len(effect.questions))]
+                asked = [
+                    group.create_task(self._answer(run, effect, at)) for at in range(len(effect.questions))
+                ]
         except BaseExceptionGroup as failures:
             raise _first(failures) from None
         return [task.result() for task in asked]
 
-    async def _answer(self, effect: AskPerson, position: int) -> PersonSaid:
+    async def _note(self, run: AgentRun, key: str, came: ToolOutcome | PersonSaid) -> None:
+        if self._receipted is not None:
+            await self._receipted(receipt_of(run.job, key, came, at=self._context.now()))
+
+    async def _answer(self, run: AgentRun, effect: AskPerson, position: int) -> PersonSaid:
         question = effect.questions[position]
         if self._person is None:
             raise Unanswered(f"{question.text!r}: nobody is there to ask; give the driver a person")
@@ -164,6 +196,7 @@ class AsyncDriver:
                 raise
             told = EXPIRED
         answer = PersonSaid("answered", told) if isinstance(told, str) else told
+        await self._note(run, question.token, answer)
         effect.said(position, answer)
         return answer
 
@@ -174,15 +207,17 @@ class AsyncDriver:
         outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
         waiting: list[tuple[int, Callable[[], Any]]] = []
         for position, one in enumerate(effect.calls):
-            now = self._at_once(one)
+            with self._around(run.job, one.call.name):
+                now = self._at_once(one)
             if isinstance(now, ToolOutcome):
-                outcomes[position] = self._ended(run, effect, position, now)
+                outcomes[position] = await self._ended(run, effect, position, now)
             else:
                 waiting.append((position, now))
 
         async def wait(position: int, start: Callable[[], Any]) -> None:
-            outcome = await limited(effect.calls[position], start)
-            outcomes[position] = self._ended(run, effect, position, outcome)
+            with self._around(run.job, effect.calls[position].call.name):
+                outcome = await limited(effect.calls[position], start)
+            outcomes[position] = await self._ended(run, effect, position, outcome)
 
         if len(waiting) == 1:
             await wait(*waiting[0])
@@ -195,7 +230,12 @@ class AsyncDriver:
                 raise _first(failures) from None
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _ended(self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome) -> ToolOutcome:
+    async def _ended(
+        self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome
+    ) -> ToolOutcome:
+        if self.tool_worked is not None:
+            self.tool_worked(run, effect.calls[position].call.name)
+        await self._note(run, effect.calls[position].key, outcome)
         effect.done(position, outcome)
         if self.after_tool is not None:
             self.after_tool(run, effect.calls[position].call.name)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
+from statek_sim.agent.batch_values import saved_batch
 from statek_sim.agent.calls import Refusal, resolved
 from statek_sim.agent.correcting import answer_calls, fail, watch
 from statek_sim.agent.effects import (
@@ -19,12 +22,14 @@ from statek_sim.agent.effects import (
     Invocation,
     PersonSaid,
     ToolCall,
+    ToolFunction,
     ToolOutcome,
     WrittenCall,
 )
 from statek_sim.agent.ending import Ended
+from statek_sim.agent.guarding import call_withdrawn, guarded
 from statek_sim.agent.nudges import PREFIX, Failure, nudge_text
-from statek_sim.agent.people import ask_people, filled, outcome_of_asking, why_not
+from statek_sim.agent.people import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
 from statek_sim.agent.reading import ModelReply
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.agent.tools.tool import Tool
@@ -36,283 +41,354 @@ NOT_RUN: Final = "Error: not executed, because another call of the same reply wa
 """The result of a good call in a reply that is refused whole."""
 
 
+def _nothing(position: int, answer: PersonSaid) -> None:
+    """Do nothing: what a person allowed is looked at when everything is settled."""
+
+
 class Batch:
     """The calls of one reply while they are executed. `text` is what the reply says beside them."""
 
     def __init__(
         self, run: AgentRun, reply: ModelReply, text: str, calls: Sequence[WrittenCall], offer: Offer
     ) -> None:
-        self._run = run
-        self._reply = reply
-        self._text = text
-        self._calls = calls
-        self._offer = offer
-        self._results: list[str | None] = [None] * len(calls)
-        self._ready: list[tuple[int, ToolCall]] = []
-        self._refusals: list[Refusal] = []
-        self._asks: list[tuple[int, Ask]] = []
+        self.run = run
+        self.reply = reply
+        self.text = text
+        self.calls = calls
+        self.offer = offer
+        self.results: list[str | None] = [None] * len(calls)
+        self.ready: list[tuple[int, ToolCall]] = []
+        self.refusals: list[Refusal] = []
+        self.asks: list[tuple[int, Ask]] = []
+        self.wave: list[tuple[int, ToolCall]] = []
+        self.outcomes: list[ToolOutcome | None] = []
+        self.first_record = 0
+        self.done: list[tuple[ToolCall, ToolOutcome]] = []
+        self.failed = 0
+        self.progress = False
+        self.terminal: str | None = None
 
     def go(self) -> Steps:
         """Resolve and execute the calls, append them with their results, and say what was wrong."""
-        run = self._run
-        for at, call in enumerate(self._calls):
-            found = resolved(call, self._offer, run.spec.registry, run.spec.variant)
+        run = self.run
+        for at, call in enumerate(self.calls):
+            found = resolved(call, self.offer, run.spec.registry, run.spec.variant)
             if isinstance(found, Refusal):
                 self._refuse(at, found)
                 continue
-            self._ready.append((at, found[0]))
+            self.ready.append((at, found[0]))
             if found[1]:
                 coerced = ", ".join(found[1])
                 run.tell(events.HarnessSpoke(run.now(), run.job, "arguments", "coerced", coerced))
         if run.spec.variant.batch == "whole" and self._refuse_whole():
-            answer_calls(
-                run, self._reply, self._text, self._calls, [said or NOT_RUN for said in self._results]
-            )
-            fail(run, self._refusals[0].failure, self._refusals[0].details)
+            answer_calls(run, self.reply, self.text, self.calls, [said or NOT_RUN for said in self.results])
+            fail(run, self.refusals[0].failure, self.refusals[0].details)
             return
-        yield from self._execute()
+        yield from self.execute()
 
     def _refuse_whole(self) -> bool:
         """Return whether one call of the reply is refused, which takes all others with it."""
-        if not self._refusals:
-            for at, call in self._ready:
+        if not self.refusals:
+            for at, call in self.ready:
                 refusal = self._check_step(call)
                 if refusal is not None:
                     self._refuse(at, refusal)
-        return bool(self._refusals)
+        return bool(self.refusals)
 
-    def _execute(self) -> Steps:
+    def execute(self) -> Steps:
         """Execute the calls that may be, in waves: a step that waits for another one waits for its result."""
-        run = self._run
-        failed, progress, terminal = 0, False, None
-        done: list[tuple[ToolCall, ToolOutcome]] = []
-        while self._ready:
-            wave = yield from self._allowed(self._next_wave())
-            outcomes = yield from self._call(wave)
-            for (at, call), outcome in zip(wave, outcomes, strict=True):
-                self._results[at] = self._guarded_result(call, outcome)
-                done.append((call, outcome))
-                failed += outcome.failed
-                progress |= self._is_news(call, outcome)
-                if not outcome.failed and run.enforcer.is_terminal(call.name):
-                    terminal = outcome.text
-        if run.spec.variant.keeps_bad_output or not self._refusals:
-            answer_calls(run, self._reply, self._text, self._calls, [said or "" for said in self._results])
-        run.counters.batch(failed=failed)
-        if progress or not self._refusals:
-            run.nudges.went_well(progress=progress)
-        if self._refusals:
-            fail(run, self._refusals[0].failure, self._refusals[0].details)
+        while self.ready:
+            self.wave = yield from self._next_wave()
+            self.outcomes = [None] * len(self.wave)
+            yield from self.allow()
+            yield from self.call()
+            yield from self.settle()
+        yield from self._conclude()
+
+    def settle(self) -> Steps:
+        """Take note of what came of a wave, and forget it."""
+        run = self.run
+        for (at, call), outcome in zip(self.wave, self.outcomes, strict=True):
+            assert outcome is not None, "every call of a wave has ended"
+            if outcome.failed and run.spec.variant.tool_error == "ends_run":
+                raise Ended("crash", f"tool {call.name!r}: {outcome.text}")
+            self.results[at] = yield from self._guarded_result(call, outcome)
+            self.done.append((call, outcome))
+            self.failed += outcome.failed
+            self.progress |= self._is_news(call, outcome)
+            if not outcome.failed and run.enforcer.is_terminal(call.name):
+                self.terminal = outcome.text
+        self.wave, self.outcomes = [], []
+
+    def _conclude(self) -> Steps:
+        run = self.run
+        if run.spec.variant.keeps_bad_output or not self.refusals:
+            answer_calls(run, self.reply, self.text, self.calls, [said or "" for said in self.results])
+        run.counters.batch(failed=self.failed)
+        if self.progress or not self.refusals:
+            run.nudges.went_well(progress=self.progress)
+        if self.refusals:
+            fail(run, self.refusals[0].failure, self.refusals[0].details)
         else:
-            run.counters.turn_ended(failed=failed > 0)
-        if terminal is not None and run.spec.variant.final_answer == "terminal_tool":
-            run.finish(terminal)
+            run.counters.turn_ended(failed=self.failed > 0)
+        if self.terminal is not None and run.spec.variant.final_answer == "terminal_tool":
+            run.finish(self.terminal)
         self._bound_tool_errors()
-        watch(run, self._reply.text, done)
+        watch(run, self.reply.text, self.done)
         yield from run.commit(CommitPoint.TOOLS_RETURNED)
 
-    def _next_wave(self) -> list[tuple[int, ToolCall]]:
+    def pending(self, stage: str) -> dict[str, object]:
+        """Return the batch as it is now, as values that a checkpoint can hold."""
+        return {"stage": stage, **saved_batch(self)}
+
+    def _next_wave(self) -> Generator[Effect, Answer, list[tuple[int, ToolCall]]]:
         """Return the calls that may run now, reserved; those that have to wait for them stay ready."""
         wave: list[tuple[int, ToolCall]] = []
-        ready, self._ready = self._ready, []
-        self._asks = []
+        ready, self.ready = self.ready, []
+        self.asks = []
         for position, (at, call) in enumerate(ready):
-            refusal = self._check_step(call) if self._run.enforcer.active else None
+            refusal = self._check_step(call) if self.run.enforcer.active else None
             if refusal is not None and wave:
-                self._ready = ready[position:]
+                self.ready = ready[position:]
                 break
             if refusal is not None:
                 self._refuse(at, refusal)
-            elif (reason := self._not_admitted(at, call)) is not None:
-                self._keep_out(at, reason)
+                continue
+            told = yield from self._admitted(at, call)
+            if isinstance(told, str):
+                self._keep_out(at, told)
             else:
-                self._reserve(call)
-                wave.append((at, call))
+                self._reserve(told)
+                wave.append((at, told))
         return wave
 
     def _keep_out(self, at: int, reason: str) -> None:
         """Note a call that a gate, a guard or a person does not let through."""
-        self._run.counters.exceptions += 1
+        self.run.counters.exceptions += 1
         self._note(at, Refusal(Failure.REFUSED, f"Error: {reason}", {"reason": reason}))
 
-    def _allowed(
-        self, wave: list[tuple[int, ToolCall]]
-    ) -> Generator[Effect, Answer, list[tuple[int, ToolCall]]]:
-        """Ask a person what gates want to know, all at once; return the calls that may be made."""
-        asks = self._asks
+    def allow(self, suspended: Suspended | None = None) -> Steps:
+        """Ask a person what gates want to know, all at once; calls that may not be made leave the wave."""
+        asks = self.asks
         if not asks:
-            return wave
-        calls = dict(wave)
-        said = yield from ask_people(
-            self._run, [(calls[at].name, ask) for at, ask in asks], lambda position, answer: None
-        )
+            return
+        calls = dict(self.wave)
+        if suspended is None:
+            about = [(calls[at].name, ask) for at, ask in asks]
+            said = yield from ask_people(self.run, about, _nothing, partial(self.pending, "allowing"))
+        else:
+            said = yield from wait_for(self.run, suspended.questions, _nothing, suspended.answers)
         for (at, ask), answer in zip(asks, said, strict=True):
             if answer.kind != "answered" and at in calls:
                 call = calls.pop(at)
                 self._withdraw(call)
                 self._keep_out(at, why_not(answer, ask))
-        return list(calls.items())
+        self.asks = []
+        self.wave = list(calls.items())
+        self.outcomes = [None] * len(self.wave)
 
     def _withdraw(self, call: ToolCall) -> None:
-        run = self._run
+        run = self.run
         run.budget.not_called()
         for gate in run.around.parts.gates:
             gate.withdrawn(call, at=run.now())
+        call_withdrawn(run, call.name, call.arguments)
         if run.enforcer.active and run.enforcer.roll_back(call.name):
             self._step_moved(call.name, "rolled back")
 
     def _refuse(self, at: int, refusal: Refusal) -> None:
         """Note a call that is refused, and that the model has to be told so."""
         self._note(at, refusal)
-        self._refusals.append(refusal)
+        self.refusals.append(refusal)
 
     def _note(self, at: int, refusal: Refusal) -> None:
-        run, call = self._run, self._calls[at]
+        run, call = self.run, self.calls[at]
         failure, reason = refusal.failure.value, refusal.reason
-        self._results[at] = reason
+        self.results[at] = reason
         run.refused.append({"name": call.name, "failure": failure, "reason": reason})
         run.tell(events.CallRefused(run.now(), run.job, call.name, call.arguments, failure, reason))
 
     def _check_step(self, call: ToolCall) -> Refusal | None:
-        found = self._run.enforcer.check(call.name, iteration=self._run.iteration - 1)
+        found = self.run.enforcer.check(call.name, iteration=self.run.iteration - 1)
         if found is None:
             return None
-        said = nudge_text(found.failure, found.details, self._run.spec.variant).removeprefix(PREFIX)
+        said = nudge_text(found.failure, found.details, self.run.spec.variant).removeprefix(PREFIX)
         return Refusal(found.failure, f"Error: {said}", found.details)
 
-    def _not_admitted(self, at: int, call: ToolCall) -> str | None:
-        """Return why the budget, a gate or a guard keeps a call from being executed; None counts it as a step.
+    def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
+        """Return why the budget, a gate or a guard keeps a call from being executed, or the call, counted as a step.
 
         What gates want to ask a person is kept for when all calls were looked at.
         """
-        run = self._run
+        run = self.run
         if not run.budget.allows_call:
             return "the budget of steps is used up"
         reason, admitted, asks = None, list[CallGate](), list[Ask]()
         for gate in run.around.parts.gates:
-            told = gate.admit(call, at=run.now())
-            if isinstance(told, str):
-                reason = told
+            answer = gate.admit(call, at=run.now())
+            if isinstance(answer, str):
+                reason = answer
                 break
             admitted.append(gate)
-            if told is not None:
-                asks.append(told)
+            if answer is not None:
+                asks.append(answer)
+        told: ToolCall | str = call if reason is None else reason
         if reason is None and run.around.parts.guards:
-            reason = run.guard(GuardPoint.CALL, f"{call.name}({dict(call.arguments)!r})", call.name)[1]
-        if reason is None:
-            run.budget.called()
-            self._asks += [(at, ask) for ask in asks]
-            return None
-        for gate in admitted:
-            gate.withdrawn(call, at=run.now())
-        return reason
+            told = yield from self._guarded_call(call, asks)
+        if isinstance(told, str):
+            for gate in admitted:
+                gate.withdrawn(call, at=run.now())
+            return told
+        run.budget.called()
+        self.asks += [(at, ask) for ask in asks]
+        return told
 
-    def _call(self, wave: Sequence[tuple[int, ToolCall]]) -> Generator[Effect, Answer, Sequence[ToolOutcome]]:
-        """Run the tools of a wave at once, then ask a person what those tools want to know that ask."""
-        if not wave:
-            return ()
-        tools = [self._tool(call) for _, call in wave]
-        records = [self._begun(call) for _, call in wave]
-        outcomes: list[ToolOutcome | None] = [None] * len(wave)
-
-        def done(at: int, outcome: ToolOutcome) -> None:
-            outcomes[at] = outcome
-            self._ended(wave[at][1], outcome, records[at])
-
-        running = [at for at, tool in enumerate(tools) if tool.asks is None]
-        if running:
-            limit = self._run.spec.variant.tool_timeout
-            invocations = [
-                Invocation(
-                    wave[at][1], tools[at].run, limit if tools[at].timeout is None else tools[at].timeout
+    def _guarded_call(self, call: ToolCall, asks: list[Ask]) -> Generator[Effect, Answer, ToolCall | str]:
+        """Return the call with its arguments as the guards leave them, or why they block it."""
+        run = self.run
+        written = json.dumps(dict(call.arguments), ensure_ascii=False)
+        ruling = yield from guarded(run, GuardPoint.CALL, written, tool=call.name, arguments=call.arguments)
+        if ruling.blocked is not None:
+            return ruling.blocked
+        if ruling.text != written:
+            changed = WrittenCall(call.id, call.name, ruling.text)
+            found = resolved(changed, self.offer, run.spec.registry, run.spec.variant)
+            if isinstance(found, Refusal):
+                call_withdrawn(run, call.name, call.arguments)
+                return (
+                    f"what a guard made of the arguments does not fit: {found.reason.removeprefix('Error: ')}"
                 )
-                for at in running
-            ]
-            yield CallTools(invocations, lambda position, outcome: done(running[position], outcome))
+            call = found[0]
+        asks += ruling.asks
+        return call
+
+    def call(self) -> Steps:
+        """Run the tools of a wave at once, then ask a person what those tools want to know that ask."""
+        if not self.wave:
+            return
+        self.first_record = len(self.run.calls)
+        running = [at for at, (_, call) in enumerate(self.wave) if self.tool(call).asks is None]
+        if running:
+            yield from self.commit_calls()
+        for _, call in self.wave:
+            self.begun(call)
+        yield from self.invoke(running)
+        yield from self.ask_for_tools()
+
+    def commit_calls(self) -> Steps:
+        """Commit that calls are about to be made, so that none is made twice."""
+        if self.run.spec.variant.commits_calls:
+            yield from self.run.commit(CommitPoint.CALLING, pending=self.pending("calling"))
+
+    def invoke(self, running: Sequence[int]) -> Steps:
+        """Run these calls of the wave at once."""
+        if running:
+            invocations = [self.invocation(at) for at in running]
+            yield CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
+
+    def invocation(self, at: int, code: ToolFunction | None = None) -> Invocation:
+        """Return a call of the wave for a driver; `code` is run in the place of the tool's own."""
+        call = self.wave[at][1]
+        tool = self.tool(call)
+        limit = self.run.spec.variant.tool_timeout if tool.timeout is None else tool.timeout
+        return Invocation(call, code or tool.run, limit, self.key(at))
+
+    def key(self, at: int) -> str:
+        """Return the name that a call of the wave has in its run."""
+        return f"{self.run.counters.asked}.{self.wave[at][0] + 1}"
+
+    def ended_at(self, at: int, outcome: ToolOutcome, when: float | None = None) -> None:
+        """Note how a call of the wave ended; `when`, in seconds: before a crash, and the trace has it."""
+        self.outcomes[at] = outcome
+        self._ended(self.wave[at][1], outcome, self.run.calls[self.first_record + at], when)
+
+    def ask_for_tools(self, suspended: Suspended | None = None) -> Steps:
+        """Ask a person for the tools whose calls are questions."""
         asking = [
-            (at, filled(tool.asks, wave[at][1])) for at, tool in enumerate(tools) if tool.asks is not None
+            (at, filled(ask, call))
+            for at, (_, call) in enumerate(self.wave)
+            if self.outcomes[at] is None and (ask := self.tool(call).asks) is not None
         ]
-        if asking:
+        if not asking:
+            return
 
-            def said(position: int, answer: PersonSaid) -> None:
-                at, ask = asking[position]
-                done(at, outcome_of_asking(answer, ask))
+        def said(position: int, answer: PersonSaid) -> None:
+            at, ask = asking[position]
+            self.ended_at(at, outcome_of_asking(answer, ask))
 
-            yield from ask_people(self._run, [(wave[at][1].name, ask) for at, ask in asking], said)
-        ended = [outcome for outcome in outcomes if outcome is not None]
-        for (_, call), outcome in zip(wave, ended, strict=True):
-            if outcome.failed and self._run.spec.variant.tool_error == "ends_run":
-                raise Ended("crash", f"tool {call.name!r}: {outcome.text}")
-        return ended
+        if suspended is not None:
+            yield from wait_for(self.run, suspended.questions, said, suspended.answers)
+            return
+        about = [(self.wave[at][1].name, ask) for at, ask in asking]
+        yield from ask_people(self.run, about, said, partial(self.pending, "asking"))
 
-    def _tool(self, call: ToolCall) -> Tool:
+    def tool(self, call: ToolCall) -> Tool:
+        """Return the tool of a call that may be executed."""
         # A list change between the offer and the call does not take the tool from it.
-        tool = self._offer.tools.get(call.name) or self._run.spec.registry.get(call.name)
+        tool = self.offer.tools.get(call.name) or self.run.spec.registry.get(call.name)
         if tool is None:
             raise LookupError(f"tool {call.name!r} was checked and is not registered any more")
         return tool
 
-    def _begun(self, call: ToolCall) -> dict[str, str | None]:
-        """Note that a call is made; return its record."""
+    def begun(self, call: ToolCall, *, before: bool = False) -> None:
+        """Note that a call is made; `before`: before a crash, and the trace has it."""
         arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
-        record: dict[str, str | None] = {"name": call.name, "arguments": arguments, "via": "call"}
-        self._run.calls.append(record)
-        self._run.tell(events.ToolCalled(self._run.now(), self._run.job, call.name, arguments, "call"))
-        return record
+        self.run.calls.append({"name": call.name, "arguments": arguments, "via": "call"})
+        if not before:
+            self.run.tell(events.ToolCalled(self.run.now(), self.run.job, call.name, arguments, "call"))
 
-    def _ended(self, call: ToolCall, outcome: ToolOutcome, record: dict[str, str | None]) -> None:
+    def _ended(
+        self, call: ToolCall, outcome: ToolOutcome, record: dict[str, str | None], when: float | None
+    ) -> None:
         """Note how a call ended, at the moment it did."""
         failed = outcome.failed
         record["error" if failed else "result"] = outcome.text
-        self._run.tell(
-            events.ToolReturned(
-                self._run.now(),
-                self._run.job,
-                call.name,
-                None if failed else outcome.text,
-                outcome.text if failed else None,
-            )
-        )
-        for gate in self._run.around.parts.gates:
-            gate.ended(call, outcome, at=self._run.now())
-        if not self._run.enforcer.active:
+        if when is None:
+            result, error = (None, outcome.text) if failed else (outcome.text, None)
+            self.run.tell(events.ToolReturned(self.run.now(), self.run.job, call.name, result, error))
+        for gate in self.run.around.parts.gates:
+            gate.ended(call, outcome, at=self.run.now() if when is None else when)
+        if not self.run.enforcer.active:
             return
-        moved = self._run.enforcer.roll_back(call.name) if failed else self._run.enforcer.commit(call.name)
+        moved = self.run.enforcer.roll_back(call.name) if failed else self.run.enforcer.commit(call.name)
         if moved:
             self._step_moved(call.name, "rolled back" if failed else "committed")
 
     def _reserve(self, call: ToolCall) -> None:
-        if not self._run.enforcer.active:
+        if not self.run.enforcer.active:
             return
-        before = self._run.enforcer.done
-        self._run.enforcer.reserve(call.name)
-        if self._run.enforcer.done != before:
+        before = self.run.enforcer.done
+        self.run.enforcer.reserve(call.name)
+        if self.run.enforcer.done != before:
             self._step_moved(call.name, "done as proposed")
 
     def _step_moved(self, tool: str, change: str) -> None:
-        self._run.tell(
-            events.StepMoved(self._run.now(), self._run.job, tool, change, self._run.enforcer.open)
-        )
+        self.run.tell(events.StepMoved(self.run.now(), self.run.job, tool, change, self.run.enforcer.open))
 
     def _is_news(self, call: ToolCall, outcome: ToolOutcome) -> bool:
         """Return whether a tool returned something that it had not returned for these arguments before."""
         if outcome.failed:
             return False
         signature = (call.name, repr(sorted(call.arguments.items())), outcome.text)
-        news = signature not in self._run.seen
-        self._run.seen.add(signature)
+        news = signature not in self.run.seen
+        self.run.seen.add(signature)
         return news
 
-    def _guarded_result(self, call: ToolCall, outcome: ToolOutcome) -> str:
+    def _guarded_result(self, call: ToolCall, outcome: ToolOutcome) -> Generator[Effect, Answer, str]:
+        run = self.run
         said = outcome.text if not outcome.failed else f"Error: {outcome.text}"
-        if not self._run.around.parts.guards:
+        if not run.around.parts.guards:
             return said
-        text, blocked = self._run.guard(GuardPoint.RESULT, said, call.name)
-        return text if blocked is None else f"Error: the result is withheld: {blocked}"
+        ruling = yield from guarded(run, GuardPoint.RESULT, said, tool=call.name, arguments=call.arguments)
+        if ruling.blocked is not None:
+            return f"Error: the result is withheld: {ruling.blocked}"
+        if not outcome.failed:
+            run.results.append(ruling.text)
+        return ruling.text
 
     def _bound_tool_errors(self) -> None:
-        bound = self._run.spec.variant.tool_errors_in_a_row
-        if bound is not None and self._run.counters.failed_batches > bound:
+        bound = self.run.spec.variant.tool_errors_in_a_row
+        if bound is not None and self.run.counters.failed_batches > bound:
             raise Ended(
-                "tool_errors", f"{self._run.counters.failed_batches} batches in a row had a tool that failed"
+                "tool_errors", f"{self.run.counters.failed_batches} batches in a row had a tool that failed"
             )

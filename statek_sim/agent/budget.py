@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
+from statek_sim.agent.effects import Spent
 from statek_sim.agent.variants import Variant
 from statek_sim.errors import BadInput
 
@@ -85,6 +88,23 @@ class BudgetTracker:
         self.steps = 0
         self.overshoot = 0
 
+    def saved(self) -> dict[str, object]:
+        """Return what was used, as values that a checkpoint can hold."""
+        return {
+            "began": self._began,
+            "reserved": self._reserved,
+            "tokens": self.tokens,
+            "cost": self.cost,
+            "steps": self.steps,
+            "overshoot": self.overshoot,
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `saved` returned."""
+        self._began, self._reserved = saved["began"], saved["reserved"]
+        self.tokens, self.cost, self.steps = saved["tokens"], saved["cost"], saved["steps"]
+        self.overshoot = saved["overshoot"]
+
     @property
     def unlimited(self) -> bool:
         """Whether nothing is limited, so that nothing need be asked."""
@@ -143,6 +163,11 @@ class BudgetTracker:
         if self._budget.prices is not None:
             self.cost += self._budget.prices.cost(prompt, completion)
         return over
+
+    def spent(self, *, at: float) -> Spent:
+        """Return what was used until now; seconds are from the first request."""
+        seconds = 0.0 if self._began is None else at - self._began
+        return Spent(tokens=self.tokens, cost=float(self.cost), seconds=seconds, steps=self.steps)
 
     @property
     def allows_call(self) -> bool:

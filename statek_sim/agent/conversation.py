@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from statek_sim.agent.effects import WrittenCall
 from statek_sim.agent.reading import ModelReply
@@ -149,6 +150,34 @@ class Conversation:
         """Put these messages in the place of all."""
         self._metered = MeteredConversation(self._meter, messages)
         self._new_past = True
+
+    def saved(self) -> dict[str, object]:
+        """Return the messages and what is known of the last request, as values that a checkpoint can hold."""
+        messages = self._metered.view()
+        same = len(self.sent) <= len(messages) and in_common(self.sent, messages) == len(self.sent)
+        return {
+            "messages": list(messages),
+            "sent": len(self.sent) if same else list(self.sent),
+            "same_tools": self._sent_with is self._envelope,
+            "kept": self._kept,
+            "kept_tokens": self._kept_tokens,
+            "new_past": self._new_past,
+            "interrupted": self._interrupted,
+            "alone": self._alone,
+            "hit": self.prefix.hit,
+            "total": self.prefix.total,
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `saved` returned; the tools of the last request are offered by now."""
+        self._metered = MeteredConversation(self._meter, saved["messages"])
+        sent = saved["sent"]
+        self.sent = self._metered.view(sent) if isinstance(sent, int) else sent
+        self._sent_with = self._envelope if saved["same_tools"] else None
+        self._kept, self._kept_tokens = saved["kept"], saved["kept_tokens"]
+        self._new_past, self._interrupted = saved["new_past"], saved["interrupted"]
+        self._alone = saved["alone"]
+        self.prefix.hit, self.prefix.total = saved["hit"], saved["total"]
 
     def offer(self, offer: Offer | None) -> None:
         """Send the tools of this offer from now on; None: none."""

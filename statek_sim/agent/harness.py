@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Final
 
 from statek_sim.agent.budget import Budget
+from statek_sim.agent.checkpoints.keeping import Keeper, plan_hash, saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import HARDENED as HARDENED_CONTEXT
@@ -16,6 +17,7 @@ from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Question, ToolFunction
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
+from statek_sim.agent.resuming import resumed
 from statek_sim.agent.simulated import Said, Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
 from statek_sim.agent.steps import Step, StepPlan, check_plan
@@ -118,27 +120,54 @@ class AgentHarness:
             rules=CONTEXT_RULES.get(self.spec.variant.name, HARDENED_CONTEXT),
         )
 
-    def begin(self, task: str, *, clock: Clock | None = None) -> AgentRun:
-        """Return a run that a driver can take to its end; `clock` is the driver's when it is not this one's."""
+    def plan(self, task: str) -> str:
+        """Return the hash of a task for this agent: what a session of a store is about."""
+        steps = [asdict(step) for step in self.spec.plan.steps]
+        return plan_hash(self.spec.role, task, steps, self.spec.plan.order)
+
+    def begin(self, task: str, *, clock: Clock | None = None, keeper: Keeper | None = None) -> AgentRun:
+        """Return a run that a driver can take to its end; `clock` is the driver's when it is not this one's.
+
+        With a `keeper` the run commits, and goes on where its session stood; the clock must not be behind that. Give
+        the keeper's `save` and `note` (under asyncio) or `committed` and `receipted` to the driver.
+        """
         # Here too: a registry of the caller's own may have got its tools since.
         check_plan(self.spec.plan, (tool.name for tool in self.spec.registry.list()))
         self._runs += 1
         job = "main" if self._runs == 1 else f"main-{self._runs}"
         around = self._around if clock is None else replace(self._around, clock=clock)
-        return AgentRun(job, self.spec, around, task)
+        if keeper is None:
+            return AgentRun(job, self.spec, around, task)
+        around = replace(around, parts=replace(around.parts, commits=True))
+        if keeper.kept is None:
+            return AgentRun(job, self.spec, around, task)
+        return resumed(job, self.spec, around, **saved_run(keeper.kept))
 
-    def run(self, task: str, *, then: Mapping[float, str] | None = None, within: float = LONGEST) -> AgentRun:
+    def run(
+        self,
+        task: str,
+        *,
+        then: Mapping[float, str] | None = None,
+        within: float = LONGEST,
+        keeper: Keeper | None = None,
+    ) -> AgentRun:
         """Work on a task until nothing is left to do, and return the run; `then` are later messages by their second.
 
         `RunawayJob` when something is left to do after `within` virtual seconds; `Unanswered` when a person is asked
-        who never answers.
+        who never answers. With a `keeper` every commit is saved, and a session that was begun before goes on.
         """
         if self.provider is None:
             raise LookupError("this harness has no provider; give it one, or drive `begin` yourself")
         driver = Simulation(
-            self.provider, clock=self.clock, person=lambda question, said: self._asked(driver, question, said)
+            self.provider,
+            clock=self.clock,
+            person=lambda question, said: self._asked(driver, question, said),
+            committed=None if keeper is None else keeper.committed,
+            receipted=None if keeper is None else keeper.receipted,
         )
-        run = self.begin(task)
+        if keeper is not None and keeper.kept is not None:
+            self.clock.advance_to(max(self.clock.now(), keeper.kept.checkpoint.entry.at))
+        run = self.begin(task, keeper=keeper)
         driver.start(run)
         for at, message in (then or {}).items():
             driver.at(self.clock.now() + at, _pusher(driver, run, message))

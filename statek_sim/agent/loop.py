@@ -7,12 +7,13 @@ and exception limits, before its calls are executed.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from statek_sim import progress
 from statek_sim import trace as events
 from statek_sim.agent.asking import ask_model
+from statek_sim.agent.batch_values import saved_reply
 from statek_sim.agent.budget import BudgetTracker
 from statek_sim.agent.compacting import compact
 from statek_sim.agent.conversation import Conversation, Envelopes
@@ -30,16 +31,20 @@ from statek_sim.agent.effects import (
     TurnAhead,
 )
 from statek_sim.agent.ending import Ended
+from statek_sim.agent.escalating import climb
+from statek_sim.agent.guarding import guarded
 from statek_sim.agent.nudges import Failure, NudgeBudget
+from statek_sim.agent.pending import Pending, state_of, taken_up
 from statek_sim.agent.progress import Counters
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.steps import StepEnforcer
 from statek_sim.agent.taking import take
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.clock import Clock
-from statek_sim.errors import LLM_HarnessError
+from statek_sim.errors import BadInput, LLM_HarnessError
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.trace import Trace
+from statek_sim.values import Message
 
 Steps = Generator[Effect, Answer, None]
 
@@ -62,14 +67,19 @@ class AgentRun:
     `answer` its final text.
     """
 
-    def __init__(self, job: str, spec: AgentSpec, around: Around, message: str) -> None:
+    def __init__(
+        self, job: str, spec: AgentSpec, around: Around, message: str, *, saved: Pending | None = None
+    ) -> None:
+        """`saved`: where a run stood that is taken up again; see `resuming.resumed`, which gives it its state."""
         self.job = job
+        self.task = message
         self.spec = spec
         self.around = around
         self.status = "READY"
         self.stop: str | None = None
         self.detail: str | None = None
         self.answer: str | None = None
+        self.failure: BaseException | None = None
         self.steps = 0
         self.iteration = 0
         self.completions: int | None = None
@@ -77,19 +87,22 @@ class AgentRun:
         self.calls: list[dict[str, str | None]] = []
         self.refused: list[dict[str, str]] = []
         self.nudged: list[Failure] = []
-        self.inbox: list[str] = [message]
+        self.inbox: list[str] = [message] if saved is None else []
         self.enforcer = StepEnforcer(spec.plan, spec.variant)
         self.nudges = NudgeBudget(spec.variant, spec.nudges)
         self.budget = BudgetTracker(spec.budget, spec.variant)
         self.conversation = Conversation(around.envelopes, spec)
-        self._taken = 0
-        self._message = ""
-        self._resting = False
-        self._offer: Offer | None = None
+        self.taken = 0
+        self.message = ""
+        self.resting = False
+        self._saved = saved
+        self.offer_made: Offer | None = None
         self.hidden: frozenset[str] = frozenset()
         self.seen: set[tuple[str, str, str]] = set()
+        self.results: list[str] = []
         self.asked = 0
-        around.trace.add(events.JobCreated(around.clock.now(), job, spec.role, spec.model, None))
+        if saved is None:
+            self.tell(events.JobCreated(self.now(), job, spec.role, spec.model, None))
 
     # -- units of work -----------------------------------------------------------------------------------------
 
@@ -98,28 +111,69 @@ class AgentRun:
 
         A unit that ended before it took a message leaves it: a limit that holds for good would end the next one too.
         """
-        self._resting = False
+        self.resting = False
         try:
             yield from self._units()
         finally:
-            self._resting = self.status == "DONE"
+            self.resting = self.status == "DONE"
 
     def _units(self) -> Steps:
+        saved, self._saved = self._saved, None
         while True:
-            before = self._taken, self.steps
-            self.move("STARTED")
-            try:
-                yield from self._unit()
-            except Ended as end:
-                self.stop, self.detail = end.reason, end.detail
-            except LLM_HarnessError as exceeded:
-                self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
-            self.move("DONE")
-            self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
-            yield from self.commit(CommitPoint.ENDED)
-            if not self.inbox or before == (self._taken, self.steps):
+            before = self.taken, self.steps
+            if saved is not None and saved.point is CommitPoint.ENDED:
+                progress_made = bool(saved.state["progress"])
+            else:
+                yield from self._whole_unit(saved)
+                progress_made = saved is not None or before != (self.taken, self.steps)
+                yield from self.commit(CommitPoint.ENDED, pending={"progress": progress_made})
+            saved = None
+            if not self.inbox or not progress_made:
                 return
             self._reactivate()
+
+    def _whole_unit(self, saved: Pending | None) -> Steps:
+        """Work until the run is DONE, from its beginning or from where it was saved."""
+        ladder = self.around.parts.ladder
+        if saved is None:
+            self.move("STARTED")
+        elif ladder is not None:
+            raise BadInput(
+                f"run {self.job!r} was committed on its way up a ladder, which cannot be taken up there; "
+                "expected a commit at the end of a task: give the task again"
+            )
+        yield from self.attempt(saved) if ladder is None else climb(self, ladder)
+        self.move("DONE")
+        self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
+
+    def attempt(self, saved: Pending | None = None) -> Steps:
+        """Yield the effects of one attempt at a unit of work, from where it was saved, and note how it ended."""
+        self.failure = None
+        try:
+            yield from self._unit() if saved is None else self._rest_of_unit(saved)
+        except Ended as end:
+            self.stop, self.detail, self.failure = end.reason, end.detail, end.__cause__
+        except LLM_HarnessError as exceeded:
+            self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
+
+    def begin_attempt(self, model: str, task: str, history: Sequence[Message] | None) -> None:
+        """Have the next attempt ask `model` for `task`; with `history` it starts over from there, its steps undone.
+
+        None: the first attempt, which goes on from where the run is.
+        """
+        if history is not None or model != self.spec.model:
+            self.spec = replace(self.spec, model=model)
+            kept = self.conversation.messages if history is None else history
+            self.conversation = Conversation(self.around.envelopes, self.spec)
+            self.conversation.replace(kept)
+        if history is not None:
+            self.enforcer = StepEnforcer(self.spec.plan, self.spec.variant)
+            self.nudges = NudgeBudget(self.spec.variant, self.spec.nudges)
+            self.hidden, self.seen, self.results = frozenset(), set(), []
+            self.iteration = 0
+        self.stop = self.detail = self.answer = None
+        self.taken = max(self.taken, 1)
+        self.inbox.insert(0, task)
 
     def push(self, message: str) -> bool:
         """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.
@@ -128,9 +182,9 @@ class AgentRun:
         """
         self.tell(events.UserMessage(self.now(), self.job, message))
         self.inbox.append(message)
-        if not self._resting:
+        if not self.resting:
             return False
-        self._resting = False
+        self.resting = False
         self._reactivate()
         return True
 
@@ -142,7 +196,7 @@ class AgentRun:
     @property
     def offered(self) -> tuple[str, ...]:
         """The names of the tools that were offered last."""
-        return () if self._offer is None else self._offer.names
+        return () if self.offer_made is None else self.offer_made.names
 
     def _reactivate(self) -> None:
         self.tell(events.Reactivated(self.now(), self.job, "message", self.completions))
@@ -151,9 +205,14 @@ class AgentRun:
         self.nudges.in_a_row = 0
 
     def _unit(self) -> Steps:
-        if not self._taken:
-            self._take_message()
+        if not self.taken:
+            yield from self._take_message()
         yield from self.commit(CommitPoint.BEGAN)
+        while self.status != "DONE":
+            yield from self._iterate()
+
+    def _rest_of_unit(self, saved: Pending) -> Steps:
+        yield from taken_up(self, saved)
         while self.status != "DONE":
             yield from self._iterate()
 
@@ -174,36 +233,42 @@ class AgentRun:
         self.steps += 1
         progress.at(self.job, self.counters.asked + 1)
         self.tell(events.StepStarted(self.now(), self.job, self.steps))
-        self._read_inbox()
+        yield from self._read_inbox()
         offer = self._offered()
         yield from compact(self)
-        self._hold_budget(offer)
+        yield from self._hold_budget()
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
-        yield from self.commit(CommitPoint.REPLIED)
+        yield from self.commit(CommitPoint.REPLIED, pending={"reply": saved_reply(reply)})
         yield from take(self, reply, offer)
 
-    def _read_inbox(self) -> None:
+    def _read_inbox(self) -> Steps:
         while self.inbox:
-            self._take_message()
+            yield from self._take_message()
 
-    def _take_message(self) -> None:
+    def _take_message(self) -> Steps:
         """Take the oldest message, which a guard may change; one that it blocks is not looked at again."""
-        self._taken += 1
-        self._message = self._guard_input(self.inbox.pop(0))
-        self.conversation.add({"role": "user", "content": self._message})
+        self.taken += 1
+        message = self.inbox.pop(0)
+        if self.around.parts.guards:
+            ruling = yield from guarded(self, GuardPoint.INPUT, message)
+            if ruling.blocked is not None:
+                raise Ended("blocked", ruling.blocked)
+            message = ruling.text
+        self.message = message
+        self.conversation.add({"role": "user", "content": message})
 
     def _offered(self) -> Offer:
         offer = self.spec.offer(self._choice(), without=self.hidden)
         notes = self.spec.registry.notes
         while notes:
             self.tell(events.HarnessSpoke(self.now(), self.job, "registry", "list changed", notes.pop(0)))
-        before = self._offer
+        before = self.offer_made
         if before is None or before.names != offer.names:
             sent = self.spec.variant.sends_tools
             turn = self.counters.asked + 1
             self.tell(events.ToolsOffered(self.now(), self.job, turn, offer.names, sent))
-        self._offer = offer
+        self.offer_made = offer
         self.conversation.offer(offer if self.spec.variant.sends_tools else None)
         return offer
 
@@ -213,19 +278,19 @@ class AgentRun:
             return None
         called = [str(call["name"]) for call in self.calls]
         ahead = TurnAhead(
-            turn=self.counters.asked + 1, message=self._message, called=called, open_steps=self.enforcer.open
+            turn=self.counters.asked + 1, message=self.message, called=called, open_steps=self.enforcer.open
         )
         return chooser(ahead)
 
-    def _hold_budget(self, offer: Offer) -> None:
+    def _hold_budget(self) -> Steps:
         if not self.budget.unlimited:
             over = self.budget.before_request(self.conversation.prompt_tokens, at=self.now())
             if over is not None:
                 raise Ended(over.name.value, str(over))
         if self.around.parts.guards:
-            reason = self.guard(GuardPoint.BUDGET, str(self.budget.tokens), None)[1]
-            if reason is not None:
-                raise Ended("blocked", reason)
+            ruling = yield from guarded(self, GuardPoint.BUDGET, str(self.budget.tokens))
+            if ruling.blocked is not None:
+                raise Ended("blocked", ruling.blocked)
 
     # -- what the parts of a turn do with the run --------------------------------------------------------------
 
@@ -236,43 +301,36 @@ class AgentRun:
         self.answer = answer
         raise Ended("final")
 
-    # -- guards and commits ------------------------------------------------------------------------------------
+    # -- commits ----------------------------------------------------------------------------------------------
 
-    def _guard_input(self, text: str) -> str:
-        told, blocked = self.guard(GuardPoint.INPUT, text, None)
-        if blocked is not None:
-            raise Ended("blocked", blocked)
-        return told
+    def commit(
+        self,
+        point: CommitPoint,
+        questions: tuple[Question, ...] = (),
+        *,
+        pending: Mapping[str, object] | None = None,
+    ) -> Steps:
+        """Yield a commit of the state as it is now, where commits are asked for.
 
-    def guard(self, point: GuardPoint, text: str, tool: str | None) -> tuple[str, str | None]:
-        """Return the text as the guards leave it, and why it is blocked (None: it is not)."""
-        for guard in self.around.parts.guards:
-            verdict = guard(point, text, tool=tool)
-            if verdict.action == "pass":
-                continue
-            detail = verdict.reason or (verdict.text or "")
-            self.tell(
-                events.HarnessSpoke(self.now(), self.job, f"{point.value} guard", verdict.action, detail)
-            )
-            if verdict.action == "block":
-                return text, verdict.reason
-            if verdict.action == "modify" and verdict.text is not None:
-                text = verdict.text
-        return text, None
-
-    def commit(self, point: CommitPoint, questions: tuple[Question, ...] = ()) -> Steps:
-        """Yield a commit of the state as it is now, where commits are asked for."""
+        `pending`: what is in hand at this point, beside the state of the run.
+        """
         if not self.around.parts.commits:
             return
         snapshot = Snapshot(
             job=self.job,
             point=point,
+            status=self.status,
+            stop=self.stop,
+            answer=self.answer,
             iteration=self.iteration,
             messages=self.conversation.messages,
             steps_done=self.enforcer.done,
+            steps_open=self.enforcer.open,
             nudges=self.nudges.in_all,
             tokens=self.budget.tokens,
+            cost=self.budget.cost,
             seconds=self.now(),
+            state=state_of(self, pending or {}),
             questions=questions,
         )
         yield Commit(snapshot)

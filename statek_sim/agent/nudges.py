@@ -110,6 +110,21 @@ class NudgeBudget:
     in_all: int = 0
     by_failure: dict[Failure, int] | None = None
 
+    def saved(self) -> dict[str, object]:
+        """Return the counts, as values that a checkpoint can hold."""
+        by = (
+            None
+            if self.by_failure is None
+            else {kind.value: count for kind, count in self.by_failure.items()}
+        )
+        return {"in_a_row": self.in_a_row, "in_all": self.in_all, "by_failure": by}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `saved` returned."""
+        self.in_a_row, self.in_all = saved["in_a_row"], saved["in_all"]
+        by = saved["by_failure"]
+        self.by_failure = None if by is None else {Failure(kind): count for kind, count in by.items()}
+
     def take(self, failure: Failure) -> int | None:
         """Return the number of this nudge, from 1, or None when the budget is used up."""
         bound = self.variant.nudges_in_all

@@ -5,8 +5,8 @@ A tool may ask (`Tool.asks`), and a gate may before it admits a call (`Approvals
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from statek_sim import trace as events
@@ -18,6 +18,7 @@ from statek_sim.agent.effects import (
     Effect,
     PersonSaid,
     Question,
+    Receipt,
     ToolCall,
     ToolOutcome,
     ToolStatus,
@@ -33,15 +34,48 @@ if TYPE_CHECKING:
 EXPIRED: Final = PersonSaid("expired")
 """Nobody said a word until the deadline."""
 
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """Questions that were out when a run was committed, and the answers that came since, by token."""
+
+    questions: Sequence[Question]
+    answers: Mapping[str, PersonSaid]
+
+
+def suspended(
+    pending: Mapping[str, Any], receipts: Iterable[Receipt], *, committed: float, now: float
+) -> Suspended:
+    """Return what a run waits for that was committed then; deadlines stand as they were."""
+    questions = [Question(**told) for told in pending.get("questions", ())]
+    left = [
+        question
+        if question.seconds is None
+        else replace(question, seconds=max(0.0, committed + question.seconds - now))
+        for question in questions
+    ]
+    tokens = {question.token for question in questions}
+    answers = {
+        receipt.key: PersonSaid(receipt.status, receipt.text)  # type: ignore[arg-type]  # the kind it was made of
+        for receipt in receipts
+        if receipt.key in tokens
+    }
+    return Suspended(left, answers)
+
+
 Asking = Generator[Effect, Answer, Sequence[PersonSaid]]
 
 
 def ask_people(
-    run: AgentRun, asks: Sequence[tuple[str, Ask]], told: Callable[[int, PersonSaid], None]
+    run: AgentRun,
+    asks: Sequence[tuple[str, Ask]],
+    told: Callable[[int, PersonSaid], None],
+    pending: Callable[[], Mapping[str, object]],
 ) -> Asking:
     """Ask all of these at once, each about a call of a tool; the run is SUSPENDED until the last one is settled.
 
-    `told` hears of each at the moment it is. A commit comes first, so that what waits can be taken up again.
+    `told` hears of each at the moment it is. A commit comes first, with what is `pending`, so that what waits can be
+    taken up again.
     """
     questions = tuple([_question(run, tool, ask) for tool, ask in asks])
     for question in questions:
@@ -50,17 +84,37 @@ def ask_people(
             events.PersonAsked(run.now(), run.job, question.token, question.tool, question.text, deadline)
         )
     run.move("SUSPENDED")
-    yield from run.commit(CommitPoint.SUSPENDED, questions)
+    open_ = {"questions": [asdict(question) for question in questions]}
+    yield from run.commit(CommitPoint.SUSPENDED, questions, pending={**pending(), **open_})
+    return (yield from wait_for(run, questions, told, {}))
 
-    def said(position: int, answer: PersonSaid) -> None:
-        token = questions[position].token
+
+def wait_for(
+    run: AgentRun,
+    questions: Sequence[Question],
+    told: Callable[[int, PersonSaid], None],
+    answers: Mapping[str, PersonSaid],
+) -> Asking:
+    """Wait until all of these are settled; `answers` are those that are, by token, since the run was suspended."""
+    settled: dict[int, PersonSaid] = {}
+    for position, question in enumerate(questions):
+        if question.token in answers:
+            settled[position] = answers[question.token]
+            told(position, settled[position])
+    left = [position for position in range(len(questions)) if position not in settled]
+
+    def said(at: int, answer: PersonSaid) -> None:
+        token = questions[left[at]].token
         run.tell(events.PersonAnswered(run.now(), run.job, token, answer.kind, answer.text))
-        told(position, answer)
+        told(left[at], answer)
 
-    answer = yield AskPerson(questions, said)
+    if left:
+        answer = yield AskPerson([questions[position] for position in left], said)
+        assert isinstance(answer, Sequence), "a driver answers AskPerson with what was said"
+        new = [one for one in answer if isinstance(one, PersonSaid)]
+        settled.update(zip(left, new, strict=True))
     run.move("STARTED")
-    assert isinstance(answer, Sequence), "a driver answers AskPerson with what was said"
-    return [one for one in answer if isinstance(one, PersonSaid)]
+    return [settled[position] for position in range(len(questions))]
 
 
 def _question(run: AgentRun, tool: str, ask: Ask) -> Question:
@@ -81,6 +135,14 @@ def filled(ask: Ask, call: ToolCall) -> Ask:
     for name, value in call.arguments.items():
         text = text.replace(f"{{{name}}}", value if isinstance(value, str) else repr(value))
     return replace(ask, text=text)
+
+
+def question_about(ask: Ask, call: ToolCall) -> Ask:
+    """Return what a person is asked about a call: the question, filled, or whether it may be made."""
+    if ask.text:
+        return filled(ask, call)
+    arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
+    return replace(ask, text=f"May {call.name}({arguments}) be called?")
 
 
 def outcome_of_asking(said: PersonSaid, ask: Ask) -> ToolOutcome:
@@ -137,6 +199,8 @@ class Approvals:
     A question may name the call's arguments in braces; an empty one asks whether the call may be made.
     """
 
+    stateless: Final = True
+
     def __init__(self, asks: Mapping[str, Ask]) -> None:
         self._asks = dict(asks)
 
@@ -145,10 +209,7 @@ class Approvals:
         ask = self._asks.get(call.name)
         if ask is None:
             return None
-        if ask.text:
-            return replace(filled(ask, call), confirms=True)
-        arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
-        return Ask(text=f"May {call.name}({arguments}) be called?", seconds=ask.seconds, confirms=True)
+        return replace(question_about(ask, call), confirms=True)
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Do nothing: every call is asked about anew."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from statek_sim.metering.usage import TurnUsage, UsageTotals
 
 
@@ -28,6 +31,19 @@ class Counters:
         self.failed_batches = 0
         self.usage = UsageTotals()
         self.turns: list[TurnUsage] = []
+
+    def saved(self) -> dict[str, object]:
+        """Return the counts as values that a checkpoint can hold."""
+        named = ("asked", "answered", "exceptions", "streak", "longest_streak", "failed_batches")
+        return {name: getattr(self, name) for name in named} | {"turns": [tuple(turn) for turn in self.turns]}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `saved` returned."""
+        for name, value in saved.items():
+            if name != "turns":
+                setattr(self, name, value)
+        for turn in saved["turns"]:
+            self.metered(TurnUsage(*turn))
 
     def replied(self, usage: TurnUsage) -> None:
         """Note an answer."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Final
+from dataclasses import asdict
+from typing import Any, Final
 
 from statek_sim.agent.effects import (
     Advice,
@@ -19,8 +20,17 @@ from statek_sim.agent.effects import (
     TurnWatcher,
     WrittenCall,
 )
-from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit
-from statek_sim.agent.protection.repetition import CallSeen, Loop, LoopSettings, TurnSeen, Watch, observe
+from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit, breaker_from, breaker_saved
+from statek_sim.agent.protection.repetition import (
+    CallSeen,
+    Loop,
+    LoopSettings,
+    TurnSeen,
+    Watch,
+    observe,
+    watch_from,
+    watch_saved,
+)
 from statek_sim.agent.protection.variants import HARDENED as HARDENED_PROTECTION
 from statek_sim.agent.protection.variants import ProtectionRules
 from statek_sim.agent.rescue import HARDENED, Reason, RescueRules, rescue
@@ -59,26 +69,44 @@ def loop_watcher(
 
     `escalate` is told of a loop whose response is `escalate`; without it that response is a nudge.
     """
-    chosen = settings or LoopSettings()
-    watch = Watch()
+    return LoopWatcher(settings or LoopSettings(), rules, escalate)
 
-    def look(turn: TurnFacts) -> Advice | None:
-        nonlocal watch
+
+class LoopWatcher:
+    """A watcher of one run that answers loops; what it saw is a value that a checkpoint holds."""
+
+    def __init__(
+        self, settings: LoopSettings, rules: ProtectionRules, escalate: Callable[[Loop], None] | None
+    ) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._escalate = escalate
+        self.watch = Watch()
+
+    def __call__(self, turn: TurnFacts) -> Advice | None:
+        """Return what should be done about a loop that this turn completes."""
         seen = [
             CallSeen(tool=call.name, arguments=call.arguments, result=f"{outcome.status} {outcome.text}")
             for call, outcome in turn.calls
         ]
-        watch, loop = observe(watch, TurnSeen(text=turn.text, calls=seen), chosen, rules)
+        told = TurnSeen(text=turn.text, calls=seen)
+        self.watch, loop = observe(self.watch, told, self._settings, self._rules)
         if loop is None:
             return None
-        if loop.response == "escalate" and escalate is not None:
-            escalate(loop)
+        if loop.response == "escalate" and self._escalate is not None:
+            self._escalate(loop)
         tools = tuple(dict.fromkeys(call.name for call, _ in turn.calls))
         if loop.response == "fewer_tools" and tools:
             return Advice(kind="fewer_tools", reason=loop.reason, tools=tools)
         return Advice(kind="stop" if loop.response == "stop" else "nudge", reason=loop.reason)
 
-    return look
+    def saved(self) -> object:
+        """Return the turns that were seen and how many loops were answered."""
+        return watch_saved(self.watch)
+
+    def restore(self, saved: Any) -> None:
+        """Go on from what `saved` returned."""
+        self.watch = watch_from(saved)
 
 
 class BreakerGate:
@@ -89,6 +117,18 @@ class BreakerGate:
     ) -> None:
         self.breakers = Breakers(settings, rules)
         self._permits: dict[str, Permit] = {}
+
+    def saved(self) -> object:
+        """Return every breaker, and the permits that are out."""
+        return {
+            "breakers": {key: breaker_saved(breaker) for key, breaker in self.breakers.state.items()},
+            "permits": {call: asdict(permit) for call, permit in self._permits.items()},
+        }
+
+    def restore(self, saved: Any) -> None:
+        """Go on from what `saved` returned."""
+        self.breakers.restore({key: breaker_from(one) for key, one in saved["breakers"].items()})
+        self._permits = {call: Permit(**permit) for call, permit in saved["permits"].items()}
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
         """Return why `call` must not be executed now, None when it may."""

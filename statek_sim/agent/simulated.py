@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,12 @@ from statek_sim.agent.effects import (
     LetTimePass,
     PersonSaid,
     Question,
+    Receipt,
     Snapshot,
     ToolOutcome,
+    Wait,
+    Waited,
+    receipt_of,
 )
 from statek_sim.agent.execution import (
     Context,
@@ -29,6 +33,7 @@ from statek_sim.agent.execution import (
     raised,
     started,
     timed_out,
+    waited,
 )
 from statek_sim.agent.loop import AgentRun, Steps
 from statek_sim.agent.people import EXPIRED
@@ -51,7 +56,8 @@ Asked = Callable[[Question, Said], None]
 class Simulation:
     """Carries out the effects of runs. Entries of the agenda are taken by time, and in the order they were made.
 
-    `person` is asked what runs want to know; `committed` is given every snapshot.
+    `person` is asked what runs want to know; `committed` is given every snapshot, and `receipted` what came of every
+    call and question, before the run hears of it.
     """
 
     def __init__(
@@ -61,13 +67,19 @@ class Simulation:
         clock: VirtualClock,
         person: Asked | None = None,
         committed: Callable[[Snapshot], None] | None = None,
+        receipted: Callable[[Receipt], None] | None = None,
     ) -> None:
         self._provider = provider
         self._clock = clock
         self._person = person
-        self._committed = committed
+        self.committed = committed
+        self.receipted = receipted
+        self.tool_worked: Callable[[AgentRun, str], None] | None = None
+        """Is told of a tool that has done its work, before there is a receipt."""
+        self._own: set[int] = set()
         self._agenda: list[tuple[float, int, _Act]] = []
         self._seq = 0
+        self._life = 0
         self._void: set[int] = set()
         self._ready: list[_Act] = []
         self.waiting: dict[str, Question] = {}
@@ -81,7 +93,20 @@ class Simulation:
 
     def start(self, run: AgentRun) -> None:
         """Let a run begin, or go on after it was pushed a message, once everything else that is due now is done."""
-        self.at(self._clock.now(), lambda: self._go_on(run, run.go(), None))
+        self._for_runs(self._clock.now(), lambda: self._go_on(run, run.go(), None))
+
+    def _for_runs(self, seconds: float, act: _Act) -> None:
+        """Plan what dies with the process that runs the runs."""
+        self.at(seconds, act)
+        self._own.add(self._seq)
+
+    def kill(self) -> None:
+        """Let the process die that runs the runs: they do nothing any more. What `at` planned still happens."""
+        self._void |= self._own & {seq for _, seq, _ in self._agenda}
+        self._own.clear()
+        self._ready.clear()
+        self.waiting.clear()
+        self._life += 1
 
     def run(self, until: float) -> bool:
         """Do everything that is due by `until`; return whether nothing is left and nobody is waited for."""
@@ -100,8 +125,9 @@ class Simulation:
     # -- effects -----------------------------------------------------------------------------------------------
 
     def _go_on(self, run: AgentRun, steps: Steps, answer: Answer) -> None:
-        """Carry out effects until one takes time."""
-        while True:
+        """Carry out effects until one takes time, or the process dies."""
+        life = self._life
+        while life == self._life:
             try:
                 effect = steps.send(answer)
             except StopIteration:
@@ -120,9 +146,11 @@ class Simulation:
                 case AskPerson():
                     self._ask_person(run, steps, effect)
                     return
+                case Wait():
+                    latency, answer = self._wait(effect)
                 case Commit():
-                    if self._committed is not None:
-                        self._committed(effect.snapshot)
+                    if self.committed is not None:
+                        self.committed(effect.snapshot)
                     answer = None
                     continue
             if latency:
@@ -130,7 +158,7 @@ class Simulation:
                 return
 
     def _later(self, seconds: float, run: AgentRun, steps: Steps, answer: Answer) -> None:
-        self.at(self._clock.now() + seconds, lambda: self._go_on(run, steps, answer))
+        self._for_runs(self._clock.now() + seconds, lambda: self._go_on(run, steps, answer))
 
     def _ask(self, effect: AskModel) -> tuple[float, Answer]:
         try:
@@ -138,6 +166,13 @@ class Simulation:
         except ProviderFailure as failure:
             return failure.latency, failure
         return reply.latency, reply
+
+    def _wait(self, effect: Wait) -> tuple[float, Waited]:
+        """Wait in time of its own, from now on; return how long it took."""
+        began = self._clock.now()
+        loop = VirtualLoop(start=began)
+        done = run_in(loop, waited(effect))
+        return loop.time() - began, done
 
     # -- people ------------------------------------------------------------------------------------------------
 
@@ -148,14 +183,17 @@ class Simulation:
                 f"{effect.questions[0].text!r}: nobody is there to ask; give the driver a person"
             )
         said: dict[int, PersonSaid] = {}
+        life = self._life
 
         def tell(position: int, deadline: int | None, answer: PersonSaid) -> bool:
-            if position in said:
+            if position in said or life != self._life:
                 return False
             said[position] = answer
-            del self.waiting[effect.questions[position].token]
+            token = effect.questions[position].token
+            del self.waiting[token]
             if deadline is not None and answer is not EXPIRED:
                 self._void.add(deadline)
+            self._note(run, token, answer)
             effect.said(position, answer)
             if len(said) == len(effect.questions):
                 told = [said[at] for at in range(len(said))]
@@ -167,7 +205,7 @@ class Simulation:
             deadline = None
             if question.seconds is not None:
                 deadline = self._seq + 1
-                self.at(
+                self._for_runs(
                     self._clock.now() + question.seconds, partial(_expire, partial(tell, position, deadline))
                 )
             self._person(question, partial(tell, position, deadline))
@@ -177,15 +215,19 @@ class Simulation:
     def _call(self, run: AgentRun, steps: Steps, effect: CallTools) -> Sequence[ToolOutcome] | None:
         """Call tools; return their outcomes, or None when the run has to wait for one of them."""
         began: dict[int, tuple[float, ToolOutcome]] = {}
+        left, life = 0, self._life
         # As under asyncio: plain functions at once, in their order, then what is awaited.
-        for position in sorted(range(len(effect.calls)), key=lambda at: code_of(effect.calls[at].run).waits):
-            began[position] = self._begin(effect.calls[position])
-        left = 0
-        for position, (seconds, outcome) in began.items():
+        order: Iterable[int] = range(len(effect.calls))
+        if len(effect.calls) > 1:
+            order = sorted(order, key=lambda at: code_of(effect.calls[at].run).waits)
+        for position in order:
+            seconds, outcome = began[position] = self._begin(effect.calls[position])
             if seconds:
                 left += 1
             else:
                 self._ended(run, effect, position, outcome)
+            if life != self._life:
+                return None
         outcomes = [began[position][1] for position in range(len(began))]
         if not left:
             return outcomes
@@ -194,19 +236,29 @@ class Simulation:
             nonlocal left
             left -= 1
             self._ended(run, effect, position, outcome)
-            if not left:
+            if not left and life == self._life:
                 self._go_on(run, steps, outcomes)
 
         now = self._clock.now()
         for position, (seconds, outcome) in sorted(began.items()):
             if seconds:
-                self.at(now + seconds, partial(end, position, outcome))
+                self._for_runs(now + seconds, partial(end, position, outcome))
         return None
 
+    def _note(self, run: AgentRun, key: str, came: ToolOutcome | PersonSaid) -> None:
+        if self.receipted is not None:
+            self.receipted(receipt_of(run.job, key, came, at=self._clock.now()))
+
     def _ended(self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome) -> None:
+        name, life = effect.calls[position].call.name, self._life
+        if self.tool_worked is not None:
+            self.tool_worked(run, name)
+            if life != self._life:
+                return
+        self._note(run, effect.calls[position].key, outcome)
         effect.done(position, outcome)
         if self.after_tool is not None:
-            self.after_tool(run, effect.calls[position].call.name)
+            self.after_tool(run, name)
 
     def _begin(self, one: Invocation) -> tuple[float, ToolOutcome]:
         """Return how many seconds a call takes and what comes of it; its code runs now, at its beginning."""
@@ -222,7 +274,8 @@ class Simulation:
             return self._run_with_time(one)
         try:
             value = code.function(**one.call.arguments)
-            if not inspect.isawaitable(value):
+            # A text is no awaitable; asking `inspect` costs more than all else here.
+            if isinstance(value, str) or not inspect.isawaitable(value):
                 return outcome_of(value)
         except Exception as error:  # noqa: BLE001  # a user's tool
             return 0.0, raised(error)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from statek_sim.agent.nudges import Failure
 from statek_sim.agent.variants import Variant
@@ -104,6 +104,14 @@ class StepEnforcer:
         self._watched = self._steps | {name for step in plan.steps for name in step.after}
         self._done: Counter[str] = Counter()
         self._order: list[str] = []
+
+    def saved(self) -> dict[str, object]:
+        """Return what is done, as values that a checkpoint can hold."""
+        return {"done": dict(self._done), "order": list(self._order)}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `saved` returned."""
+        self._done, self._order = Counter(saved["done"]), list(saved["order"])
 
     @property
     def done(self) -> tuple[str, ...]:

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadInput
+from statek_sim.agent.named import named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +138,17 @@ class Variant:
     tool_errors_in_a_row: int | None
     """Batches in a row in which a tool failed, after which the run ends (Forge: 2); None: no such bound."""
 
+    # -- checkpoints (002 §4) ----------------------------------------------------------------------------------
+
+    resumes: Literal["steps", "everything"]
+    """What a run that is taken up again has: the steps that are done and the number of the iteration, so that a crash
+    resets budgets, counters and conversation (002 §4: `completedSteps` and `stepNumber` are all that `restore` reads
+    back), or everything."""
+
+    commits_calls: bool
+    """Whether calls are committed before they are made, and each has a receipt, so that none is made twice. In 002 §4
+    the effect comes before the save, and is done again after a crash."""
+
     # -- the budget (002 §3.4) ---------------------------------------------------------------------------------
 
     budget_check: Literal["after", "reserved"]
@@ -178,6 +188,8 @@ HARDENED: Final = Variant(
     final_answer="text",
     batch="each",
     tool_errors_in_a_row=None,
+    resumes="everything",
+    commits_calls=True,
     budget_check="reserved",
 )
 """What a good part does; the default."""
@@ -214,6 +226,8 @@ DOCUMENT: Final = Variant(
     final_answer="text",
     batch="each",
     tool_errors_in_a_row=None,
+    resumes="steps",
+    commits_calls=False,
     budget_check="after",
 )
 """The code of documents 002 and 004, to the letter."""
@@ -236,8 +250,4 @@ VARIANTS: Final[dict[str, Variant]] = {one.name: one for one in (HARDENED, DOCUM
 
 def variant_named(name: str) -> Variant:
     """Return the variant called `name`; an unknown name is `BadInput`: the known ones, and the one it is like."""
-    try:
-        return VARIANTS[name]
-    except KeyError:
-        said = f"variant {name!r} is unknown; expected one of: {', '.join(VARIANTS)}."
-        raise BadInput((said + suggestion(name, VARIANTS)).removesuffix(".")) from None
+    return named(VARIANTS, name, of="the agent")

@@ -8,16 +8,19 @@ from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from statek_sim import trace as events
 from statek_sim.agent.budget import Budget, Prices
+from statek_sim.agent.checkpoints.keeping import saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import context_rules
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import SUMMARY_PROMPT, SummaryModel
+from statek_sim.agent.effects import SUMMARY_PROMPT, Receipt, SideModel, Snapshot
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
+from statek_sim.agent.resuming import resumed
 from statek_sim.agent.simulated import Asked, Simulation
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.agent.steps import Step, StepPlan
@@ -25,12 +28,14 @@ from statek_sim.agent.tools.mcp.failures import McpFailure
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
+from statek_sim.backends.agent_memory import project_layer, session_layer
 from statek_sim.backends.agent_people import People
+from statek_sim.backends.agent_sessions import Sessions
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.exchanges import Exchanges
-from statek_sim.backends.own_parts import OwnParts
+from statek_sim.backends.own_parts import OwnParts, as_it_is
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import measured, unchanged
 from statek_sim.backends.setup import scenario_harness, script_of, settings_of
@@ -46,15 +51,24 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN
 from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, StepsText
-from statek_sim.scenario.external_event import Event
+from statek_sim.scenario.external_event import After, Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
+
+if TYPE_CHECKING:
+    from statek_sim.agent.guards.guard import Guard
 
 
 class Driver(Protocol):
     """What a scenario asks of a driver: plan, start, run to the end."""
 
     after_tool: Callable[[AgentRun, str], None] | None
+    tool_worked: Callable[[AgentRun, str], None] | None
+    committed: Callable[[Snapshot], None] | None
+    receipted: Callable[[Receipt], None] | None
+
+    def kill(self) -> None:
+        """Let the process of the runs die; what `at` planned still happens."""
 
     def at(self, seconds: float, act: Callable[[], None]) -> None:
         """Do something at a virtual second."""
@@ -85,10 +99,12 @@ def run_agent_scenario(
     exchanges: Exchanges | None = None,
     harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
     driver: MakeDriver = simulated,
+    guards: Callable[[Guard], Guard] = as_it_is,
 ) -> RunRecord:
     """Run one scenario of engine two under one variant and return what it left behind.
 
-    The arguments are those of `reference.run_scenario`; `driver` makes what carries out the effects.
+    The arguments are those of `reference.run_scenario`; `driver` makes what carries out the effects, `guards`
+    changes each of the shipped guards.
     """
     rules = variant_named(variant) if isinstance(variant, str) else variant
     run = _Run(
@@ -100,6 +116,7 @@ def run_agent_scenario(
         exchanges=exchanges,
         harness=harness,
         driver=driver,
+        guards=guards,
     )
     return run.finish(allow_network=allow_network)
 
@@ -118,6 +135,7 @@ class _Run:
         exchanges: Exchanges | None,
         harness: Callable[[LLM_Harness], LLM_Harness],
         driver: MakeDriver,
+        guards: Callable[[Guard], Guard],
     ) -> None:
         self.scenario = scenario
         self.variant = variant
@@ -135,7 +153,15 @@ class _Run:
         self.calls = CallLog(self._provider(tokenizers, exchanges))
         self.driver = driver(self.calls, self.clock, self.people.asked)
         self.driver.after_tool = self._tool_ended
+        self.sessions: Sessions | None = None
+        if any(event.action in ("crash", "restart") for event in scenario.events):
+            self.sessions = Sessions(self.clock.now)
+            self.driver.committed = self.sessions.committed
+            self.driver.receipted = self.sessions.receipted
+            self.driver.tool_worked = self._tool_worked
+        self.worked: Counter[tuple[str, str]] = Counter()
         self.ended: Counter[tuple[str, str]] = Counter()
+        self.alive = True
         self.tools = ScriptedTools(scenario)
         self.checks.append(self.tools.check_finished)
         self.runs: dict[str, AgentRun] = {}
@@ -147,7 +173,9 @@ class _Run:
                 text.harness,
                 self.specs[role].variant,
                 self._context(role, text.harness),
-                self.specs[role].registry.get,
+                judges=lambda name: side_model(self.specs[name], ""),
+                guards=guards,
+                find=self.specs[role].registry.get,
             )
             for role, text in scenario.agents.items()
         }
@@ -165,6 +193,7 @@ class _Run:
     def _spec(self, role: str, text: AgentText) -> AgentSpec:
         provider = str(text.metadata.get("PROVIDER") or self.default_provider)
         said = text.harness
+        rules = self._variant(said)
         try:
             return AgentSpec(
                 role=role,
@@ -172,19 +201,14 @@ class _Run:
                 provider=provider,
                 wire=format_of(provider).NAME,
                 temperature=text.temperature,
-                layers=Layers(
-                    rules=text.prompt,
-                    project=text.layers.project,
-                    session=text.layers.session,
-                    environment=text.layers.environment,
-                ),
+                layers=_layers(text, rules),
                 registry=self._registry(text),
                 choice=_choice(text),
                 plan=_plan(text.workflow),
                 budget=_budget(said.budget),
                 max_iterations=said.max_iterations,
                 nudges=said.nudges,
-                variant=self._variant(said),
+                variant=rules,
             )
         except BadScenario:
             raise
@@ -212,23 +236,10 @@ class _Run:
             return None
         meter = self.envelopes.meter(spec.model)
         return ContextManager(
-            self._context_settings(text),
+            _context_settings(text, None if text.summary == "rule" else self.specs[text.summary]),
             lambda message: meter.measure(message)[1],
             wire=spec.wire,
             rules=context_rules(spec.variant.name),
-        )
-
-    def _context_settings(self, text: ContextText) -> ContextSettings:
-        by = None if text.summary == "rule" else self.specs[text.summary]
-        return ContextSettings(
-            budget=text.budget,
-            reserve=text.reserve,
-            target=text.target,
-            keep=text.keep,
-            pinned=text.pinned,
-            steps=text.steps,
-            summary=None if by is None else summary_model(by),
-            max_summary=text.max_summary,
         )
 
     # -- jobs and events ---------------------------------------------------------------------------------------
@@ -243,8 +254,13 @@ class _Run:
                 self.driver.at(text.at, partial(self._start, name, text))
 
     def _start(self, name: str, text: JobText) -> None:
+        spec, around = self._around(text)
+        run = self.runs[name] = AgentRun(name, spec, around, text.message or "")
+        if self.alive:
+            self.driver.start(run)
+
+    def _around(self, text: JobText) -> tuple[AgentSpec, Around]:
         role = text.agent or next(iter(self.specs))
-        spec = self.specs[role]
         around = Around(
             clock=self.clock,
             trace=self.trace,
@@ -252,8 +268,49 @@ class _Run:
             envelopes=self.envelopes,
             parts=self.parts[role].made(),
         )
-        run = self.runs[name] = AgentRun(name, spec, around, text.message or "")
-        self.driver.start(run)
+        return self.specs[role], around
+
+    # -- processes ---------------------------------------------------------------------------------------------
+
+    def _kill(self) -> None:
+        self.trace.add(events.ProcessKilled(self.clock.now(), ""))
+        self.alive = False
+        self.driver.kill()
+        self.people.forget()
+
+    def _restart(self) -> None:
+        """Begin a new process: every run goes on from what was committed of it, or begins anew."""
+        if self.alive or self.sessions is None:
+            raise BadScenario(
+                f"{self._place()}: the worker runs when it is started again; expected a crash before it"
+            )
+        self.alive = True
+        for name in list(self.runs):
+            text = self.scenario.jobs[name]
+            spec, around = self._around(text)
+            kept = self.sessions.kept(name)
+            if kept is None:
+                self._start(name, text)
+                continue
+            run = self.runs[name] = resumed(name, spec, around, **saved_run(kept))
+            if run.status != "DONE" or run.inbox:
+                self.driver.start(run)
+
+    def _tool_worked(self, run: AgentRun, tool: str) -> None:
+        """Kill the process where it is to die in this call, after its work and before anybody knows of it."""
+        self.worked[tool, ""] += 1
+        self.worked[tool, run.job] += 1
+        for event in self.scenario.events:
+            after = event.after
+            if (
+                event.action != "crash"
+                or after is None
+                or after.tool != tool
+                or after.job not in (None, run.job)
+            ):
+                continue
+            if self.worked[tool, after.job or ""] == after.call:
+                self._kill()
 
     def _tool_ended(self, run: AgentRun, tool: str) -> None:
         """Let the events happen that follow this call of a tool."""
@@ -261,28 +318,46 @@ class _Run:
         self.ended[tool, run.job] += 1
         for event in self.scenario.events:
             after = event.after
-            if after is None or after.tool != tool or after.job not in (None, run.job):
+            if event.action == "crash" or after is None:
+                continue
+            if after.tool != tool or after.job not in (None, run.job):
                 continue
             if self.ended[tool, after.job or ""] == after.call:
                 self._act(event)
 
     def _act(self, event: Event) -> None:
-        if event.action == "start":
-            self._start(event.start, self.scenario.jobs[event.start])
-            return
+        match event.action:
+            case "start":
+                self._start(event.start, self.scenario.jobs[event.start])
+            case "crash":
+                self._kill()
+            case "restart":
+                self._restart()
+            case _:
+                self._act_on_run(event)
+
+    def _act_on_run(self, event: Event) -> None:
         run = self.runs.get(event.target)
         if run is None:
             what = "pushed a message" if event.action == "push" else "answered"
             raise BadScenario(f"{self._place()}: there is no job {event.target!r} yet when it is {what}")
         if event.action != "push":
             self.people.act(event, at=self.clock.now())
+        elif not self.alive:
+            raise BadScenario(
+                f"{self._place()}: nobody takes the message to {event.target!r}: the worker is dead"
+            )
         elif run.push(event.message):
             self.driver.start(run)
 
     def _check_events(self) -> None:
         """Raise `UnusedEvents` when an event follows a call that did not come."""
         waited = ((event, event.after) for event in self.scenario.events if event.after is not None)
-        check_events(event for event, after in waited if self.ended[after.tool, after.job or ""] < after.call)
+        check_events(event for event, after in waited if self._calls(event, after) < after.call)
+
+    def _calls(self, event: Event, after: After) -> int:
+        counted = self.worked if event.action == "crash" else self.ended
+        return counted[after.tool, after.job or ""]
 
     def _place(self) -> str:
         return f"{self.scenario.path}:{self.scenario.line}: scenario {self.scenario.id!r}"
@@ -304,6 +379,9 @@ class _Run:
                 raise
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
+            finally:
+                if self.sessions is not None:
+                    self.sessions.close()
         if guard is not None and guard.attempts and error is None:
             tried = f"a real connection was tried: {guard.attempts[0]}"
             error = RunError(type="NetworkForbidden", message=tried)
@@ -318,15 +396,38 @@ class _Run:
         return replace(record, calls=tuple(calls))
 
 
-def summary_model(spec: AgentSpec) -> SummaryModel:
-    """Return an agent as the writer of summaries: its model, its prompt, its script."""
-    return SummaryModel(
+def _context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
+    """Return a context's settings; `by` writes the summaries, None: they are made by rule."""
+    return ContextSettings(
+        budget=text.budget,
+        reserve=text.reserve,
+        target=text.target,
+        keep=text.keep,
+        pinned=text.pinned,
+        steps=text.steps,
+        summary=None if by is None else side_model(by, SUMMARY_PROMPT),
+        max_summary=text.max_summary,
+    )
+
+
+def side_model(spec: AgentSpec, prompt: str) -> SideModel:
+    """Return an agent as a model beside another one: its model, its prompt (or this one), its script."""
+    return SideModel(
         model=spec.model,
         role=spec.role,
-        prompt=spec.layers.block() or SUMMARY_PROMPT,
+        prompt=spec.layers.block() or prompt,
         provider=spec.provider,
         wire=spec.wire,
         temperature=spec.temperature,
+    )
+
+
+def _layers(text: AgentText, rules: Variant) -> Layers:
+    return Layers(
+        rules=text.prompt,
+        project=project_layer(text.layers),
+        session=session_layer(text.layers, rules),
+        environment=text.layers.environment,
     )
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Generator, Mapping, Sequence
+from typing import Any
 
 from statek_sim.agent.effects import (
     PASS,
     Advice,
     Choice,
     Compaction,
-    GuardPoint,
     Reading,
-    SummaryModel,
-    SummaryWanted,
+    SideModel,
+    Subject,
+    TextWanted,
     ToolCall,
     ToolOutcome,
     TurnAhead,
@@ -44,13 +46,20 @@ def plain_json(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
     return Reading(calls=(call,), stages=("plain", "json"))
 
 
-def no_secrets(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
+def no_secrets(subject: Subject) -> Verdict:
     """Block the word `forbidden`, and hide the word `secret`."""
+    text = subject.text
     if "forbidden" in text:
         return Verdict(action="block", reason="it is forbidden")
     if "secret" in text:
         return Verdict(action="modify", reason="a secret", text=text.replace("secret", "[hidden]"))
     return PASS
+
+
+async def slow_moderation(subject: Subject) -> Verdict:
+    """Block what is rude, after two seconds: a moderation service would take as long."""
+    await asyncio.sleep(2.0)
+    return Verdict(action="block", reason="rude") if "rude" in subject.text else PASS
 
 
 def read_before_write(ahead: TurnAhead) -> Choice:
@@ -75,20 +84,33 @@ def hide_clock() -> TurnWatcher:
     return watch
 
 
-def same_twice() -> TurnWatcher:
-    """Return a watcher that nudges when a turn's calls are those of the turn before, and stops at the third time."""
-    before: list[object] = []
+class SameTwice:
+    """A watcher that nudges when a turn's calls are those of the turn before, and stops at the third time."""
 
-    def watch(turn: TurnFacts) -> Advice | None:
+    def __init__(self) -> None:
+        self._before: list[object] = []
+
+    def __call__(self, turn: TurnFacts) -> Advice | None:
+        """Return what should be done about this turn."""
         now = [(call.name, dict(call.arguments)) for call, _ in turn.calls]
-        before.append(now)
-        if before[-3:] == [now] * 3:
+        self._before.append(now)
+        if self._before[-3:] == [now] * 3:
             return Advice(kind="stop", reason="the same calls three times")
-        if before[-2:] == [now] * 2:
+        if self._before[-2:] == [now] * 2:
             return Advice(kind="nudge", reason="You called that before. Try something else.")
         return None
 
-    return watch
+    def saved(self) -> object:
+        """Return the turns that were seen."""
+        return list(self._before)
+
+    def restore(self, saved: Any) -> None:
+        """Go on from what `saved` returned."""
+        self._before = list(saved)
+
+
+same_twice = SameTwice
+"""Returns a watcher of one run."""
 
 
 class OneCall:
@@ -108,6 +130,14 @@ class OneCall:
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
         """Forget a call that was not made: it may come again."""
+
+    def saved(self) -> object:
+        """Return the names of tools that were called."""
+        return sorted(self._called)
+
+    def restore(self, saved: Any) -> None:
+        """Go on from what `saved` returned."""
+        self._called = set(saved)
 
 
 def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compaction | None:
@@ -130,14 +160,14 @@ def no_history(messages: Sequence[Message], *, tokens: int) -> Compaction:
 
 def asked_summary(
     messages: Sequence[Message], *, tokens: int
-) -> Generator[SummaryWanted, str | None, Compaction | None]:
+) -> Generator[TextWanted, str | None, Compaction | None]:
     """Ask a small model to summarise all but the newest exchange, once the prompt has over 300 tokens."""
     if tokens <= 300:
         return None
     last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
     wanted: Message = {"role": "user", "content": f"Summarise {last - 2} messages."}
-    text = yield SummaryWanted(
-        by=SummaryModel(model="qwen3:1.7b", role="scribe"), messages=(wanted,), max_tokens=50
+    text = yield TextWanted(
+        by=SideModel(model="qwen3:1.7b", role="scribe"), messages=(wanted,), max_tokens=50
     )
     note: Message = {"role": "user", "content": f"So far: {text or 'nobody knows'}"}
     return Compaction(messages=[*messages[:2], note, *messages[last:]], strategy="asked", summarised=1)

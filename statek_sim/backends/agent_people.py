@@ -19,6 +19,10 @@ class People:
         """Take a question; `said` is called when an event answers it."""
         self._open[question.token] = (question, said)
 
+    def forget(self) -> None:
+        """Forget every question: the process that asked them is dead."""
+        self._open.clear()
+
     def act(self, event: Event, *, at: float) -> None:
         """Do what an event says; raises `NotAsked` when there is no such question."""
         answer = PersonSaid("answered" if event.action == "answer" else "refused", event.message)

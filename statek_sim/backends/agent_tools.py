@@ -13,7 +13,7 @@ from statek_sim.agent.tools.mcp.scripted import ScriptedConnection
 from statek_sim.agent.tools.mcp.served import served
 from statek_sim.agent.tools.mcp.servers import Bounds, McpServerSpec, Stdio
 from statek_sim.agent.tools.mcp.source import McpSource
-from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
+from statek_sim.agent.tools.tool import AfterCrash, Happened, Tool, tool_from, tool_of_schema
 from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import BadScenario, ScriptExhausted, UnusedResults
 from statek_sim.mcp.fault import fault_from
@@ -54,10 +54,21 @@ class ScriptedTools:
                 made = replace(made, asks=Ask(text=text.asks, seconds=text.within))
             if text.access or text.sandboxed:
                 made = replace(made, access=text.access, sandboxed=text.sandboxed)
+            if text.after_crash != "ask":
+                made = replace(made, after_crash=self._after_crash(name, text))
             if served_by is not None:
                 served_by.append(made)
             else:
                 yield made if text.server is None else replace(made, server=text.server)
+
+    def _after_crash(self, name: str, text: ToolText) -> AfterCrash:
+        match text.after_crash:
+            case "happened":
+                return lambda **arguments: Happened(self._lanes[name].last)
+            case "did_not_happen":
+                return lambda **arguments: None
+            case _:
+                return "again"
 
     def _server(self, name: str, text: ServerText) -> McpServer:
         faults = [fault_from(fault) for fault in text.faults]
@@ -117,6 +128,7 @@ class ScriptedTools:
             entry = lane.take(arguments)
             error = _error(entry.error) if entry.said("error") else None
             value = None if error is not None else _filled(entry.result, arguments, state)
+            lane.last = value
             state.update({key: _filled(item, arguments, state) for key, item in entry.sets.items()})
             if entry.takes:
                 return Delayed(entry.takes, value, error)
@@ -137,6 +149,8 @@ class _Lane:
         self._name = name
         self._exact = exact
         self._calls = 0
+        self.last: object = None
+        """What it gave last: what its work left behind outside."""
         self._left: list[list[Any]] = [
             [entry, None if entry.repeat == "forever" else int(entry.repeat), 0] for entry in results
         ]

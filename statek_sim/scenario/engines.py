@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from statek_sim.agent.effects import SideModel
 from statek_sim.agent.tools.mcp.servers import check_server_name
 from statek_sim.agent.tools.names import server_tool_name
 from statek_sim.agent.variants import Variant
@@ -23,7 +24,7 @@ from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.problem import Finding, Keypath, dotted
-from statek_sim.scenario.schema import VARIANTS, ScenarioText
+from statek_sim.scenario.schema import VARIANTS, AgentText, ScenarioText
 from statek_sim.semantics import PROFILES
 from statek_sim.values import JSON
 
@@ -63,7 +64,7 @@ _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What each engine's scenarios may say and the other's may not, by the part of the file."""
 
-_AGENT_EVENTS: Final = ("push", "start", "answer", "refuse")
+_AGENT_EVENTS: Final = ("push", "start", "answer", "refuse", "crash", "restart")
 _AGENT_ONLY_EVENTS: Final = ("answer", "refuse")
 _AGENT_METADATA: Final = ("PROVIDER",)
 _IN_WORDS: Final[Mapping[object, str]] = {
@@ -161,6 +162,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
                 yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
         yield from _overrides((*at, "harness", "overrides"), told.harness.overrides)
         yield from _context((*at, "harness"), told.harness, scenario.agents)
+        yield from _guards((*at, "harness", "guards"), told.harness, scenario.agents)
         for name in told.harness.approvals:
             approval: Keypath = (*at, "harness", "approvals", name)
             yield from _known(approval, name, [*registered, *own], "tool")
@@ -232,6 +234,28 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
         yield from _known(
             (*here, "summary"), said.summary, ["rule", *agents], "agent of this scenario, nor 'rule'"
         )
+
+
+def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) -> Iterator[Finding]:
+    """Yield shipped guards that are unknown, or whose settings are wrong."""
+    for position, text in enumerate(harness.guards):
+        here = (*at, position)
+        if text.is_own or text.file:
+            continue
+        # Imported where a scenario has guards: it brings JSON Schema.
+        from statek_sim.agent.guards.settings import guard_of  # noqa: PLC0415
+
+        judge = text.entry.get("by")
+        if isinstance(judge, str):
+            yield from _known((*here, "by"), judge, agents, "agent of this scenario")
+        try:
+            guard_of(text.entry, judges=lambda name: SideModel(model=name, prompt=_prompt_of(agents, name)))
+        except BadInput as error:
+            yield Finding(here, f"{dotted(here)}: {error}".removesuffix("."))
+
+
+def _prompt_of(agents: Mapping[str, AgentText], name: str) -> str:
+    return agents[name].prompt if name in agents else ""
 
 
 def _overrides(at: Keypath, overrides: Mapping[str, JSON]) -> Iterator[Finding]:

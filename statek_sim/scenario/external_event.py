@@ -83,10 +83,12 @@ class Event(Part):
         default="", description="The subtask of this id completes with `result` or `error`."
     )
     crash: Literal["worker"] = Field(
-        default="worker", description="The worker dies: steps in flight are lost."
+        default="worker",
+        description="The worker dies: steps in flight are lost. Engine agent: every run of the process stops.",
     )
     restart: Literal["worker"] = Field(
-        default="worker", description="A new worker continues with what is durable."
+        default="worker",
+        description="A new worker continues with what is durable. Engine agent: runs go on from their last commit.",
     )
     start: str = Field(default="", description="This declared job is created now, not at the beginning.")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from statek_sim.agent.asynchronous import AsyncDriver, model_of
-from statek_sim.agent.effects import PersonSaid, Question
+from statek_sim.agent.effects import PersonSaid, Question, Receipt, Snapshot
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.simulated import Asked
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
@@ -22,7 +22,17 @@ class OnAsyncio:
     def __init__(self, provider: Provider, clock: VirtualClock, person: Asked) -> None:
         self._clock = clock
         self._loop = VirtualLoop(moved=clock.advance_to)
-        self._driver = AsyncDriver(model_of(provider), clock=clock.now, person=self._asked)
+        self._driver = AsyncDriver(
+            model_of(provider),
+            clock=clock.now,
+            person=self._asked,
+            committed=self._save,
+            receipted=self._note,
+        )
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self.tool_worked: Callable[[AgentRun, str], None] | None = None
+        self.committed: Callable[[Snapshot], None] | None = None
+        self.receipted: Callable[[Receipt], None] | None = None
         self._person = person
         self._open = 0
         self._over: asyncio.Future[bool] | None = None
@@ -37,6 +47,7 @@ class OnAsyncio:
 
     def run(self, until: float) -> bool:
         self._driver.after_tool = self.after_tool
+        self._driver.tool_worked = self._worked
         return run_in(self._loop, self._all(until))
 
     async def _all(self, until: float) -> bool:
@@ -44,6 +55,26 @@ class OnAsyncio:
         self._loop.call_at(math.nextafter(until, math.inf), self._end, False)
         self._left()
         return await self._over
+
+    async def _save(self, snapshot: Snapshot) -> None:
+        if self.committed is not None:
+            self.committed(snapshot)
+
+    async def _note(self, receipt: Receipt) -> None:
+        if self.receipted is not None:
+            self.receipted(receipt)
+
+    def kill(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def _worked(self, run: AgentRun, tool: str) -> None:
+        """Tell of a tool that did its work; when the process dies of that, nothing more happens in it."""
+        if self.tool_worked is not None:
+            self.tool_worked(run, tool)
+        task = asyncio.current_task()
+        if task is not None and any(one.cancelling() for one in self._tasks):
+            raise asyncio.CancelledError
 
     async def _asked(self, question: Question) -> PersonSaid:
         answer: asyncio.Future[PersonSaid] = asyncio.get_running_loop().create_future()
@@ -59,10 +90,14 @@ class OnAsyncio:
 
     def _begin(self, run: AgentRun) -> None:
         self._open += 1
-        self._loop.create_task(self._driver.run(run)).add_done_callback(self._ended)
+        task = self._loop.create_task(self._driver.run(run))
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
         if task.cancelled():
+            self._left(1)
             return
         failure = task.exception()
         if failure is not None:

@@ -363,8 +363,11 @@ COMMANDS = (
     "calibrate",
     "sensitivity",
     "gate",
+    "explore",
     "rescue",
     "guards",
+    "metrics",
+    "escalation",
 )
 
 

@@ -7,9 +7,9 @@ hands back with its result; a permit of an earlier generation changes nothing, s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from statek_sim.agent.protection.variants import HARDENED, ProtectionRules
 from statek_sim.errors import BadInput
@@ -66,6 +66,16 @@ class Breaker:
     probe: int = 0
     """The number of the probe that is out; numbers are not used again."""
     probe_until: float = 0.0
+
+
+def breaker_saved(breaker: Breaker) -> dict[str, object]:
+    """Return a breaker's fields as plain values."""
+    return asdict(breaker) | {"circuit": breaker.circuit.value}
+
+
+def breaker_from(saved: Mapping[str, Any]) -> Breaker:
+    """Return the breaker whose fields these are."""
+    return Breaker(**{**saved, "circuit": Circuit(saved["circuit"])})
 
 
 def ask(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from statek_sim.agent.protection.similarity import similarity
 from statek_sim.agent.protection.variants import HARDENED, ProtectionRules
@@ -89,6 +89,16 @@ class Watch:
     turns: tuple[_Turn, ...] = ()
     found: int = 0
     calm: int = 0
+
+
+def watch_saved(watch: Watch) -> dict[str, object]:
+    """Return a watch as plain values."""
+    return asdict(watch)
+
+
+def watch_from(saved: Mapping[str, Any]) -> Watch:
+    """Return the watch that `watch_saved` made values of."""
+    return Watch(tuple(_Turn(**turn) for turn in saved["turns"]), saved["found"], saved["calm"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

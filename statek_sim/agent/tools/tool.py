@@ -60,6 +60,17 @@ def code_of(function: ToolFunction) -> ToolCode:
     return ToolCode(function, waits, wants)
 
 
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A call that was begun before a crash did happen, and this is its result."""
+
+    value: object
+
+
+AfterCrash = Literal["ask", "again"] | Callable[..., Happened | None]
+"""What becomes of a call that nobody knows about."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One tool. Values in it are not to be changed by anybody.
@@ -68,6 +79,10 @@ class Tool:
     is not local. A tool with `asks` runs no code: a person is asked that, with `{argument}` filled in, and what they
     say is its result. `access` says which arguments are paths that it reads or writes, hosts it talks to, or commands;
     `sandboxed`, that its commands run in a container.
+
+    `after_crash` says what becomes of a call that was begun when the process died, so that nobody knows whether it
+    happened: a person is asked; or it is called again, which is right for what only reads; or a function of the
+    call's arguments finds out, and returns what `happened`, or None when it did not.
     """
 
     name: str
@@ -80,6 +95,7 @@ class Tool:
     asks: Ask | None = None
     access: Mapping[str, Access] = field(default_factory=dict)
     sandboxed: bool = False
+    after_crash: AfterCrash = "ask"
 
     def __post_init__(self) -> None:
         """Look at the code once; what cannot be called is `BadTool`."""
@@ -112,6 +128,7 @@ def tool_from(
     tags: Sequence[str] = (),
     timeout: float | None = None,
     access: Mapping[str, Access] | None = None,
+    after_crash: AfterCrash = "ask",
 ) -> Tool:
     """Return the tool that a plain function is: its name, docstring and type hints say what the model reads.
 
@@ -132,6 +149,7 @@ def tool_from(
         tags=tuple(tags),
         timeout=timeout,
         access=dict(access or {}),
+        after_crash=after_crash,
     )
 
 

@@ -1,0 +1,63 @@
+"""A database as the SQL store uses it: one connection, statements with `?`, transactions as statements."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+Row = tuple[Any, ...]
+
+
+class Database(Protocol):
+    """One connection. Outside `BEGIN` every statement is a transaction of its own."""
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """What this database calls what the statements name in braces."""
+
+    def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        """Run one statement and return its rows."""
+
+    def close(self) -> None:
+        """Close the connection; an open transaction is rolled back."""
+
+
+SQLITE_WORDS: Final = {
+    "json": "TEXT",
+    "id": "TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(16))))",
+    "time": "TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP",
+    "now": "CURRENT_TIMESTAMP",
+    "is_object": "json_type({column}) = 'object'",
+    "begin": "BEGIN IMMEDIATE",
+    "begin_read": "BEGIN",
+    "for_update": "",
+    "skip_locked": "",
+}
+
+
+class Sqlite:
+    """A file of SQLite's, or `:memory:`: a commit that has returned survives a loss of power.
+
+    `wait` are the seconds that a statement waits for another process. The journal is a write-ahead log.
+    """
+
+    words = SQLITE_WORDS
+
+    def __init__(self, path: Path | str, *, wait: float = 30.0) -> None:
+        self._connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+        try:
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                self._connection.execute(f"PRAGMA {pragma}")
+        except sqlite3.Error:
+            self._connection.close()
+            raise
+
+    def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        """Run one statement and return its rows."""
+        return self._connection.execute(statement, values).fetchall()
+
+    def close(self) -> None:
+        """Close the connection; an open transaction is rolled back."""
+        self._connection.close()

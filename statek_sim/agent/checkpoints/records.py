@@ -1,0 +1,60 @@
+"""What a store of checkpoints holds: sessions, checkpoints and receipts, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from statek_sim.agent.effects import Receipt
+
+SCHEMA: Final = 1
+"""The version of what a checkpoint's state looks like; a store refuses a newer one."""
+
+Status = Literal["running", "paused", "completed", "failed"]
+"""What a session is, in the words of 002 §4."""
+
+STATUSES: Final[tuple[Status, ...]] = ("running", "paused", "completed", "failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to save a session: `fence` grows with every claim, and only the newest one counts."""
+
+    session: str
+    fence: int
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What is saved at one commit.
+
+    `progress` is what people read: which steps are done and open, tokens, cost. `results` are outputs of steps, by
+    name, in their order. `at` is in seconds of the session's own clock.
+    """
+
+    point: str
+    status: Status
+    at: float
+    state: Mapping[str, Any]
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    results: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """One that was saved: `number` counts a session's from 1, `plan` is the hash of what the session is about."""
+
+    session: str
+    number: int
+    plan: str
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A session as a store has it: its newest checkpoint, and the receipts that came after it."""
+
+    checkpoint: Checkpoint
+    receipts: tuple[Receipt, ...] = ()

@@ -1,0 +1,185 @@
+"""Calls that were in hand when a process died: what has a receipt is not done again, what has none is found out.
+
+A call without a receipt may have happened or not. Its tool says what then: it is called again, a check of the tool's
+own finds out, or a person is asked. Nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Generator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from statek_sim import trace as events
+from statek_sim.agent.batch import Batch
+from statek_sim.agent.batch_values import calls_from, outcome_from, reply_from, restore_batch
+from statek_sim.agent.effects import (
+    Answer,
+    Ask,
+    CallTools,
+    Effect,
+    PersonSaid,
+    Receipt,
+    ToolOutcome,
+    ToolStatus,
+)
+from statek_sim.agent.people import Suspended, ask_people, suspended, wait_for, why_not
+from statek_sim.agent.tools.tool import Happened, Tool, result_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from statek_sim.agent.loop import AgentRun, Steps
+
+Checking = Generator[Effect, Answer, list[int]]
+
+AGAIN: Final = "again"
+"""What a person says of a call that did not happen and is to be made now."""
+
+_DID_NOT_HAPPEN: Final = ToolOutcome(ToolStatus.CANCELLED, "")
+
+
+class Recall:
+    """A batch that is taken up again from its saved values."""
+
+    def __init__(
+        self, run: AgentRun, saved: Mapping[str, Any], receipts: Sequence[Receipt], committed: float
+    ) -> None:
+        offer = run.offer_made
+        assert offer is not None, "calls are made of what was offered"
+        self._run = run
+        self._stage = str(saved["stage"])
+        self._receipts = receipts
+        self._suspended = suspended(saved, receipts, committed=committed, now=run.now())
+        self.batch = Batch(run, reply_from(saved["reply"]), saved["text"], calls_from(saved), offer)
+        restore_batch(self.batch, saved)
+
+    def go(self) -> Steps:
+        """Settle the wave that was in hand, then go on with the batch."""
+        batch = self.batch
+        match self._stage:
+            case "allowing":
+                yield from batch.allow(self._suspended)
+                yield from batch.call()
+            case "calling":
+                yield from self._find_out()
+                yield from batch.ask_for_tools()
+            case "unknown":
+                yield from self._ask_about(self._open(), self._suspended)
+                yield from batch.ask_for_tools()
+            case _:
+                yield from batch.ask_for_tools(self._suspended)
+        yield from batch.settle()
+        yield from batch.execute()
+
+    def _open(self) -> list[int]:
+        """Return the places of the wave's calls that are not settled and whose tools have code."""
+        wave, outcomes = self.batch.wave, self.batch.outcomes
+        return [at for at in range(len(wave)) if outcomes[at] is None and self._tool(at).asks is None]
+
+    def _tool(self, at: int) -> Tool:
+        return self.batch.tool(self.batch.wave[at][1])
+
+    def _find_out(self) -> Steps:
+        batch = self.batch
+        if len(self._run.calls) == batch.first_record:
+            for _, call in batch.wave:
+                batch.begun(call, before=True)
+        places = {batch.key(at): at for at in range(len(batch.wave))}
+        for receipt in self._receipts:
+            at = places.get(receipt.key)
+            if at is not None:
+                self._recalled(at, "receipt", receipt.text)
+                batch.ended_at(at, outcome_from(receipt.status, receipt.text), receipt.at)
+        again = yield from self._check()
+        again += [at for at in self._open() if self._tool(at).after_crash == "again"]
+        yield from self._call_again(again)
+        yield from self._ask_about(self._open(), None)
+
+    def _check(self) -> Checking:
+        """Let tools find out for themselves; return the places of calls that did not happen."""
+        checks = [at for at in self._open() if callable(self._tool(at).after_crash)]
+        again: list[int] = []
+
+        def found(position: int, outcome: ToolOutcome) -> None:
+            at = checks[position]
+            if outcome is _DID_NOT_HAPPEN:
+                again.append(at)
+            elif not outcome.failed:
+                self._recalled(at, "check", outcome.text)
+                self.batch.ended_at(at, outcome)
+
+        if checks:
+            calls = [self.batch.invocation(at, _checking(self._tool(at).after_crash)) for at in checks]
+            yield CallTools(calls, found)
+        return again
+
+    def _call_again(self, places: Sequence[int]) -> Steps:
+        if not places:
+            return
+        for at in places:
+            self._recalled(at, "again", "it is called again")
+        yield from self.batch.commit_calls()
+        yield from self.batch.invoke(places)
+
+    def _ask_about(self, places: Sequence[int], waiting: Suspended | None) -> Steps:
+        """Ask a person about calls that nobody knows of."""
+        if not places:
+            return
+        asks = [self._question(at) for at in places]
+        if waiting is not None:
+            said = yield from wait_for(self._run, waiting.questions, _nothing, waiting.answers)
+        else:
+            about = [(self.batch.wave[at][1].name, ask) for at, ask in zip(places, asks, strict=True)]
+            said = yield from ask_people(self._run, about, _nothing, partial(self.batch.pending, "unknown"))
+        for at, ask, answer in zip(places, asks, said, strict=True):
+            if answer.kind != "answered" or answer.text != AGAIN:
+                self._believe(at, answer, ask)
+        yield from self._call_again([at for at in places if self.batch.outcomes[at] is None])
+
+    def _question(self, at: int) -> Ask:
+        call = self.batch.wave[at][1]
+        arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
+        return Ask(
+            text=f"The process died while {call.name}({arguments}) was being executed. Did it happen? Answer with its "
+            f"result, with {AGAIN!r} when it did not and is to be called now, or refuse when it is not to be called."
+        )
+
+    def _believe(self, at: int, answer: PersonSaid, ask: Ask) -> None:
+        if answer.kind == "answered":
+            outcome = ToolOutcome(ToolStatus.RETURNED, answer.text)
+        else:
+            outcome = ToolOutcome(ToolStatus.CANCELLED, f"not known to have happened: {why_not(answer, ask)}")
+        self._recalled(at, "person", outcome.text)
+        self.batch.ended_at(at, outcome)
+
+    def _recalled(self, at: int, how: str, detail: str) -> None:
+        run = self._run
+        run.tell(events.CallRecalled(run.now(), run.job, self.batch.wave[at][1].name, how, detail))
+
+
+def _nothing(position: int, answer: PersonSaid) -> None:
+    """Do nothing: answers are looked at when everything is settled."""
+
+
+def _checking(check: Any) -> Callable[..., Any]:
+    """Return a tool's check as code whose result says whether the call happened."""
+
+    def code(**arguments: Any) -> Any:
+        found = check(**arguments)
+        return _awaited(found) if inspect.isawaitable(found) else _found(found)
+
+    return code
+
+
+async def _awaited(found: Any) -> ToolOutcome:
+    return _found(await found)
+
+
+def _found(found: object) -> ToolOutcome:
+    if found is None:
+        return _DID_NOT_HAPPEN
+    if not isinstance(found, Happened):
+        raise TypeError(f"a check returns Happened(result), or None for what did not happen, not {found!r}")
+    return ToolOutcome(ToolStatus.RETURNED, result_text(found.value))

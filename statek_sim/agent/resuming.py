@@ -1,0 +1,84 @@
+"""Taking a run up again from what was committed of it, in this process or another one (002 §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from statek_sim.agent.effects import CommitPoint, Receipt
+from statek_sim.agent.loop import AgentRun, Around
+from statek_sim.agent.nudges import Failure
+from statek_sim.agent.pending import PARTS, PLAIN, SEAMS, SINGLE, Pending, stateful
+from statek_sim.agent.spec import AgentSpec, Choice
+from statek_sim.errors import BadInput
+
+
+def resumed(
+    job: str,
+    spec: AgentSpec,
+    around: Around,
+    state: Mapping[str, Any],
+    *,
+    point: CommitPoint,
+    committed: float,
+    receipts: Sequence[Receipt] = (),
+) -> AgentRun:
+    """Return a run that goes on from the `state` of a snapshot, committed at `point` at second `committed`.
+
+    `receipts` are those that came after that commit. The clock of `around` must not be behind `committed`. Give the
+    run to a driver as a new one; one that was DONE waits for `push`. Under a variant that resumes steps only the run
+    begins anew with the steps that are done. `BadInput` for a state that does not fit the agent.
+    """
+    if spec.variant.resumes == "steps":
+        return _with_steps_alone(job, spec, around, state)
+    pending = Pending(point, committed, state["pending"], tuple(receipts))
+    run = AgentRun(job, spec, around, state["task"], saved=pending)
+    for name in PLAIN:
+        setattr(run, name, state[name])
+    run.inbox = list(state["inbox"])
+    run.calls = [dict(call) for call in state["calls"]]
+    run.refused = [dict(refusal) for refusal in state["refused"]]
+    run.nudged = [Failure(name) for name in state["nudged"]]
+    run.hidden = frozenset(state["hidden"])
+    run.results = list(state["results"])
+    run.seen = {(name, arguments, text) for name, arguments, text in state["seen"]}
+    _restore_offer(run, state["offer"])
+    for name in PARTS:
+        getattr(run, name).restore(state[name])
+    _restore_parts(run, state["parts"])
+    run.resting = run.status == "DONE" and not run.inbox
+    return run
+
+
+def _with_steps_alone(job: str, spec: AgentSpec, around: Around, state: Mapping[str, Any]) -> AgentRun:
+    """Follow 002 §4: `completedSteps` and `stepNumber` are read back, and nothing else."""
+    run = AgentRun(job, spec, around, state["task"])
+    run.enforcer.restore(state["enforcer"])
+    run.iteration = state["iteration"]
+    return run
+
+
+def _restore_offer(run: AgentRun, names: Sequence[str] | None) -> None:
+    if names is None:
+        return
+    missing = [name for name in names if run.spec.registry.get(name) is None]
+    if missing:
+        raise BadInput(
+            f"run {run.job!r} was committed with tools that this agent has not: {', '.join(missing)}; "
+            "register them before it is taken up again"
+        )
+    run.offer_made = run.spec.offer(Choice(names=names))
+    run.conversation.offer(run.offer_made if run.spec.variant.sends_tools else None)
+
+
+def _restore_parts(run: AgentRun, saved: Mapping[str, Sequence[Any]]) -> None:
+    for seam in (*SEAMS, *SINGLE):
+        parts = stateful(run.around.parts, seam)
+        known = saved.get(seam, ())
+        if len(parts) != len(known):
+            raise BadInput(
+                f"run {run.job!r} was committed with {len(known)} {seam} that know something, and has {len(parts)} "
+                "now; take it up with the parts that it had"
+            )
+        for part, one in zip(parts, known, strict=True):
+            part.restore(one)

@@ -1,0 +1,89 @@
+"""Laws of the codec: what comes back is what went in, also through a database that keeps no order."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statek_sim.agent.checkpoints.codec import canonical, decoded, encoded
+from statek_sim.errors import BadInput, Damaged
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.text(st.characters(categories=["Cs", "Cc", "Lu"]))
+    | st.binary()
+    | st.decimals(allow_nan=False)
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=3) | st.sampled_from(["$", "$order", "v"]), inner, max_size=4)
+        | st.dictionaries(st.integers() | st.tuples(st.text(max_size=2)), inner, max_size=2)
+    ),
+    max_leaves=12,
+)
+
+
+def shape(value: Any) -> Any:
+    """Return a value with its types and the order of its keys, so that 1, 1.0 and True differ."""
+    if isinstance(value, dict):
+        return ("dict", [(shape(key), shape(one)) for key, one in value.items()])
+    if isinstance(value, list | tuple):
+        return (type(value).__name__, [shape(one) for one in value])
+    return (type(value).__name__, repr(value))
+
+
+@given(VALUES)
+def test_a_value_comes_back_as_it_was(value: Any) -> None:
+    assert shape(decoded(json.loads(canonical(encoded(value))))) == shape(value)
+
+
+@given(VALUES)
+def test_the_text_is_the_same_after_a_way_through_a_database_that_orders_keys_as_it_likes(value: Any) -> None:
+    text = canonical(encoded(value))
+    shuffled = json.loads(
+        text, object_pairs_hook=lambda pairs: dict(sorted(pairs, key=lambda one: (-len(one[0]), one[0])))
+    )
+    assert canonical(shuffled) == text
+    assert shape(decoded(shuffled)) == shape(value)
+
+
+def test_no_text_has_what_postgresql_refuses() -> None:
+    text = canonical(encoded({"a\0b": "c\0d\ud800", "e": [math.inf, -0.0, 1e300, 2**70, Decimal("1.10")]}))
+    assert [one for one in ("\\u0000", "\\ud800", "Infinity") if one in text] == []
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}])
+def test_what_cannot_be_held_is_refused_with_its_place(value: object) -> None:
+    with pytest.raises(
+        BadInput, match=r"^state\.calls\[1\]: a \w+ cannot be held by a checkpoint; expected texts, .*"
+    ):
+        encoded({"calls": [1, value]})
+
+
+@pytest.mark.parametrize(
+    "told", [{"$": "pickle", "v": "x"}, {"$": "bytes", "v": "§"}, {"$": "tuple"}, {"$order": ["b"], "a": 1}]
+)
+def test_a_tag_that_was_never_written_is_damage(told: Any) -> None:
+    with pytest.raises(Damaged, match=r"^a checkpoint holds a value that was never written so: "):
+        decoded(told)
+
+
+def test_more_levels_than_a_checkpoint_holds_are_refused_and_not_a_recursion_error() -> None:
+    deep: Any = []
+    for _ in range(500):
+        deep = [deep]
+    with pytest.raises(BadInput, match="more than 200 levels deep, which no checkpoint holds"):
+        encoded(deep)

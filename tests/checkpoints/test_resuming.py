@@ -1,0 +1,254 @@
+"""A run goes on from a store: under asyncio too, in another process, and what cannot go on says why."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.checkpoints.codec import canonical, encoded
+from statek_sim.agent.checkpoints.crashing import Killed, SimulatedDisk
+from statek_sim.agent.checkpoints.database import Sqlite
+from statek_sim.agent.checkpoints.disk import RealDisk
+from statek_sim.agent.checkpoints.files import FileStore
+from statek_sim.agent.checkpoints.keeping import Keeper
+from statek_sim.agent.checkpoints.migrations import MIGRATIONS, migrate
+from statek_sim.agent.checkpoints.sql import SqlStore
+from statek_sim.agent.effects import Advice, CallGate, Parts, TurnFacts
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.virtual_loop import VirtualLoop, run_in
+from statek_sim.errors import BadInput, CheckpointError, Damaged, OtherPlan
+from statek_sim.providers.function import FunctionLLM
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Reply, text, tool_call
+
+
+def replies(request: ChatRequest) -> Reply:
+    said = sum(message["role"] == "tool" for message in request.messages)
+    return tool_call("look", at=said) if said < 3 else text("Done.")
+
+
+def look(at: int) -> str:
+    """Look."""
+    return f"saw {at}"
+
+
+@pytest.fixture
+def database() -> Iterator[Sqlite]:
+    made = Sqlite(":memory:")
+    yield made
+    made.close()
+
+
+def agent(**changes: Any) -> AgentHarness:
+    return AgentHarness(FunctionLLM(replies), tools=[look], steps=["look"], **changes)
+
+
+def facts(run: AgentRun) -> tuple[object, ...]:
+    return (run.answer, list(run.conversation.messages), run.counters.saved(), run.budget.saved(), run.calls)
+
+
+async def under_asyncio(harness: AgentHarness, keeper: Keeper) -> AgentRun:
+    since = 0.0 if keeper.kept is None else keeper.kept.checkpoint.entry.at
+    clock = LoopClock(since=since)
+    clock.now()
+    assert harness.provider is not None
+    driver = AsyncDriver(
+        model_of(harness.provider), clock=clock.now, committed=keeper.save, receipted=keeper.note
+    )
+    run = harness.begin("Go", clock=clock, keeper=keeper)
+    await driver.run(run)
+    return run
+
+
+@pytest.mark.parametrize("point", range(5, 160, 31))
+def test_a_run_that_died_under_asyncio_goes_on_in_virtual_time_and_the_other_way_round(point: int) -> None:
+    expected = facts(agent().run("Go"))
+    for first, second in ((True, False), (False, True)):
+        dying = SimulatedDisk(dies_at=point)
+        with pytest.raises(Killed):
+            _live(dying, asynchronous=first)
+        run = _live(dying.after_kill(), asynchronous=second)
+        assert facts(run) == expected
+
+
+def _live(disk: SimulatedDisk, *, asynchronous: bool) -> AgentRun:
+    harness = agent()
+    keeper = Keeper(FileStore(disk, clock=lambda: 0.0), "s", worker="w", plan=harness.plan("Go"))
+    if asynchronous:
+        return run_in(VirtualLoop(), under_asyncio(harness, keeper))
+    return harness.run("Go", keeper=keeper)
+
+
+def test_a_run_under_asyncio_in_real_time_is_saved(tmp_path: Path) -> None:
+    store = SqlStore(Sqlite(tmp_path / "x.db"), clock=lambda: 0.0)
+    harness = agent()
+    asyncio.run(under_asyncio(harness, Keeper(store, "s", worker="w", plan="p")))
+    kept = store.latest("s")
+    assert kept is not None
+    assert kept.checkpoint.entry.status == "completed"
+    store.close()
+
+
+def test_a_session_of_another_task_is_not_resumed() -> None:
+    store = FileStore(SimulatedDisk(), clock=lambda: 0.0)
+    harness = agent()
+    harness.run("Go", keeper=Keeper(store, "s", worker="w", plan=harness.plan("Go")))
+    with pytest.raises(OtherPlan):
+        Keeper(store, "s", worker="w", plan=harness.plan("Come"))
+    assert agent(model="gpt-4").plan("Go") == harness.plan("Go")
+
+
+def watcher_that_hides_what_it_knows() -> Any:
+    seen: list[int] = []
+
+    def watch(turn: TurnFacts) -> Advice | None:
+        seen.append(turn.turn)
+        return None
+
+    return watch
+
+
+def test_a_part_that_may_know_something_and_does_not_say_it_is_refused() -> None:
+    harness = agent(parts=Parts(watchers=(watcher_that_hides_what_it_knows(),)))
+    keeper = Keeper(FileStore(SimulatedDisk(), clock=lambda: 0.0), "s", worker="w", plan="p")
+    with pytest.raises(
+        BadInput, match=r"^watchers: <function .*> may know something of the run that a checkpoint would"
+    ):
+        harness.run("Go", keeper=keeper)
+
+
+class Counting(CallGate):
+    """A gate that knows how many calls it let through."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def admit(self, call: Any, *, at: float) -> str | None:
+        self.calls += 1
+        return None
+
+    def ended(self, call: Any, outcome: Any, *, at: float) -> None:
+        pass
+
+    def withdrawn(self, call: Any, *, at: float) -> None:
+        pass
+
+    def saved(self) -> object:
+        return self.calls
+
+    def restore(self, saved: Any) -> None:
+        self.calls = saved
+
+
+def test_other_parts_or_tools_than_it_was_committed_with_are_refused() -> None:
+    disk = SimulatedDisk(dies_at=100)
+    first = agent(parts=Parts(gates=(Counting(),)))
+    dying = Keeper(FileStore(disk, clock=lambda: 0.0), "s", worker="w", plan="p")
+    with pytest.raises(Killed):
+        first.run("Go", keeper=dying)
+    keeper = Keeper(FileStore(disk.after_kill(), clock=lambda: 0.0), "s", worker="w", plan="p")
+    with pytest.raises(BadInput, match="was committed with 1 gates that know something, and has 0 now"):
+        agent().begin("Go", keeper=keeper)
+    other = AgentHarness(FunctionLLM(replies), parts=Parts(gates=(Counting(),)))
+    with pytest.raises(
+        BadInput, match="was committed with tools that this agent has not: look; register them"
+    ):
+        other.begin("Go", keeper=keeper)
+
+
+def test_progress_is_for_people(tmp_path: Path) -> None:
+    harness = agent()
+    store = FileStore(RealDisk(tmp_path), clock=lambda: 0.0)
+    harness.run("Go", keeper=Keeper(store, "s", worker="w", plan="p"))
+    told = (tmp_path / "s" / "progress.txt").read_text()
+    assert told.startswith(
+        "Session: s\nStatus: completed\nStep: 12\nCurrent: \nCompleted: look, look, look\n"
+    )
+    assert (tmp_path / "s" / "results" / "step-02-output.md").read_text() == "# look(at=1)\n\nsaw 1\n"
+    assert max(one.name for one in (tmp_path / "s" / "checkpoints").iterdir()) == "cp-0012.json"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"of": {}, "seal": 1}', b"\xff"])
+def test_a_damaged_or_foreign_session_is_an_error_that_names_it(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "session.json").write_bytes(content)
+    with pytest.raises(Damaged, match=r"^session 's': session\.json is "):
+        FileStore(RealDisk(tmp_path), clock=lambda: 0.0).latest("s")
+
+
+def test_a_checkpoint_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    harness = agent()
+    store = FileStore(RealDisk(tmp_path), clock=lambda: 0.0)
+    harness.run("Go", keeper=Keeper(store, "s", worker="w", plan="p"))
+    path = tmp_path / "s" / "checkpoints" / "cp-0012.json"
+    told = json.loads(path.read_text())
+    told["metadata"]["schema"] = 2
+    path.write_text(json.dumps(told))
+    with pytest.raises(
+        Damaged, match="checkpoint 12 has schema 2, and this version reads up to 1; update this"
+    ):
+        store.latest("s")
+
+
+def test_tables_of_the_first_version_are_brought_up_to_date_with_what_is_in_them(database: Sqlite) -> None:
+    newest = MIGRATIONS[1:]
+    assert len(newest) == 1
+    migrate_to_first(database)
+    database.execute("INSERT INTO sessions (id, task_type, plan) VALUES ('old', 'agent', 'p')")
+    assert migrate(database) == len(MIGRATIONS)
+    assert database.execute("SELECT id, fence, worker FROM sessions") == [("old", 0, "")]
+    assert migrate(database) == len(MIGRATIONS)
+
+
+def migrate_to_first(database: Sqlite) -> None:
+    words = {**database.words, "state_is_object": "1", "metadata_is_object": "1"}
+    database.execute("CREATE TABLE schema_versions (version INTEGER PRIMARY KEY, applied_at TEXT)")
+    for statement in MIGRATIONS[0]:
+        database.execute(statement.format(**words))
+    database.execute("INSERT INTO schema_versions (version) VALUES (1)")
+
+
+def test_tables_from_the_future_are_refused(database: Sqlite) -> None:
+    migrate(database)
+    database.execute("INSERT INTO schema_versions (version) VALUES (99)")
+    with pytest.raises(
+        CheckpointError, match="the tables have version 99, and this package knows up to 2; update the"
+    ):
+        migrate(database)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO checkpoints (session_id, step_number, state, metadata, seal) VALUES ('s', 12, '{}', '{}', '')",
+        "INSERT INTO checkpoints (session_id, step_number, state, metadata, seal) VALUES ('x', 1, '{}', '{}', '')",
+        "INSERT INTO checkpoints (session_id, step_number, state, metadata, seal) VALUES ('s', 99, '[]', '{}', '')",
+        "UPDATE sessions SET status = 'done'",
+    ],
+)
+def test_the_tables_refuse_what_the_documents_take(statement: str, database: Sqlite) -> None:
+    harness = agent()
+    harness.run("Go", keeper=Keeper(SqlStore(database, clock=lambda: 0.0), "s", worker="w", plan="p"))
+    with pytest.raises(Exception, match="constraint failed"):
+        database.execute(statement)
+
+
+def test_no_state_of_a_run_is_beyond_json() -> None:
+    snapshots: list[Any] = []
+    harness = agent(parts=Parts(commits=True))
+    run = harness.begin("Go")
+
+    assert harness.provider is not None
+    driver = Simulation(harness.provider, clock=harness.clock, committed=snapshots.append)
+    driver.start(run)
+    assert driver.run(10.0)
+    assert [one.point for one in snapshots][-1] == "ended"
+    assert all(canonical(encoded(one.state)) for one in snapshots)

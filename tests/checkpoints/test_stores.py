@@ -1,0 +1,209 @@
+"""What every store promises: the same tests on files, SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from decimal import Decimal
+
+import pytest
+
+from statek_sim.agent.checkpoints.records import Entry, Lease
+from statek_sim.agent.effects import Receipt
+from statek_sim.errors import BadInput, Damaged, Fenced, Held, OtherPlan
+from tests.checkpoints.conftest import MakeStore, Seconds
+
+
+def entry(number: int = 1, **changes: object) -> Entry:
+    told: dict[str, object] = {"point": "began", "status": "running", "at": 1.5, "state": {"number": number}}
+    return Entry(**(told | changes))  # type: ignore[arg-type]
+
+
+def receipt(key: str = "1.1", text: str = "done") -> Receipt:
+    return Receipt(job="main", key=key, at=2.0, status="returned", text=text)
+
+
+def test_what_was_saved_is_there_for_another_process(make_store: MakeStore) -> None:
+    store = make_store()
+    lease = store.claim("s", worker="a", plan="p")
+    state = {"b": 1, "a": (1.0, "\0§", b"\xff", Decimal("1.10"), None, 1e300, 2**70)}
+    assert store.save(lease, entry(state=state, progress={"completed": ["x"]}, results=[("x", "y")])) == 1
+    store.note(lease, receipt())
+    store.note(lease, receipt("1.2", "\ud800"))
+    kept = make_store().latest("s")
+    assert kept is not None
+    assert kept.checkpoint.entry.state == state
+    assert list(kept.checkpoint.entry.state) == ["b", "a"]
+    assert (kept.checkpoint.number, kept.checkpoint.plan, kept.checkpoint.entry.at) == (1, "p", 1.5)
+    assert kept.receipts == (receipt(), receipt("1.2", "\ud800"))
+
+
+def test_receipts_are_those_since_the_newest_checkpoint(make_store: MakeStore) -> None:
+    store = make_store()
+    lease = store.claim("s", worker="a", plan="p")
+    store.save(lease, entry())
+    store.note(lease, receipt())
+    store.save(lease, entry(2))
+    kept = store.latest("s")
+    assert kept is not None
+    assert (kept.checkpoint.number, kept.receipts) == (2, ())
+
+
+def test_a_session_that_was_never_saved_is_not_there(make_store: MakeStore) -> None:
+    store = make_store()
+    assert store.latest("s") is None
+    store.claim("s", worker="a", plan="p")
+    assert store.latest("s") is None
+
+
+def test_numbers_are_numbers_and_not_texts(make_store: MakeStore) -> None:
+    store = make_store()
+    lease = store.claim("s", worker="a", plan="p")
+    for number in range(1, 13):
+        store.save(lease, entry(number))
+    assert store.prune(lease, 4) == 8
+    assert store.numbers("s") == [9, 10, 11, 12]
+    kept = store.latest("s")
+    assert kept is not None
+    assert kept.checkpoint.entry.state == {"number": 12}
+
+
+@pytest.mark.parametrize("keep", [0, -1])
+def test_the_newest_checkpoint_is_never_pruned(make_store: MakeStore, keep: int) -> None:
+    store = make_store()
+    lease = store.claim("s", worker="a", plan="p")
+    with pytest.raises(
+        BadInput, match=rf"^prune keeps 1 checkpoint or more, not {keep}: the newest one is what a "
+    ):
+        store.prune(lease, keep)
+
+
+def test_sessions_do_not_see_each_other(make_store: MakeStore) -> None:
+    store = make_store()
+    for session in ("a", "../a", "A/b", ".hidden"):
+        store.save(store.claim(session, worker="w", plan="p"), entry(status="paused", state={"of": session}))
+    for session in ("a", "../a", "A/b", ".hidden"):
+        kept = store.latest(session)
+        assert kept is not None
+        assert kept.checkpoint.entry.state == {"of": session}
+    assert list(store.sessions("paused")) == ["../a", ".hidden", "A/b", "a"]
+    assert list(store.sessions("running")) == []
+
+
+def test_a_session_of_another_task_is_refused(make_store: MakeStore) -> None:
+    make_store().claim("s", worker="a", plan="old")
+    with pytest.raises(
+        OtherPlan, match=r"^session 's' was saved for plan old, and new is to be resumed; give another"
+    ):
+        make_store().claim("s", worker="a", plan="new")
+
+
+def test_of_two_workers_one_wins_until_its_lease_runs_out_and_then_the_first_is_fenced(
+    make_store: MakeStore, seconds: Seconds
+) -> None:
+    one, other = make_store(), make_store()
+    lease = one.claim("s", worker="a", plan="p")
+    one.save(lease, entry())
+    with pytest.raises(
+        Held, match=r"^session 's' belongs to worker 'a' for 60 s more; wait, or let it release"
+    ):
+        other.claim("s", worker="b", plan="p")
+    seconds.now += 61
+    taken = other.claim("s", worker="b", plan="p")
+    for late in (
+        lambda: one.save(lease, entry(2)),
+        lambda: one.note(lease, receipt()),
+        lambda: one.prune(lease, 1),
+    ):
+        with pytest.raises(
+            Fenced, match=r"^session 's' was taken from worker 'a': worker 'b' has it; stop this run, "
+        ):
+            late()
+    one.release(lease)
+    assert other.save(taken, entry(2)) == 2
+
+
+def test_every_save_begins_the_lease_anew(make_store: MakeStore, seconds: Seconds) -> None:
+    store = make_store()
+    lease = store.claim("s", worker="a", plan="p")
+    seconds.now += 50
+    store.save(lease, entry())
+    seconds.now += 50
+    with pytest.raises(Held, match="belongs to worker 'a' for 10 s more"):
+        store.claim("s", worker="b", plan="p")
+
+
+def test_a_worker_that_was_started_again_fences_what_it_was(make_store: MakeStore) -> None:
+    store = make_store()
+    before = store.claim("s", worker="a", plan="p")
+    now = make_store().claim("s", worker="a", plan="p")
+    assert now.fence == before.fence + 1
+    with pytest.raises(Fenced):
+        store.save(before, entry())
+
+
+def test_what_was_released_may_be_claimed_at_once(make_store: MakeStore) -> None:
+    store = make_store()
+    store.release(store.claim("s", worker="a", plan="p"))
+    assert store.claim("s", worker="b", plan="p").worker == "b"
+
+
+def test_the_next_session_is_the_one_that_waits_longest(make_store: MakeStore, seconds: Seconds) -> None:
+    store = make_store()
+    for session in ("late", "early", "done", "waits"):
+        seconds.now += 1
+        lease = store.claim(session, worker="a", plan="p")
+        store.save(lease, entry(status={"done": "completed", "waits": "paused"}.get(session, "running")))
+        if session != "early":
+            store.release(lease)
+    assert store.claim_next(worker="b") == Lease(session="late", fence=2, worker="b")
+    assert store.claim_next(worker="b") is None
+    seconds.now += 60
+    assert [
+        lease and lease.session for lease in (store.claim_next(worker="c"), store.claim_next(worker="c"))
+    ] == [
+        "early",
+        "late",
+    ]
+
+
+def test_workers_that_ask_at_once_get_different_sessions(make_store: MakeStore) -> None:
+    store = make_store()
+    for number in range(6):
+        store.release(store.claim(f"s{number}", worker="a", plan="p"))
+    got: list[str] = []
+    failed: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            mine = make_store()
+            while (lease := mine.claim_next(worker=name)) is not None:
+                got.append(lease.session)
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    threads = [threading.Thread(target=work, args=(f"w{number}",)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert sorted(got) == [f"s{number}" for number in range(6)]
+
+
+def test_with_another_key_nothing_is_read(make_store: MakeStore) -> None:
+    store = make_store(key=b"k" * 16)
+    store.save(store.claim("s", worker="a", plan="p"), entry())
+    assert make_store(key=b"k" * 16).latest("s") is not None
+    with pytest.raises(
+        Damaged, match="its seal does not fit; it was damaged or edited, or saved with another key"
+    ):
+        make_store(key=b"K" * 16).latest("s")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a\nb", "x" * 201, "é" * 100], ids=["empty", "two lines", "long", "long in an address"]
+)
+def test_what_cannot_name_a_session_is_refused(make_store: MakeStore, name: str) -> None:
+    with pytest.raises(BadInput, match="a session's name has printable characters, and at most 200 of them"):
+        make_store().claim(name, worker="a", plan="p")

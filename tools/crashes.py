@@ -1,0 +1,324 @@
+"""Killing an agent's process at every moment, and resuming: `python -m tools.crashes` prints what survives.
+
+The agent asks a person, pays, sends a letter, fails and is corrected. After each crash a new process resumes with a
+new agent and a new store on what is left of the disk or the database. It survives when its result, its counters, its
+budget and what it did to the world are those of a run that nobody killed.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from statek_sim.agent.budget import Budget
+from statek_sim.agent.checkpoints.crashing import DyingDatabase, Killed, SimulatedDisk
+from statek_sim.agent.checkpoints.database import Database, Sqlite
+from statek_sim.agent.checkpoints.disk import Disk
+from statek_sim.agent.checkpoints.document import DocumentStore
+from statek_sim.agent.checkpoints.files import FileStore
+from statek_sim.agent.checkpoints.keeping import Keeper
+from statek_sim.agent.checkpoints.postgres import Postgres
+from statek_sim.agent.checkpoints.sql import SqlStore
+from statek_sim.agent.checkpoints.store import CheckpointStore
+from statek_sim.agent.effects import Ask, Parts, PersonSaid, Question
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.people import Approvals
+from statek_sim.agent.protection.breaker import BreakerSettings
+from statek_sim.agent.reliability import BreakerGate, loop_watcher
+from statek_sim.agent.tools.tool import Happened, tool_from
+from statek_sim.errors import StatekSimError
+from statek_sim.providers.function import FunctionLLM
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
+from tools.npm import NotHere
+from tools.postgres import server
+
+TASK: Final = "Pay the rent and tell the landlord."
+SESSION: Final = "rent"
+
+
+@dataclass
+class World:
+    """What agents do to it stays done, whatever becomes of their processes."""
+
+    done: list[str] = field(default_factory=list)
+
+    def happened(self, what: str) -> Happened | None:
+        """Return whether something was done."""
+        return Happened(what) if what in self.done else None
+
+
+def replies(request: ChatRequest) -> Reply:
+    """Return what the model says: it depends on the conversation alone."""
+    said = sum(message["role"] == "assistant" for message in request.messages)
+    script = [
+        tool_calls(ScriptedCall("look", {"at": "inbox"}), ScriptedCall("pay", {"to": "Ann", "sum": 700})),
+        tool_call("nowhere"),
+        tool_call("flaky", attempt=1),
+        tool_call("send", letter="Paid."),
+        text("Rent is paid, the landlord knows."),
+    ]
+    return script[said]
+
+
+def agent(world: World) -> AgentHarness:
+    """Return the agent of one process."""
+
+    def look(at: str) -> str:
+        """Look."""
+        return f"nothing new in the {at}"
+
+    def pay(to: str, sum: int) -> str:  # noqa: A002  # the name that the model uses
+        """Pay."""
+        world.done.append(f"paid {to} {sum}")
+        return world.done[-1]
+
+    def send(letter: str) -> str:
+        """Send a letter."""
+        world.done.append(f"sent {letter}")
+        return world.done[-1]
+
+    def flaky(attempt: int) -> str:
+        """Fail."""
+        raise ValueError(f"no luck at attempt {attempt}")
+
+    def person(question: Question) -> PersonSaid:
+        """Allow what is asked, and know of letters whether they were sent."""
+        if "process died" not in question.text:
+            return PersonSaid("answered", "yes")
+        sent = world.happened("sent Paid.")
+        return PersonSaid("answered", "again" if sent is None else str(sent.value))
+
+    tools = [
+        tool_from(look, after_crash="again"),
+        tool_from(pay, after_crash=lambda to, sum: world.happened(f"paid {to} {sum}")),  # noqa: A006
+        tool_from(send),
+        tool_from(flaky, after_crash="again"),
+    ]
+    gates = (BreakerGate(BreakerSettings(failures=2)), Approvals({"pay": Ask(text="Pay {to}?", seconds=60)}))
+    return AgentHarness(
+        FunctionLLM(replies),
+        tools=tools,
+        steps=["pay", "send"],
+        budget=Budget(tokens=100_000, steps=50),
+        parts=Parts(gates=gates, watchers=(loop_watcher(),)),
+        person=person,
+    )
+
+
+MakeStore = Callable[[], CheckpointStore]
+
+
+def lived(make_store: MakeStore, world: World) -> dict[str, Any]:
+    """Run one process until the end of the agent, or until it is killed; return everything that counts."""
+    harness = agent(world)
+    keeper = Keeper(make_store(), SESSION, worker="w", plan=harness.plan(TASK), keep=2)
+    run = harness.run(TASK, keeper=keeper)
+    return {
+        "stop": run.stop,
+        "answer": run.answer,
+        "messages": [dict(message) for message in run.conversation.messages],
+        "steps": run.enforcer.done,
+        "counters": run.counters.saved(),
+        "budget": run.budget.saved(),
+        "nudges": run.nudges.saved(),
+        "calls": run.calls,
+        "parts": [part.saved() for part in (*run.around.parts.gates[:1], *run.around.parts.watchers)],  # type: ignore[attr-defined]
+        "world": sorted(world.done),
+    }
+
+
+@dataclass
+class Tally:
+    """What was tried on one store: moments of dying, states that they leave, and how many of these survive."""
+
+    name: str
+    points: int = 0
+    states: int = 0
+    survived: int = 0
+    lost: list[str] = field(default_factory=list)
+
+    def count(self, where: str, expected: Mapping[str, Any], resume: Callable[[], dict[str, Any]]) -> None:
+        """Resume once and count it."""
+        self.states += 1
+        try:
+            got = resume()
+        except (StatekSimError, ValueError, KeyError) as error:
+            self.lost.append(f"{where}: {type(error).__name__}: {error}")
+            return
+        wrong = [key for key, value in expected.items() if got[key] != value]
+        if wrong:
+            self.lost.append(f"{where}: other {', '.join(wrong)}")
+        else:
+            self.survived += 1
+
+
+OnDisk = Callable[[Disk], CheckpointStore]
+
+
+def kill_on_disk(
+    name: str,
+    on_disk: OnDisk,
+    *,
+    every: int = 1,
+    twice: bool = False,
+    made: Callable[..., SimulatedDisk] = SimulatedDisk,
+) -> Tally:
+    """Kill between any two file operations, with every loss of power; `twice`: and again while it resumes.
+
+    With `every` only at every so manieth of them; `made` makes the disk.
+    """
+    disk = made()
+    expected = lived(lambda: on_disk(disk), World())
+    tally, seen = Tally(name), set[tuple[object, ...]]()
+    for point in range(0, disk.operations, every):
+        tally.points += 1
+        dying, world = made(dies_at=point), World()
+        _until_killed(lambda dying=dying: on_disk(dying), world)  # type: ignore[misc]
+        for left in dying.after_crash():
+            key = (*left.files.items(), *world.done)
+            if key in seen:
+                continue
+            seen.add(key)
+            _resume_on_disk(tally, on_disk, left, world, expected, f"operation {point}", twice=twice)
+    return tally
+
+
+def _resume_on_disk(
+    tally: Tally,
+    on_disk: OnDisk,
+    left: SimulatedDisk,
+    world: World,
+    expected: Mapping[str, Any],
+    where: str,
+    *,
+    twice: bool,
+) -> None:
+    after = left.again()
+    tally.count(where, expected, lambda: lived(lambda: on_disk(after), World([*world.done])))
+    if twice:
+        for point in range(0, after.operations, 7):
+            again, known = left.again(dies_at=point), World([*world.done])
+            _until_killed(lambda again=again: on_disk(again), known)  # type: ignore[misc]
+            rest = again.after_kill()
+            tally.count(f"{where}, then {point}", expected, lambda: lived(lambda: on_disk(rest), known))  # noqa: B023
+
+
+def _until_killed(make_store: MakeStore, world: World) -> None:
+    try:
+        lived(make_store, world)
+    except Killed:
+        return
+
+
+Fresh = Callable[[], Database]
+
+
+def kill_in_database(name: str, fresh: Callable[[], tuple[Database, Fresh]], *, every: int = 1) -> Tally:
+    """Kill before every statement; `fresh` makes an empty database, and what connects to it again."""
+    first, _ = fresh()
+    counting = DyingDatabase(first)
+    expected = lived(lambda: SqlStore(counting, clock=lambda: 0.0), World())
+    counting.close()
+    tally = Tally(name)
+    for point in range(0, counting.statements, every):
+        tally.points += 1
+        world, (database, connect) = World(), fresh()
+        dying = DyingDatabase(database, dies_at=point)
+        _until_killed(lambda dying=dying: SqlStore(dying, clock=lambda: 0.0), world)  # type: ignore[misc]
+        dying.close()
+        _resume_in_database(tally, connect(), world, expected, f"statement {point}")
+    return tally
+
+
+def _resume_in_database(
+    tally: Tally, after: Database, world: World, expected: Mapping[str, Any], where: str
+) -> None:
+    tally.count(where, expected, lambda: lived(lambda: SqlStore(after, clock=lambda: 0.0), world))
+    after.close()
+
+
+@contextmanager
+def sqlite_files() -> Iterator[Callable[[], tuple[Database, Fresh]]]:
+    """Give what makes empty databases of SQLite."""
+    with tempfile.TemporaryDirectory(prefix="statek-crashes-") as folder:
+        made = 0
+
+        def fresh() -> tuple[Database, Fresh]:
+            nonlocal made
+            made += 1
+            path = Path(folder) / f"{made}.db"
+            return Sqlite(path), lambda: Sqlite(path)
+
+        yield fresh
+
+
+class NoSync(SimulatedDisk):
+    """A disk whose store does not wait for it: rename without fsync."""
+
+    def sync(self, path: str) -> None:
+        """Do not wait."""
+
+    def sync_folder(self, folder: str) -> None:
+        """Do not wait."""
+
+
+def files(disk: Disk) -> CheckpointStore:
+    """Return our store of files."""
+    return FileStore(disk, clock=lambda: 0.0)
+
+
+def table(tallies: list[Tally]) -> str:
+    """Return the tallies as a table of Markdown."""
+    lines = ["| store | points | states | survived |", "|---|---|---|---|"]
+    return "\n".join([*lines, *map(row, tallies)])
+
+
+def row(one: Tally) -> str:
+    """Return one tally as a row of the table."""
+    return f"| {one.name} | {one.points} | {one.states} | {one.survived} |"
+
+
+def tallies() -> Iterator[Tally]:
+    """Yield what becomes of every store, ours first."""
+    yield kill_on_disk("files", files)
+    with sqlite_files() as fresh:
+        yield kill_in_database("SQLite", fresh)
+    try:
+        with server() as conninfo:
+            yield kill_in_database("PostgreSQL", partial(fresh_postgres, conninfo))
+    except NotHere as why:
+        print(f"NOT TESTED WITH POSTGRESQL: {why}", file=sys.stderr)
+    yield kill_on_disk("files that nobody syncs", files, made=NoSync)
+    yield kill_on_disk("the document's files, hardened loop", DocumentStore)
+
+
+def fresh_postgres(conninfo: str) -> tuple[Database, Fresh]:
+    """Return an empty database on a server, and what connects to it again."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return Postgres(conninfo), lambda: Postgres(conninfo)
+
+
+def main() -> int:
+    """Print the table; 1 when something of ours was lost."""
+    found = list(tallies())
+    print(table(found))
+    ours = [one for one in found if one.name in ("files", "SQLite", "PostgreSQL")]
+    for one in ours:
+        for lost in one.lost[:10]:
+            print(f"{one.name}: {lost}", file=sys.stderr)
+    return int(any(one.lost for one in ours))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Others' tests of checkpoint stores on ours, and our checker on theirs: `python -m tools.savers` prints the tables.
+
+LangGraph's conformance tests, its SQLite saver and agent-memory-integrity come from PyPI into `.savers` and are kept
+between runs; nothing of them is imported here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from tools.npm import Broken, NotHere, last_line, ran
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PACKAGES: Final = (
+    "langgraph-checkpoint-conformance==0.0.2",
+    "langgraph-checkpoint-sqlite==3.1.2",
+    "agent-memory-integrity==0.6.3",
+)
+CACHE: Final = ROOT / ".savers"
+READY: Final = (
+    CACHE / f"conformance-0.0.2-sqlite-3.1.2-agmi-0.6.3-python{sys.version_info[0]}.{sys.version_info[1]}"
+)
+
+
+def ensure_savers() -> Path:
+    """Return the folder with the packages, made when it is not there yet; raises NotHere."""
+    if not READY.is_dir():
+        CACHE.mkdir(exist_ok=True)
+        print(f"setting up {READY.relative_to(ROOT)}", file=sys.stderr)
+        with tempfile.TemporaryDirectory(dir=CACHE, prefix="making-") as name:
+            making = Path(name) / "made"
+            pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+            done = ran((*pip, "--target", str(making), *PACKAGES))
+            if done.returncode:
+                raise NotHere(f"pip cannot install {', '.join(PACKAGES)}: {last_line(done.stderr)}")
+            try:
+                making.rename(READY)
+            except OSError:
+                if not READY.is_dir():
+                    raise
+    return READY
+
+
+def report() -> dict[str, Any]:
+    """Return what the tests found; raises NotHere or Broken."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ensure_savers())))}
+    command = (sys.executable, "-m", "tests.checkpoints.savers_report")
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Broken(f"{' '.join(command[1:])} failed: {done.stderr}")
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def tables(told: dict[str, Any]) -> str:
+    """Return the report as tables of Markdown."""
+    name, conformance = told["conformance"]
+    suite, tamperings = told["tamperings"]
+    lines = [f"| {name} | passed | failed |", "|---|---|---|"]
+    lines += [f"| {part} | {passed} | {failed} |" for part, (passed, failed) in conformance.items()]
+    lines += ["", f"| {suite} | our store |", "|---|---|"]
+    lines += [f"| {edit} | {verdict} |" for edit, verdict in tamperings.items()]
+    lines += ["", "| store | what `check_checkpoint_store` finds | smallest example |", "|---|---|---|"]
+    for store, found in told["findings"].items():
+        lines += [f"| {store} | {kind} | {_cell(said)} |" for kind, said in found.items()]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main() -> int:
+    """Print the tables; 0 also where the packages cannot be had, which is said."""
+    try:
+        print(tables(report()))
+    except NotHere as why:
+        print(
+            f"NOT TESTED WITH OTHERS' STORES: {why}. The tests that need them will be skipped.",
+            file=sys.stderr,
+        )
+    except Broken as why:
+        print(why, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
