@@ -45,7 +45,8 @@ ReportOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write all rows as JSON, too.")
 ]
 PageOption = Annotated[
-    Path | None, typer.Option("--page", metavar="FILE", help=f"Write the matrix into a page, after {BEGIN}.")
+    Path | None,
+    typer.Option("--page", metavar="FILE", help="Write the matrix into a page, between its two marks."),
 ]
 
 
@@ -77,6 +78,8 @@ def containment(
         rows.append(row)
         if sys.stderr.isatty():
             typer.echo(f"\r{len(rows)} {row.name:<50}", nl=False, err=True)
+    if sys.stderr.isatty():
+        typer.echo("\r" + " " * 60 + "\r", nl=False, err=True)
     _show(rows, [*(one.name for one in made), *(name for name, _ in policies)])
     if report is not None:
         _write(report, json.dumps(_record(rows), indent=1) + "\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
@@ -78,6 +79,18 @@ def test_without_control_groups_each_process_has_its_limits(bubblewrap: Bubblewr
     assert "MemoryError" in ended.stderr
 
 
+def test_without_control_groups_the_memory_of_all_processes_is_held_together(bubblewrap: Bubblewrap) -> None:
+    source = (
+        "import os, time\n"
+        "for _ in range(4):\n"
+        "  if not os.fork(): room = bytearray(40 * 2**20); time.sleep(100)\n"
+        "time.sleep(100)"
+    )
+    program = Program(argv=(PYTHON, "-I", "-S", "-c", source))
+    ended = Bubblewrap(groups=False).run(program, Limits(memory=64 * 2**20))
+    assert (ended.killed, ended.oom, ended.timed_out) == (True, True, False)
+
+
 def test_a_program_in_bubblewrap_has_nothing_of_its_callers(bubblewrap: Bubblewrap) -> None:
     os.environ["STATEK_TEST_SECRET"] = "hidden"
     try:
@@ -94,6 +107,21 @@ def test_what_is_protected_and_not_there_cannot_be_made(bubblewrap: Bubblewrap, 
     ended = bubblewrap.run(shell("mkdir -p .git/hooks; touch .git/config", Mount(path=folder, writable=True)))
     assert ended.exit == 1
     assert list(folder.iterdir()) == []
+
+
+def test_what_is_protected_stays_so_while_another_program_of_the_folder_runs(
+    bubblewrap: Bubblewrap, folder: Path
+) -> None:
+    mount = Mount(path=folder, writable=True)
+    line = "until [ -e go ]; do sleep 0.02; done; mkdir .git/hooks || mkdir .git"
+    with ThreadPoolExecutor(1) as pool:
+        longer = pool.submit(bubblewrap.run, shell(f"touch began; {line}", mount), Limits(seconds=20))
+        while not (folder / "began").exists():
+            Event().wait(0.01)
+        assert bubblewrap.run(shell("true", mount)).exit == 0
+        (folder / "go").touch()
+        assert longer.result().exit == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["began", "go"]
 
 
 def test_a_folder_with_a_hard_link_to_somewhere_else_is_not_given(

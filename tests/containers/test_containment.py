@@ -108,9 +108,11 @@ def test_nothing_gets_out_of_bubblewrap(bubblewrap: Bubblewrap) -> None:
 
 @pytest.mark.slow
 def test_nothing_gets_out_of_docker(docker: Docker) -> None:
-    rows = list(matrix([InContainer(docker, "/usr/bin/python3")], []))
+    enforcer = InContainer(docker, "/usr/bin/python3")
+    # Without the calls, which are half a minute more; they are in the matrix of the page.
+    rows = [attacked(attack, enforcer) for attack in programs()]
     assert (escapes(rows), broken(rows)) == ([], [])
-    assert sum(row.contained is True for row in rows) > 120
+    assert all(row.contained for row in rows)
 
 
 def test_the_matrix_in_the_docs_has_every_attack_and_lets_none_out() -> None:

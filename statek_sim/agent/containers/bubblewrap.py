@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -22,13 +24,15 @@ from typing import Final
 from statek_sim.agent.containers import cgroup, seccomp
 from statek_sim.agent.containers.folders import check_writable, kept_from_being_made
 from statek_sim.agent.containers.program import NOBODY, Ended, Limits, Mount, Program
-from statek_sim.agent.containers.supervision import watch
+from statek_sim.agent.containers.supervision import memory_of, watch
 from statek_sim.errors import ContainerFailed
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """What a program sees of this machine's system: programs and libraries, and nothing of /etc."""
 CONFIGURATION: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _DEFAULTS: Final = Limits()
+_PATIENCE: Final = 10_000
+"""Milliseconds that the kernel has to end what was killed."""
 _JOIN: Final = 'for file in $GROUPS_; do echo $$ > "$file" || exit 126; done; unset GROUPS_; exec "$@"'
 
 
@@ -95,11 +99,25 @@ class Bubblewrap:
             ) as child:
                 os.close(tells)
                 tells = -1
-                inner, said = _inner(told)
+                try:
+                    inner, said = _inner(told)
+                except BaseException:
+                    child.kill()
+                    raise
                 if inner is None:
                     raise ContainerFailed(_why_not(child))
                 kill = _killer(child, inner, group)
-                ended = watch(child, limits, stdin=program.stdin, kill=kill, stop=stop, folders=folders)
+                # Without a group each process is held to the limit by itself: all of them are looked at together.
+                memory = partial(memory_of, inner) if group is None else None
+                ended = watch(
+                    child,
+                    limits,
+                    stdin=program.stdin,
+                    kill=kill,
+                    stop=stop,
+                    folders=folders,
+                    memory=memory,
+                )
                 if ended.exit is not None and b"exit-code" not in said + _rest(told):
                     raise ContainerFailed(f"bubblewrap made no sandbox: {ended.stderr.strip()}")
                 return ended
@@ -251,6 +269,10 @@ def _killer(child: subprocess.Popen[bytes], inner: int, group: cgroup.Group | No
                 signal.pidfd_send_signal(first, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+            # The first process of a sandbox has ended when all others of it have.
+            gone = select.poll()
+            gone.register(first, select.POLLIN)
+            gone.poll(_PATIENCE)
             os.close(first)
             first = None
         if child.poll() is None:

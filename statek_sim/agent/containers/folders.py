@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from statek_sim.agent.containers.program import NOBODY, Mount
 from statek_sim.errors import ContainerRefused
@@ -26,7 +28,12 @@ def check_writable(mount: Mount) -> None:
         raise ContainerRefused(
             f"{mount.path / link}: is a link, which cannot be protected; expected a folder"
         )
-    if not mount.hard_links and (found := linked_elsewhere(mount.path)) is not None:
+    try:
+        found = linked_elsewhere(mount.path)
+    except OSError as error:
+        # What we cannot look into could grow without our seeing it.
+        raise ContainerRefused(f"{error.filename}: cannot be looked into: {error.strerror}") from error
+    if not mount.hard_links and found is not None:
         raise ContainerRefused(
             f"{found}: has another name outside of the writable folder, so writing it writes there too; "
             "remove it, or allow hard_links"
@@ -68,20 +75,40 @@ def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
                     yield entry
 
 
+_HELD: Final[Counter[Path]] = Counter()
+_LOCK: Final = threading.Lock()
+"""Programs of one folder may run at once: what holds a place stays until the last of them has ended."""
+
+
 @contextmanager
 def kept_from_being_made(mount: Mount) -> Iterator[None]:
     """Hold the protected places that are not there by empty folders, which are gone again afterwards."""
-    made = []
-    for name in mount.protected:
-        place = mount.path / name
-        if not os.path.lexists(place):
-            place.mkdir()
-            made.append(place)
+    held = list(_hold(mount))
     try:
         yield
     finally:
-        for place in made:
-            try:
-                place.rmdir()
-            except OSError:  # Somebody outside put something into it, and then it is theirs.
-                pass
+        with _LOCK:
+            for place in held:
+                _HELD[place] -= 1
+                if not _HELD[place]:
+                    del _HELD[place]
+                    _let_go(place)
+
+
+def _hold(mount: Mount) -> Iterator[Path]:
+    with _LOCK:
+        for name in mount.protected:
+            place = mount.path / name
+            if not os.path.lexists(place):
+                place.mkdir()
+            elif place not in _HELD:
+                continue
+            _HELD[place] += 1
+            yield place
+
+
+def _let_go(place: Path) -> None:
+    try:
+        place.rmdir()
+    except OSError:  # Somebody outside put something into it, and then it is theirs.
+        pass

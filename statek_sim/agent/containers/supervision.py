@@ -6,6 +6,7 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -49,11 +50,15 @@ def watch(
     kill: Callable[[], None],
     stop: Event | None,
     folders: Sequence[Path] = (),
+    memory: Callable[[], int] | None = None,
 ) -> Ended:
-    """Feed a child and read it until it ends, or kill it; `kill` takes everything that it started with it."""
+    """Feed a child and read it until it ends, or kill it; `kill` takes everything that it started with it.
+
+    `memory` says how many bytes it has, where nothing else holds it to its limit.
+    """
     assert child.stdin is not None and child.stdout is not None and child.stderr is not None  # noqa: PT018
     kept = {child.stdout.fileno(): Output(limits.output), child.stderr.fileno(): Output(limits.output)}
-    bounds = Bounds(limits, stop, folders)
+    bounds = Bounds(limits, stop, folders, memory)
     ended = os.pidfd_open(child.pid)
     try:
         with selectors.DefaultSelector() as ready:
@@ -98,8 +103,15 @@ def watch(
 class Bounds:
     """Why a program may be given up: its time, the folders it writes in, and nobody who waits for it."""
 
-    def __init__(self, limits: Limits, stop: Event | None, folders: Sequence[Path]) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        stop: Event | None,
+        folders: Sequence[Path],
+        memory: Callable[[], int] | None = None,
+    ) -> None:
         self._limits = limits
+        self._memory = memory
         self._stop = stop
         self._folders = folders
         self._room = sum(map(size_of, folders)) + limits.folder
@@ -119,6 +131,8 @@ class Bounds:
             self._reason = "timed_out"
         elif self._overfull():
             self._reason = "overfull"
+        elif self._memory is not None and self._memory() > self._limits.memory:
+            self._reason = "oom"
         return bool(self._reason)
 
     def _overfull(self) -> bool:
@@ -146,7 +160,7 @@ class Bounds:
             signal=by,
             stdout=out.text,
             stderr=errors.text,
-            oom=oom,
+            oom=oom or self._reason == "oom",
             timed_out=self._reason == "timed_out",
             overfull=self._reason == "overfull",
             stopped=self._reason == "stopped",
@@ -154,13 +168,34 @@ class Bounds:
         )
 
 
+def memory_of(first: int) -> int:
+    """Return the bytes of memory that a process and all below it have of their own."""
+    total, left = 0, [first]
+    while left:
+        place = Path(f"/proc/{left.pop()}")
+        try:
+            for task in (place / "task").iterdir():
+                left += map(int, (task / "children").read_text().split())
+            for line in (place / "status").read_text().splitlines():
+                if line.startswith(("RssAnon:", "RssShmem:")):
+                    total += int(line.split()[1]) * 1024
+        except OSError:  # It is gone.
+            continue
+    return total
+
+
 def size_of(folder: Path) -> int:
-    """Return the bytes that the files in a folder take on disk, without following links."""
+    """Return the bytes that the files in a folder take on disk, without following links.
+
+    A folder that a program has closed to us counts as too much.
+    """
     total, folders = 0, [str(folder)]
     while folders:
         try:
             entries = list(os.scandir(folders.pop()))
-        except OSError:  # It is gone, or nobody may look into it.
+        except PermissionError:
+            return sys.maxsize
+        except OSError:  # It is gone.
             continue
         for entry in entries:
             try:

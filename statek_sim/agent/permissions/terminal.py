@@ -55,7 +55,10 @@ class TerminalPerson:
         loop, number = asyncio.get_running_loop(), self._reads.fileno()
         while b"\n" not in self._typed:
             ready: asyncio.Future[None] = loop.create_future()
-            loop.add_reader(number, _set, ready)
+            try:
+                loop.add_reader(number, _set, ready)
+            except PermissionError:  # A file, which nobody types in.
+                return None
             try:
                 await ready
             finally:
