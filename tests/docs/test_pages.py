@@ -63,6 +63,14 @@ def test_the_page_on_guards_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "guards.md", tmp_path, {"COLUMNS": "120"}) == 3
 
 
+def test_the_page_on_metrics_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "metrics.md", tmp_path, {"COLUMNS": "120"}) == 1
+
+
+def test_the_page_on_escalation_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "escalation.md", tmp_path, {"COLUMNS": "120"}) == 1
+
+
 def test_the_page_on_context_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "context.md", tmp_path, {"COLUMNS": "120"}) == 3
 
@@ -71,7 +79,15 @@ def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "rescue.md", tmp_path, {}) == 2
 
 
-_PARTS = {"rescue.md": 2, "protection.md": 5, "slots.md": 2, "guards.md": 2, "context.md": 3}
+_PARTS = {
+    "rescue.md": 2,
+    "protection.md": 5,
+    "slots.md": 2,
+    "guards.md": 2,
+    "context.md": 3,
+    "metrics.md": 3,
+    "escalation.md": 3,
+}
 
 
 @pytest.mark.parametrize(("page", "number"), _PARTS.items())
