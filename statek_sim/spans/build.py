@@ -66,7 +66,6 @@ class _Job:
     units: int = 0
     calls_together: bool = False
     root: _Making | None = None
-    level: _Making | None = None
     step: _Making | None = None
     chat: _Making | None = None
     tools: list[_Making] = field(default_factory=list)
@@ -75,7 +74,7 @@ class _Job:
     @property
     def inner(self) -> _Making | None:
         """The span that what happens now happens in, but for its tools."""
-        return self.step or self.level or self.root
+        return self.step or self.root
 
 
 class SpanBuilder:
@@ -118,12 +117,12 @@ class SpanBuilder:
     def finish(self) -> list[Span]:
         """Return the spans that are left: what was still going on has no end."""
         for job in self._jobs.values():
-            for span in (*job.tools, *job.people.values(), job.chat, job.step, job.level, job.root):
+            for span in (*job.tools, *job.people.values(), job.chat, job.step, job.root):
                 if span is not None:
                     if span.end is None:
                         span.attributes[names.OPEN] = True
                     self._out.append(span.made())
-            job.root = job.level = job.step = job.chat = None
+            job.root = job.step = job.chat = None
             job.tools, job.people = [], {}
         out, self._out = self._out, []
         return out
@@ -281,8 +280,7 @@ class SpanBuilder:
             self._close(asked, at, "cancelled")
         self._close(job.chat, at, "cancelled")
         self._close(job.step, at)
-        self._close(job.level, at)
-        job.level = job.step = job.chat = None
+        job.step = job.chat = None
         job.tools, job.people = [], {}
 
     # -- requests ----------------------------------------------------------------------------------------------
@@ -386,6 +384,14 @@ class SpanBuilder:
         span = self._open(record.job, root, Operation.CHECKPOINT, point, at, dict(told))
         self._close(span, at)
 
+    def resumed(self, record: Record) -> None:
+        """Mark that a run was taken up again from a checkpoint, as a span as well."""
+        told: dict[str, Attribute] = {"statek.point": record.point}
+        root = self._inner(record)
+        root.marks += (Mark("checkpoint restored", record.at, told),)
+        span = self._open(record.job, root, Operation.CHECKPOINT, "restored", record.at, dict(told))
+        self._close(span, record.at)
+
     def asked(self, record: Record) -> None:
         """Begin to wait for a person."""
         job = self._jobs.get(record.job) or self._job(record.job, record.at)
@@ -426,9 +432,16 @@ class SpanBuilder:
             statek__after=after,
         )
 
+    def attempted(self, record: Record) -> None:
+        """Mark how an attempt of a ladder's level ended, and end its step: the next attempt begins with another one."""
+        job = self._jobs.get(record.job) or self._job(record.job, record.at)
+        self._mark(record, "attempt", statek__level=record.level, statek__cause=record.cause)
+        self._close(job.step, record.at)
+        job.step = None
+
     def escalated(self, record: Record) -> None:
-        """Mark that another level is asked."""
-        self._mark(record, "escalated", statek__to=record.to_level, statek__cause=record.cause)
+        """Mark that another level is asked, or nobody any more."""
+        self._mark(record, "escalated", statek__to=record.to_level or "nobody", statek__cause=record.cause)
 
 
 def _kind_of(error: str) -> str:
@@ -458,11 +471,13 @@ _HANDLERS: Final[Mapping[str, Callable[[SpanBuilder, Record], None]]] = {
     "ToolReturned": SpanBuilder.returned,
     "HarnessSpoke": SpanBuilder.spoke,
     "Committed": SpanBuilder.committed,
+    "RunResumed": SpanBuilder.resumed,
     "PersonAsked": SpanBuilder.asked,
     "PersonAnswered": SpanBuilder.answered,
     "CallRefused": SpanBuilder.refused,
     "Nudged": SpanBuilder.nudged,
     "Compacted": SpanBuilder.compacted,
+    "AttemptEnded": SpanBuilder.attempted,
     "Escalated": SpanBuilder.escalated,
 }
 """What each kind of record does; kinds that are not here are no part of spans."""

@@ -27,7 +27,6 @@ class Operation(StrEnum):
     GUARD = "guard"
     CHECKPOINT = "checkpoint"
     PERSON = "ask_person"
-    LEVEL = "level"
 
 
 GEN_AI: Final = frozenset({Operation.AGENT, Operation.CHAT, Operation.TOOL})
@@ -65,7 +64,6 @@ OBSERVATIONS: Final[Mapping[Operation, str]] = MappingProxyType(
         Operation.GUARD: "guardrail",
         Operation.CHECKPOINT: "event",
         Operation.PERSON: "span",
-        Operation.LEVEL: "chain",
     }
 )
 """What Langfuse calls a span of each operation. It drops span events, so whatever is an event is a span as well."""

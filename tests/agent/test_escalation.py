@@ -23,6 +23,13 @@ from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Delayed, Parts, PersonSaid
 from statek_sim.agent.escalation.causes import REACTIONS, Cause, cause_of_failure, cause_of_stop
 from statek_sim.agent.escalation.climbing import Attempt, after, begun, climb_json, climb_of, task_text
+from statek_sim.agent.escalation.contract import (
+    LEVELS,
+    AttemptAt,
+    LadderFinding,
+    check_ladder,
+    ladder_findings,
+)
 from statek_sim.agent.escalation.controller import Escalation, Tried, Try, escalate, resume
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
 from statek_sim.agent.escalation.rules import DOCUMENT, HARDENED, escalation_rules
@@ -38,7 +45,7 @@ from statek_sim.agent.escalation.what_if import Outcomes, what_if
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.cli import main
-from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout
+from statek_sim.errors import BadInput, ContractViolation, ProviderHTTPError, ProviderTimeout
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.agent import AGENT_STOPS
@@ -436,11 +443,11 @@ def test_a_longer_ladder_never_solves_less_where_all_is_recorded(tasks: list[tup
         for level, is_solved in zip("abc", solved, strict=True):
             outcomes.add(str(at), level, solved=is_solved, tokens=1, cost=None)
     found = {one.levels: one for one in what_if(outcomes)}
-    for levels, one in found.items():
-        assert one.known == len(tasks)
-        for other, more in found.items():
+    for levels, shorter in found.items():
+        assert shorter.known == len(tasks)
+        for other, longer in found.items():
             if set(levels) <= set(other):
-                assert more.solved >= one.solved
+                assert longer.solved >= shorter.solved
 
 
 def test_the_command_reads_traces_and_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -499,3 +506,58 @@ def test_outcomes_that_are_none_are_bad_input(
         main(["escalation", "x.jsonl"])
     assert exit_.value.code == 2
     assert capsys.readouterr().err.startswith(message)
+
+
+# -- the checker -----------------------------------------------------------------------------------------------
+
+
+class Ours:
+    rules = HARDENED
+
+    async def climb(self, attempt: AttemptAt) -> str | None:
+        async def work(wanted: Try) -> Tried:
+            return Tried(answer=await attempt(wanted.level))
+
+        loop = asyncio.get_running_loop()
+        ladder = Ladder(
+            levels=tuple(Level(name=name, model=name, attempts=attempts) for name, attempts in LEVELS),
+            checks=[lambda task, answer: answer.startswith("good")],
+            rules=self.rules,
+        )
+        found = await escalate(
+            ladder, "task", work, token="t", tickets=KeptTickets(), now=loop.time, sleep=asyncio.sleep
+        )
+        return found.answer if found.kind == "solved" else None
+
+
+class Documents(Ours):
+    rules = DOCUMENT
+
+
+class Sloppy:
+    """Asks each level once, takes what it gets, and goes on whatever happens, cancelled or not."""
+
+    async def climb(self, attempt: AttemptAt) -> str | None:
+        for level, _ in LEVELS:
+            try:
+                return await attempt(level)
+            except BaseException:  # noqa: BLE001, S112  # what is to be found
+                continue
+        return None
+
+
+def test_our_ladder_passes_the_checker() -> None:
+    assert check_ladder(Ours) == 94
+
+
+def test_the_checker_finds_what_is_wrong_with_others() -> None:
+    assert set(ladder_findings(Documents)) == {LadderFinding.GOES_ON, LadderFinding.HASTY}
+    assert set(ladder_findings(Sloppy)) >= {
+        LadderFinding.ORDER,
+        LadderFinding.GIVES_UP,
+        LadderFinding.SWALLOWS_CANCELLATION,
+    }
+    with pytest.raises(
+        ContractViolation, match=r"^it goes on after .*: after unauthorised: 'fast' is asked$"
+    ):
+        check_ladder(Documents)

@@ -63,6 +63,14 @@ def test_the_page_on_guards_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "guards.md", tmp_path, {"COLUMNS": "120"}) == 3
 
 
+def test_the_page_on_metrics_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "metrics.md", tmp_path, {"COLUMNS": "120"}) == 1
+
+
+def test_the_page_on_escalation_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "escalation.md", tmp_path, {"COLUMNS": "120"}) == 1
+
+
 def test_the_page_on_context_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "context.md", tmp_path, {"COLUMNS": "120"}) == 3
 
@@ -80,6 +88,8 @@ _PARTS = {
     "permissions.md": 3,
     "checkpoints.md": 2,
     "memory.md": 2,
+    "metrics.md": 3,
+    "escalation.md": 3,
 }
 
 

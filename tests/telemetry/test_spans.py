@@ -11,6 +11,7 @@ from opentelemetry.semconv.schemas import Schemas
 
 from statek_sim import trace as events
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
+from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.people import tool_that_asks
 from statek_sim.providers.script import Reply, ScriptedCall, fault, text, tool_call, tool_calls
@@ -190,3 +191,17 @@ def test_the_names_are_those_of_the_conventions() -> None:
     assert {operation.value for operation in names.GEN_AI} <= operations
     providers = {one.value for one in gen_ai_attributes.GenAiProviderNameValues}
     assert set(names.PROVIDERS.values()) <= providers
+
+
+def test_attempts_and_steps_up_a_ladder_are_marks() -> None:
+    ladder = Ladder(
+        levels=(Level(name="fast", model="small"), Level(name="strong", model="large")),
+        checks=[lambda task, answer: "GOOD" in answer],
+    )
+    trace = traced(text("bad"), text("bad too"), parts=Parts(ladder=ladder))
+    (root,) = trace.spans("invoke_agent")
+    steps = trace.spans("step")
+    assert [mark.name for step in steps for mark in step.marks] == ["attempt", "attempt"]
+    assert [mark.attributes["statek.to"] for mark in root.marks] == ["strong", "nobody"]
+    assert [span.name for span in trace.spans("chat")] == ["chat small", "chat large"]
+    assert root.attributes[names.STOPPED] == "unsolved"

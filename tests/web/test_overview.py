@@ -129,3 +129,17 @@ def test_dark_colours_can_be_chosen_and_are_kept(visit: Visit) -> None:
 def test_a_run_without_a_source_does_not_say_that_it_follows_nothing(visit: Visit) -> None:
     page = visit.open("#/run/hostile/wrong[docs]")
     expect(page.locator(".about")).to_have_text("Preset default, seed 0.")
+
+
+def test_the_health_of_the_agents_is_told_for_all_and_by_suite(
+    visit: Visit, page_of_samples: PageData
+) -> None:
+    metrics = json.loads(page_of_samples.index)["metrics"]
+    section = visit.open().locator("#health")
+    expect(section.locator("h2")).to_have_text("How healthy the agents are")
+    rows = section.locator("table").first.locator("tbody tr")
+    expect(rows).to_have_count(len(metrics["definitions"]))
+    expect(rows.filter(has_text="Task Completion Rate")).to_contain_text(
+        metrics["all"]["metrics"]["completion_rate"]["status"]
+    )
+    expect(section.locator("table").nth(1).locator("tbody tr")).to_have_count(len(metrics["groups"]))
