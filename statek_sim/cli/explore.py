@@ -92,6 +92,15 @@ WatchdogLimitsOption = Annotated[
     str,
     typer.Option(metavar="LIMITS|off", help="What one scenario with all its runs may use of this machine."),
 ]
+StatekOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--statek",
+        metavar="PYTHON",
+        help="An interpreter that has statek: play the smallest variation of each failure there, with a real SIGKILL, "
+        "and say whose it is.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
 
 
@@ -112,6 +121,7 @@ def explore(
     markdown: MarkdownOption = None,
     max_crash_tokens: TokensOption = None,
     max_crash_cost: CostOption = None,
+    statek: StatekOption = None,
     processes: ProcessesOption = None,
     watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
     quiet: QuietOption = False,
@@ -143,6 +153,8 @@ def explore(
     )
     console = Console()
     found = _explore(console, chosen, invariant or (), bounds, limits, processes)
+    if statek is not None:
+        found = _whose(found, chosen, statek)
     if save is not None:
         found = _saved(found, chosen, save)
     for line in explore_lines(found, quiet=quiet):
@@ -201,6 +213,23 @@ def _explore(
     finally:
         shown.close()
     return Exploration(tuple(found), stopped)
+
+
+def _whose(found: Exploration, pairs: Sequence[Pair], python: Path) -> Exploration:
+    """Play the smallest variations on a real STATEK and return the exploration with whose they are."""
+    from statek_sim.backends.installed.peer import Peer, profile_of_peer
+    from statek_sim.explore.differential import compare
+
+    scenarios = []
+    with Peer(str(python)) as peer:
+        under = profile_of_peer(peer)
+        for one, (scenario, profile) in zip(found.scenarios, pairs, strict=False):
+            failures = []
+            for failure in one.failures:
+                compared = compare(peer, scenario, profile, failure, under)
+                failures.append(replace(failure, whose=compared.whose, why=compared.why))
+            scenarios.append(replace(one, failures=tuple(failures)))
+    return replace(found, scenarios=tuple(scenarios))
 
 
 def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Exploration:

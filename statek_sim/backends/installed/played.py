@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from statek_sim.backends.driver import Driver
+from statek_sim.backends.installed.killing import Killing
 from statek_sim.backends.installed.loop import WorkerLoop
 from statek_sim.backends.installed.transport import Transport
 from statek_sim.backends.installed.virtual_time import VirtualTime
@@ -20,6 +21,7 @@ class Played(Protocol):
     driver: Driver
     transport: Transport
     loop: WorkerLoop
+    killing: Killing
     jobs: dict[str, Any]
     names: dict[str, str]
     delivered: dict[str, list[JSON]]
