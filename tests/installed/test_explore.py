@@ -10,6 +10,7 @@ from statek_sim.backends.installed.peer import Peer, profile_of_peer
 from statek_sim.explore.differential import compare
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.result import Failure
+from statek_sim.harness.limits import LimitName
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
@@ -44,6 +45,6 @@ def test_a_lost_handler_and_a_leaked_claim_are_stateks(python: Path) -> None:
 def test_what_cannot_be_played_there_is_not_labelled() -> None:
     scenario = claim()
     with Peer(str(PYTHONS[0])) as peer:
-        for deviation in (Deviation(kill=5, silent=1), Deviation(limit="max_turns", value=0)):
+        for deviation in (Deviation(kill=5, silent=1), Deviation(limit=LimitName.MAX_TURNS, value=0)):
             failure = Failure(invariant="limits-hold", message="", deviations=(deviation,), times=1)
             assert compare(peer, scenario, "docs", failure, profile_of_peer(peer)).whose is None
