@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
 from statek_sim import trace as events
+from statek_sim.backends.event_words import told
 from statek_sim.backends.pinned_replies import PinnedReplies, Said
 from statek_sim.errors import BadScenario
 from statek_sim.harness.harness import LLM_Harness
@@ -185,23 +186,6 @@ class Deviations:
 def _dies(deviation: Deviation) -> Place:
     """Return where the job's own state ends: of a store that goes back, at its last commit."""
     return (deviation.to_event, 0) if deviation.action == "lose" else (deviation.kill, deviation.silent)
-
-
-def told(event: Event) -> str:
-    """Return an event in a few words, without what differs in length."""
-    match event:
-        case events.StatusChanged(new=new):
-            return f"status {new}"
-        case events.ToolCalled(name=name) | events.ToolReturned(name=name):
-            return f"{type(event).__name__} {name}"
-        case events.HandlerRan(name=name) | events.HandlerRegistered(name=name):
-            return f"{type(event).__name__} {name}"
-        case events.WorldChanged(subject=subject, change=change):
-            return f"{subject}: {change}"
-        case events.JobStopped(reason=reason):
-            return f"JobStopped {reason}"
-        case _:
-            return type(event).__name__
 
 
 def undeviating(scenario: Scenario) -> Scenario:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from statek_sim.scenario.schema import Scenario
 
 
+MOST_DEPTH: Final = 3
+
+
 class Kind(StrEnum):
     """What is tried one at a time."""
 
@@ -39,9 +42,7 @@ class Kind(StrEnum):
 
 DepthOption = Annotated[
     int,
-    typer.Option(
-        metavar="N", min=1, max=3, help="Deviations in one run: 1, 2 (also a crash during recovery), 3."
-    ),
+    typer.Option(metavar="N", min=1, help="Deviations in one run: 1, 2 (also a crash during recovery) or 3."),
 ]
 KindOption = Annotated[
     list[Kind] | None,
@@ -92,6 +93,15 @@ WatchdogLimitsOption = Annotated[
     str,
     typer.Option(metavar="LIMITS|off", help="What one scenario with all its runs may use of this machine."),
 ]
+StatekOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--statek",
+        metavar="PYTHON",
+        help="An interpreter that has statek: play the smallest variation of each failure there, with a real SIGKILL, "
+        "and say whose it is.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
 
 
@@ -112,11 +122,14 @@ def explore(
     markdown: MarkdownOption = None,
     max_crash_tokens: TokensOption = None,
     max_crash_cost: CostOption = None,
+    statek: StatekOption = None,
     processes: ProcessesOption = None,
     watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
     quiet: QuietOption = False,
 ) -> None:
-    """Run scenarios with every crash, order, limit and fault, and see which invariants hold."""
+    """Play every crash, order, limit and fault of scenarios."""
+    if depth > MOST_DEPTH:
+        raise BadInput(f"--depth {depth}: expected 1, 2 or 3")
     if replay:
         _replay(paths or ())
         return
@@ -143,6 +156,8 @@ def explore(
     )
     console = Console()
     found = _explore(console, chosen, invariant or (), bounds, limits, processes)
+    if statek is not None:
+        found = _whose(found, chosen, statek)
     if save is not None:
         found = _saved(found, chosen, save)
     for line in explore_lines(found, quiet=quiet):
@@ -201,6 +216,23 @@ def _explore(
     finally:
         shown.close()
     return Exploration(tuple(found), stopped)
+
+
+def _whose(found: Exploration, pairs: Sequence[Pair], python: Path) -> Exploration:
+    """Play the smallest variations on a real STATEK and return the exploration with whose they are."""
+    from statek_sim.backends.installed.peer import Peer, profile_of_peer
+    from statek_sim.explore.differential import compare
+
+    scenarios = []
+    with Peer(str(python)) as peer:
+        under = profile_of_peer(peer)
+        for one, (scenario, profile) in zip(found.scenarios, pairs, strict=False):
+            failures = []
+            for failure in one.failures:
+                compared = compare(peer, scenario, profile, failure, under)
+                failures.append(replace(failure, whose=compared.whose, why=compared.why))
+            scenarios.append(replace(one, failures=tuple(failures)))
+    return replace(found, scenarios=tuple(scenarios))
 
 
 def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Exploration:

@@ -41,6 +41,8 @@ class Failure:
     times: int
     file: str | None = None
     whose: str | None = None
+    why: str = ""
+    """What the comparison with the real STATEK showed, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

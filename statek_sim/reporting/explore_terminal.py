@@ -117,8 +117,8 @@ def failure_words(failure: Failure) -> Iterator[str]:
         yield "undisturbed"
     if failure.times > 1:
         yield f"so do {plural(failure.times - 1, 'further run')}"
-    if failure.whose is not None:
-        yield f"whose: {failure.whose}"
+    if failure.why:
+        yield f"whose: {failure.whose or 'not known'}: {failure.why}"
     if failure.file is not None:
         yield f"statek-sim explore --replay {failure.file}"
 

@@ -11,6 +11,7 @@ from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.invariants import sometimes
 from statek_sim.explore.result import Count, Explored
 from statek_sim.explore.variation import Variation, undisturbed, varied
+from statek_sim.harness.limits import LimitName
 from statek_sim.scenario.deviation import Deviation
 from tests.explore import samples
 
@@ -132,7 +133,7 @@ def test_an_event_may_come_before_anybody_waits_for_it(tmp_path: Path) -> None:
 
 def test_a_limit_binds_earlier(tmp_path: Path) -> None:
     base, _ = undisturbed(samples.scenario(tmp_path, samples.CLAIM), "docs")
-    with varied(base, (Deviation(limit="max_turns", value=0),)) as variation:
+    with varied(base, (Deviation(limit=LimitName.MAX_TURNS, value=0),)) as variation:
         assert [job.stop for _, job in variation.ending.jobs] == ["max_turns"]
 
 

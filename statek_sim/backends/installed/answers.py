@@ -9,7 +9,13 @@ from typing import Any, Final, Protocol, cast
 
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.installed.wire import Message
-from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, StatekSimError
+from statek_sim.errors import (
+    ProviderHTTPError,
+    ProviderTimeout,
+    ProviderUnreachable,
+    ScriptError,
+    StatekSimError,
+)
 from statek_sim.providers.http_transport import HttpRequest, HttpTransport
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.scripted import ScriptedLLM
@@ -33,8 +39,10 @@ class Answers(Protocol):
 class Scripted:
     """Answers as a script says. A script that does not fit ends the run."""
 
-    def __init__(self, llm: ScriptedLLM) -> None:
+    def __init__(self, llm: ScriptedLLM, *, killed: bool = False) -> None:
         self._llm = llm
+        self._asked: Provider = AskedAgain(llm) if killed else llm
+        self._killed = killed
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -43,11 +51,36 @@ class Scripted:
 
     def answer(self, message: Message) -> Message:
         """Answer one request with the reply that the script has for it."""
-        return _told(lambda: _reply(self._llm, message))
+        return _told(lambda: _reply(self._asked, message))
 
     def check_finished(self) -> None:
         """Replies that nobody asked for are an error of the run, as on the reference runtime."""
-        self._llm.check_finished()
+        if not self._killed:
+            self._llm.check_finished()
+
+
+class AskedAgain:
+    """An LLM that gives a job which asks the same again the same reply: it was killed before it stored the first.
+
+    A job that asks for more than there is is refused by its provider.
+    """
+
+    def __init__(self, llm: Provider) -> None:
+        self._llm = llm
+        self._last: dict[str, tuple[str, RawReply]] = {}
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Answer one request."""
+        asked = json.dumps(request.messages, default=dict)
+        before = self._last.get(request.job_id)
+        if before is not None and before[0] == asked:
+            return before[1]
+        try:
+            reply = self._llm.complete(request)
+        except ScriptError:
+            raise ProviderHTTPError("no script says this", status=401, latency=0.0) from None
+        self._last[request.job_id] = (asked, reply)
+        return reply
 
 
 class Exchanged:

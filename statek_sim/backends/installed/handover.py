@@ -55,6 +55,7 @@ def _of_the_run(stage: Played) -> dict[str, Any]:
         "turns": dict(transport.turns),
         "last": dict(transport.last),
         "loop": stage.loop.memory(),
+        "killing": stage.killing.memory(),
     }
 
 
@@ -67,6 +68,7 @@ def _take_run(stage: Played, told: Any) -> None:
     stage.transport.turns.update(told["turns"])
     stage.transport.last.update(told["last"])
     stage.loop.remember(told["loop"])
+    stage.killing.remember(told["killing"])
 
 
 def _of_the_world() -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from statek_sim.backends.driver import Driver
 from statek_sim.backends.installed.cast import Cast
+from statek_sim.backends.installed.killing import Killing
 from statek_sim.backends.installed.loop import WorkerLoop
 from statek_sim.backends.installed.transport import Transport
 from statek_sim.backends.installed.virtual_time import VirtualTime
@@ -22,6 +23,7 @@ class Played(Protocol):
     transport: Transport
     loop: WorkerLoop
     cast: Cast
+    killing: Killing
     delivered: dict[str, list[JSON]]
     error: dict[str, JSON] | None
     settled: bool

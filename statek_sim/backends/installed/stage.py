@@ -29,6 +29,7 @@ from statek_sim.backends.installed.agents import is_async, make_agent, outbox  #
 from statek_sim.backends.installed.cast import Cast  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
 from statek_sim.backends.installed.handover import hand_over, take_over  # noqa: E402
+from statek_sim.backends.installed.killing import Killing  # noqa: E402
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
 from statek_sim.backends.installed.stored_value import shown  # noqa: E402
 from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
@@ -87,6 +88,10 @@ class Stage:
             order=scenario.order,
             seed=scenario.seed,
         )
+        self.killing = Killing(
+            order.get("kill"), lambda: self.time.now, lambda: self.kill("killed by exploration", in_call=True)
+        )
+        self.witness.heard = self.killing.heard
         self.loop.before_step = self._step_begins
         self.loop.on_death = lambda reason: self.witness.tell(events.WorldChanged, "", "worker", reason)
         self.error: dict[str, JSON] | None = None
@@ -223,6 +228,8 @@ class Stage:
         try:
             await self._set(handover)
             self.driver.begin()
+            if self.killing.restart_at is not None and self.loop.died is not None:
+                self.at(self.killing.restart_at, self.restart)
             self.settled = await self.loop.run(self.scenario.until)
             self.broke_off = False
             self.driver.check_finished()

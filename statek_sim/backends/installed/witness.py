@@ -31,6 +31,8 @@ class Witness:
         self._events: list[JSON] = []
         self._newborn: list[Any] = []
         self._failed: dict[str, tuple[int, int, str]] = {}
+        self.heard: Callable[[Event], object] = lambda _: None
+        """Told of every event right after it."""
 
     def tell(self, kind: Callable[..., Event], job: Any, *facts: object) -> None:
         """Add an event about `job`: one of STATEK's, or its name."""
@@ -38,7 +40,9 @@ class Witness:
         name = job if isinstance(job, str) else self._name_of(job)
         if name in self._failed:
             self.asks_again(name, None)
-        self._events.append(as_dict(kind(self._now(), name, *facts)))  # type: ignore[arg-type]  # JSON by design
+        event = kind(self._now(), name, *facts)
+        self._events.append(as_dict(event))  # type: ignore[arg-type]  # JSON by design
+        self.heard(event)
 
     def born(self, job: Any) -> None:
         """Note a job that was created; it is introduced before anything else is told."""
