@@ -423,7 +423,8 @@ def test_a_line_is_answered_before_the_next_is_written() -> None:
 
 @pytest.mark.parametrize("written", ["[[1, 2, 3]", "{'a': {'b': 1}", '"cut'])
 def test_a_bracket_or_quote_that_misses_in_a_text_is_not_added(written: str) -> None:
-    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "array"}, "b": {}}}}]
+    parameters: JSON = {"type": "object", "properties": {"a": {"type": "array"}, "b": {}}}
+    tools: list[str | Mapping[str, JSON]] = [{"name": "f", "parameters": parameters}]
     for key in ("a", "b"):
         text = f"<tool_call>f<arg_key>{key}</arg_key><arg_value>{written}</arg_value></tool_call>"
         assert all(dict(call.arguments) == {key: written} for call in rescue(text, tools).calls)
