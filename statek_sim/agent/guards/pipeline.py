@@ -222,4 +222,6 @@ def in_loop(guards: GuardSet, *, session: str = "", role: str = "", tier: str = 
         )
         return Verdict(action=outcome.action, reason=outcome.reason, text=outcome.text)
 
+    # What a check notes it can take back; one that takes nothing back knows nothing that a checkpoint had to hold.
+    guard.stateless = all(one.undo is None for one in guards.guards)  # type: ignore[attr-defined]  # a function takes any
     return guard
