@@ -31,6 +31,9 @@ FLAT: Final = 0.8
 MOST_FOR_TOOLS: Final = 1_000.0
 """Microseconds that a thousand registered tools may add to a turn."""
 
+MOST_FOR_SPANS: Final = 10.0
+"""Percent of a run with a scripted model that making its spans may take."""
+
 
 def agent_entries(runs: int) -> Iterator[Entry]:
     """Yield the measurements of engine two; times are the processes' own."""
@@ -61,6 +64,13 @@ def agent_entries(runs: int) -> Iterator[Entry]:
         unit="µs/turn",
         ours=max(0.0, 1e6 * (many - few) / TURNS),
         goal=MOST_FOR_TOOLS,
+    )
+    yield Entry(
+        name="the spans of an agent's run",
+        peer="-",
+        unit="% of the run",
+        ours=median(_measured("agent_ours", "spans", SHORT) for _ in range(runs)),
+        goal=MOST_FOR_SPANS,
     )
 
 

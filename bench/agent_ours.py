@@ -1,7 +1,8 @@
 """Our side of `bench.agent`: a model that calls one tool with another argument each time, and answers at last.
 
 `python -m bench.agent_ours WHAT TURNS` prints one number: seconds of the process's own time from the first request on,
-or for `fifths` how many times as long the last fifth of the requests took as the first.
+or for `fifths` how many times as long the last fifth of the requests took as the first, or for `spans` what the run's
+spans take, in percent of the run.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from statek_sim.agent.tools.tool import Tool, tool_from
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.script import Reply, text, tool_call
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.spans.build import spans_of
 
 MANY: Final = 1_000
 
@@ -114,11 +117,29 @@ def _many_tools(turns: int) -> float:
     return sum(_run(turns, MANY))
 
 
+def _spans(turns: int) -> float:
+    """Return what the spans of a run take, in percent of the run with its scripted model."""
+    run_seconds, span_seconds = [], []
+    for _ in range(25):
+        script = [tool_call("price_of", item="apple", number=number) for number in range(1, turns)]
+        agent = AgentHarness(ScriptedLLM([*script, text("done")]), tools=[price_of], max_iterations=turns)
+        began = process_time()
+        agent.run("Look the prices up.")
+        ended = process_time()
+        spans = spans_of(agent.trace.events, "bench")
+        span_seconds.append(process_time() - ended)
+        run_seconds.append(ended - began)
+        if len(spans) != 3 * turns:
+            raise SystemExit(f"{turns} requests have {len(spans)} spans, expected {3 * turns}")
+    return 100 * min(span_seconds) / min(run_seconds)
+
+
 _WORK: Final[Mapping[str, Callable[[int], float]]] = {
     "turns": _turns,
     "bodies": _bodies,
     "fifths": _fifths,
     "many_tools": _many_tools,
+    "spans": _spans,
 }
 
 

@@ -115,6 +115,6 @@ def _found(item: pytest.Item) -> InstalledStatek:
 
 def _skip_another_profile(item: pytest.Item, wishes: Wishes, installed: InstalledStatek) -> None:
     """Skip a test that is about another version than the one that is there."""
-    said = any("profile" in mark.kwargs for mark in item.iter_markers("statek"))
-    if said and wishes.lab.profile != installed.profile:
+    profile_named = any("profile" in mark.kwargs for mark in item.iter_markers("statek"))
+    if profile_named and wishes.lab.profile != installed.profile:
         pytest.skip(f"this test is about profile {wishes.lab.profile}; here is {installed}")

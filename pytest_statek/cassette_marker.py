@@ -44,19 +44,19 @@ class CassetteWishes:
 
 def wishes_of(item: pytest.Item) -> CassetteWishes:
     """Return the wishes of a marked test; nearer markers win, then options, then ini keys. `BadInput` if unclear."""
-    said = _arguments(item)
+    arguments = _arguments(item)
     config = item.config
-    allow = said.get(
+    allow = arguments.get(
         "allow_unplayed",
         config.getoption("--statek-allow-unplayed") or config.getini("statek_allow_unplayed"),
     )
     if not isinstance(allow, bool):
         raise BadInput(f"allow_unplayed={allow!r}: expected True or False")
     return CassetteWishes(
-        path=cassette_path(item, _name(said.get("name"))),
-        mode=_mode(config.getoption("--statek-record"), said.get("mode")),
+        path=cassette_path(item, _name(arguments.get("name"))),
+        mode=_mode(config.getoption("--statek-record"), arguments.get("mode")),
         matching=Matching.ignoring(
-            (*config.getini("statek_cassette_ignore"), *_ignored(said.get("ignore", ()))),
+            (*config.getini("statek_cassette_ignore"), *_ignored(arguments.get("ignore", ()))),
             own=OwnSecrets.of(
                 config.getini("statek_cassette_secret_names"),
                 config.getini("statek_cassette_secret_patterns"),
@@ -66,7 +66,7 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
         ),
         allow_unplayed=allow,
         advice=Advice(
-            record=f"pytest {shlex.quote(item.nodeid)} --statek-record={_keeping(item, said.get('name'))}",
+            record=f"pytest {shlex.quote(item.nodeid)} --statek-record={_keeping(item, arguments.get('name'))}",
             ignore=f"@pytest.mark.{MARKER_NAME}(ignore=[{{field!r}}])",
         ),
         run=Run(config.stash[RUN], item.stash.get(ORDER, 0)),
@@ -90,7 +90,7 @@ def _keeping(item: pytest.Item, name: object) -> str:
 
 
 def _arguments(item: pytest.Item) -> dict[str, object]:
-    said: dict[str, object] = {}
+    arguments: dict[str, object] = {}
     for mark in item.iter_markers(MARKER_NAME):
         if mark.args:
             raise BadInput(f"takes arguments by name, such as name=..., not {mark.args[0]!r}")
@@ -100,24 +100,31 @@ def _arguments(item: pytest.Item) -> dict[str, object]:
                 raise BadInput(
                     f"there is no argument {name!r}; expected {expected}.{suggestion(name, ARGUMENTS)}"
                 )
-            said.setdefault(name, value)
-    return said
+            arguments.setdefault(name, value)
+    return arguments
 
 
-def _mode(option: str | None, said: object) -> RecordMode:
+def _mode(option: str | None, argument: object) -> RecordMode:
     """Return the mode: the command line's word counts more than the marker's."""
-    return record_mode(option or str("none" if said is None else said))
+    return record_mode(option or str("none" if argument is None else argument))
 
 
-def _name(said: object) -> str | None:
-    if said is None:
+def _name(argument: object) -> str | None:
+    if argument is None:
         return None
-    if not isinstance(said, str) or not said.isprintable() or said[:1] in ("", ".") or {"/", "\\"} & {*said}:
-        raise BadInput(f"name={said!r}: expected the name of a file in the test module's folder of cassettes")
-    return said
+    if (
+        not isinstance(argument, str)
+        or not argument.isprintable()
+        or argument[:1] in ("", ".")
+        or {"/", "\\"} & {*argument}
+    ):
+        raise BadInput(
+            f"name={argument!r}: expected the name of a file in the test module's folder of cassettes"
+        )
+    return argument
 
 
-def _ignored(said: object) -> tuple[str, ...]:
-    if isinstance(said, list | tuple) and all(isinstance(name, str) for name in said):
-        return tuple(said)
-    raise BadInput(f"ignore={said!r}: expected a list of names such as 'body.metadata.run'")
+def _ignored(argument: object) -> tuple[str, ...]:
+    if isinstance(argument, list | tuple) and all(isinstance(name, str) for name in argument):
+        return tuple(argument)
+    raise BadInput(f"ignore={argument!r}: expected a list of names such as 'body.metadata.run'")

@@ -130,9 +130,9 @@ def _share(path: Path, items: list[pytest.Item]) -> None:
         except BadInput:
             continue
     if len(modes) > 1:
-        told = ", ".join(f"{mode} ({item.nodeid})" for mode, item in modes.items())
+        listed = ", ".join(f"{mode} ({item.nodeid})" for mode, item in modes.items())
         shown = _shown(path, items[0].config)
-        items[0].stash[_CONFLICT] = f"{shown}: tests share it with different record modes: {told}"
+        items[0].stash[_CONFLICT] = f"{shown}: tests share it with different record modes: {listed}"
 
 
 def _used(item: pytest.Item) -> Path:
@@ -197,7 +197,10 @@ def _unplayed(session: CassetteSession) -> str | None:
         return None
     path = session.shown or session.path
     lines = [f"{path}: {len(left)} of {len(session)} recordings were not played:"]
-    lines += [f"  {path}:{one.line} {one.request.method} {one.request.uri}" for one in left[:SHOWN]]
+    lines += [
+        f"  {path}:{exchange.line} {exchange.request.method} {exchange.request.uri}"
+        for exchange in left[:SHOWN]
+    ]
     if len(left) > SHOWN:
         lines.append(f"  and {len(left) - SHOWN} more")
     lines += [

@@ -14,6 +14,7 @@ from pytest_statek.item import ScenarioItem
 from pytest_statek.options import SCENARIO_SUFFIXES
 from pytest_statek.plan import Plan
 from statek_sim.scenario.load import LoadResult, load_paths
+from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.run import builtin_suites, chosen
 
 _BUILT_IN: Final = "statek_suites"
@@ -29,7 +30,7 @@ class ScenarioFile(pytest.Collector):
         self._loaded = loaded
         self._plan = plan
 
-    def collect(self) -> Iterable[ScenarioItem]:
+    def collect(self) -> Iterable[pytest.Item]:
         """Yield the items; problems in the file are a `CollectError`, which pytest prints as text."""
         problems = [problem for problem in self._loaded.problems if _same(problem.path, self.path)]
         if problems:
@@ -37,6 +38,19 @@ class ScenarioFile(pytest.Collector):
         own = [scenario for scenario in self._loaded.scenarios if _same(scenario.path, self.path)]
         for scenario, profile in chosen(own, profiles=self._plan.profiles or None):
             yield ScenarioItem.from_parent(self, scenario=scenario, profile=profile, plan=self._plan)
+        if self._plan.explore:
+            yield from self._explorations(own)
+
+    def _explorations(self, own: Sequence[Scenario]) -> Iterator[pytest.Item]:
+        """Yield an exploration of each scenario under its first profile."""
+        # Only here: nobody else pays for importing it.
+        from pytest_statek.explore import ExploreItem  # noqa: PLC0415
+
+        first: dict[str, tuple[Scenario, Profile]] = {}
+        for scenario, profile in chosen(own, profiles=self._plan.profiles or None):
+            first.setdefault(scenario.id, (scenario, profile))
+        for scenario, profile in first.values():
+            yield ExploreItem.from_parent(self, scenario=scenario, profile=profile, own=self._plan.invariants)
 
 
 class ScenarioFolder(pytest.Directory):
@@ -114,5 +128,5 @@ def node_id(path: Path, rootpath: Path) -> str:
     return Path(os.path.relpath(path, rootpath)).as_posix()
 
 
-def _same(one: Path, other: Path) -> bool:
-    return os.path.abspath(one) == os.path.abspath(other)
+def _same(path: Path, other: Path) -> bool:
+    return os.path.abspath(path) == os.path.abspath(other)

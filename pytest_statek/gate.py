@@ -23,27 +23,29 @@ PLAN = pytest.StashKey[GatePlan]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the presets and the policy; register what collects verdicts."""
-    asked = GateRequested(config)
+    requested = GateRequested(config)
     here = config.invocation_params.dir
     # Scenarios are judged under one profile: the first that was asked for.
     profile = next(iter(config.stash[REQUESTED].profiles), "docs")
-    if not asked.presets:
+    if not requested.presets:
         raise pytest.UsageError("statek: which preset is to be judged? Say --statek-gate=PRESET too")
     try:
         known = profile_known(profile)
         plan = config.stash[PLAN] = gate_plan(
-            asked.presets,
-            policy=None if asked.policy is None else Path(asked.policy),
+            requested.presets,
+            policy=None if requested.policy is None else Path(requested.policy),
             folder=here,
-            on_shipped=has_shipped(asked.scenarios),
+            on_shipped=has_shipped(requested.scenarios),
         )
         said = config.stash[REQUESTED].watchdog
         limits = parse_watchdog(said) if said else WatchdogLimits()
-        baselines = _baselines(plan, asked.baseline, known)
+        baselines = _baselines(plan, requested.baseline, known)
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None
     config.pluginmanager.register(
-        GateCollection(plan, asked.scenarios, known, baselines=baselines, alone=asked.alone, watchdog=limits),
+        GateCollection(
+            plan, requested.scenarios, known, baselines=baselines, alone=requested.alone, watchdog=limits
+        ),
         "statek-gate-collection",
     )
 

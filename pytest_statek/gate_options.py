@@ -70,23 +70,23 @@ class GateRequested:
         there = config.rootpath if config.inipath is None else config.inipath.parent
         # Absent or None, by version, when pytest only prints its help.
         paths: list[str] = config.getoption("file_or_dir", None) or []
-        said: list[str] = config.getoption("--statek-gate")
+        options: list[str] = config.getoption("--statek-gate")
         written: list[str] = [] if paths else config.getini("statek_gate")
         policy: str | None = config.getoption("--statek-gate-policy")
         baseline: str | None = config.getoption("--statek-gate-baseline")
         scenarios: list[str] = config.getoption("--statek-gate-scenarios")
 
-        self.wanted = bool(said or written or policy or baseline or scenarios)
-        self.alone = bool(said) and not paths
-        self.presets = tuple(_found(one, here, here) for one in said) or tuple(
-            _found(one, there, here) for one in written
+        self.wanted = bool(options or written or policy or baseline or scenarios)
+        self.alone = bool(options) and not paths
+        self.presets = tuple(_found(path, here, here) for path in options) or tuple(
+            _found(path, there, here) for path in written
         )
         self.policy = _path(policy, here, here) or _path(config.getini("statek_gate_policy"), there, here)
         self.baseline = _path(baseline, here, here) or _path(
             config.getini("statek_gate_baseline"), there, here
         )
-        self.scenarios = tuple(_found(one, here, here) for one in scenarios) or tuple(
-            _found(one, there, here) for one in config.getini("statek_gate_scenarios")
+        self.scenarios = tuple(_found(path, here, here) for path in scenarios) or tuple(
+            _found(path, there, here) for path in config.getini("statek_gate_scenarios")
         )
 
 

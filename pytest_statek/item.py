@@ -31,8 +31,8 @@ _TOLD: Final = pytest.StashKey[dict[tuple[str, str], ScenarioResult]]()
 
 def told_once(config: pytest.Config, result: ScenarioResult) -> str:
     """Return what failed; of a scenario that failed under another profile before, only what is not the same."""
-    told = config.stash.setdefault(_TOLD, {})
-    first = told.setdefault((result.scenario.suite, result.scenario.id), result)
+    shown = config.stash.setdefault(_TOLD, {})
+    first = shown.setdefault((result.scenario.suite, result.scenario.id), result)
     return failure_text(result) if first.profile == result.profile else told_after(result, first)
 
 

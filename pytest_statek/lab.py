@@ -84,10 +84,10 @@ def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT)
 def marked(request: pytest.FixtureRequest) -> Wishes:
     """Return what the test's marker and the options say, or fail the test."""
     item: pytest.Item = request.node
-    asked = request.config.stash[REQUESTED]
+    requested = request.config.stash[REQUESTED]
     if "statek_app" not in request.fixturenames:
-        return or_fail(item, lambda: wishes_of(item, asked))
-    wishes = or_fail(item, lambda: wishes_of(item, asked, profile=LATEST.name, strict_storage=True))
+        return or_fail(item, lambda: wishes_of(item, requested))
+    wishes = or_fail(item, lambda: wishes_of(item, requested, profile=LATEST.name, strict_storage=True))
     # An application waits for its own stored objects: time alone changes none of them.
     return replace(wishes, lab=replace(wishes.lab, idle_polls=0))
 
@@ -169,8 +169,8 @@ def _stored_otherwise(opened: Opened) -> str | None:
 
 def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
     """Return what the store did, and what to do about it."""
-    told = "; ".join(dict.fromkeys(remark.told for remark in remarks))
-    return f"{told}. Bind what dbzero keeps (docs/storage.md), or accept it with --statek-storage=warn"
+    remarked = "; ".join(dict.fromkeys(remark.told for remark in remarks))
+    return f"{remarked}. Bind what dbzero keeps (docs/storage.md), or accept it with --statek-storage=warn"
 
 
 def _left_over(llm: Finishing) -> str | None:

@@ -67,5 +67,5 @@ def _told(server: LLMServer) -> list[str]:
 
 def _may_use_network(item: pytest.Item) -> bool:
     marker = item.get_closest_marker("statek")
-    said = marker is not None and marker.kwargs.get("allow_network", False)
-    return bool(said) or item.config.stash[REQUESTED].allow_network
+    allowed = marker is not None and marker.kwargs.get("allow_network", False)
+    return bool(allowed) or item.config.stash[REQUESTED].allow_network

@@ -32,7 +32,7 @@ class Wishes:
 
 
 def wishes_of(
-    node: pytest.Item, asked: Requested, *, profile: str = "docs", strict_storage: bool = False
+    node: pytest.Item, requested: Requested, *, profile: str = "docs", strict_storage: bool = False
 ) -> Wishes:
     """Return the wishes of a test; arguments of nearer markers win, what none says is as the options say.
 
@@ -40,75 +40,78 @@ def wishes_of(
     said about it.
     Raises `BadInput` for an argument that does not exist or cannot be.
     """
-    said = _arguments(node)
+    arguments = _arguments(node)
     return Wishes(
         lab=LabSettings(
-            profile=_profile(said.get("profile"), asked, profile),
-            preset=_preset(said.get("preset"), node.path.parent) or _default_preset(asked),
-            limits=_limits(said.get("limits", {})),
-            seed=_seed(said.get("seed"), asked),
-            items=_items(said.get("items", ())),
+            profile=_profile(arguments.get("profile"), requested, profile),
+            preset=_preset(arguments.get("preset"), node.path.parent) or _default_preset(requested),
+            limits=_limits(arguments.get("limits", {})),
+            seed=_seed(arguments.get("seed"), requested),
+            items=_items(arguments.get("items", ())),
         ),
-        virtual_wall_clock=_one_of("wall_clock", said.get("wall_clock", "virtual"), ("virtual", "real"))
+        virtual_wall_clock=_one_of("wall_clock", arguments.get("wall_clock", "virtual"), ("virtual", "real"))
         == "virtual",
-        allow_network=_flag("allow_network", said.get("allow_network", False)) or asked.allow_network,
-        strict_storage=_strict(said.get("storage", asked.storage), strict_storage),
+        allow_network=_flag("allow_network", arguments.get("allow_network", False))
+        or requested.allow_network,
+        strict_storage=_strict(arguments.get("storage", requested.storage), strict_storage),
     )
 
 
 def _arguments(node: pytest.Item) -> dict[str, object]:
-    said: dict[str, object] = {}
+    arguments: dict[str, object] = {}
     for mark in node.iter_markers("statek"):
         if mark.args:
             raise BadInput(f"takes arguments by name, such as profile=..., not {mark.args[0]!r}")
         for name, value in mark.kwargs.items():
             _known("argument", name, ARGUMENTS)
-            said.setdefault(name, value)
-    return said
+            arguments.setdefault(name, value)
+    return arguments
 
 
-def _profile(said: object, asked: Requested, otherwise: str) -> str:
-    if said is not None:
-        return profile_known(_text("profile", said))
-    return profile_known(asked.profiles[0]) if asked.profiles else otherwise
+def _profile(argument: object, requested: Requested, otherwise: str) -> str:
+    if argument is not None:
+        return profile_known(_text("profile", argument))
+    return profile_known(requested.profiles[0]) if requested.profiles else otherwise
 
 
-def _strict(said: object, otherwise: bool) -> bool:
-    return otherwise if said is None else _one_of("storage", said, STORAGE_MODES) == STRICT
+def _strict(argument: object, otherwise: bool) -> bool:
+    return otherwise if argument is None else _one_of("storage", argument, STORAGE_MODES) == STRICT
 
 
-def _preset(said: object, here: Path) -> str | None:
+def _preset(argument: object, here: Path) -> str | None:
     """Return the preset that a marker says: a name, or a file beside the test or where pytest was called."""
-    if said is None:
+    if argument is None:
         return None
-    text = str(said) if isinstance(said, Path) else _text("preset", said)
+    text = str(argument) if isinstance(argument, Path) else _text("preset", argument)
     return located_preset(joined(here, text) if (here / text).is_file() else text)
 
 
-def _default_preset(asked: Requested) -> str:
-    return "default" if asked.preset is None else located_preset(asked.preset)
+def _default_preset(requested: Requested) -> str:
+    return "default" if requested.preset is None else located_preset(requested.preset)
 
 
-def _seed(said: object, asked: Requested) -> int:
-    if said is None:
-        return seed_of(asked) or 0
-    if isinstance(said, int) and not isinstance(said, bool):
-        return said
-    raise BadInput(f"seed={said!r}: expected a whole number")
+def _seed(argument: object, requested: Requested) -> int:
+    if argument is None:
+        return seed_of(requested) or 0
+    if isinstance(argument, int) and not isinstance(argument, bool):
+        return argument
+    raise BadInput(f"seed={argument!r}: expected a whole number")
 
 
-def _limits(said: object) -> Mapping[str, object]:
+def _limits(argument: object) -> Mapping[str, object]:
     """Return the limits; whether their values can be is for the harness to say."""
-    limits = _mapping("limits", said)
+    limits = _mapping("limits", argument)
     for name in limits:
         _known("limit", name, LIMITS)
     return limits
 
 
-def _items(said: object) -> tuple[WorkItem, ...]:
-    if isinstance(said, str) or not isinstance(said, list | tuple):
-        raise BadInput(f"items={said!r}: expected a list of ids, or of mappings with {', '.join(_ITEM_KEYS)}")
-    return tuple(_item(entry) for entry in said)
+def _items(argument: object) -> tuple[WorkItem, ...]:
+    if isinstance(argument, str) or not isinstance(argument, list | tuple):
+        raise BadInput(
+            f"items={argument!r}: expected a list of ids, or of mappings with {', '.join(_ITEM_KEYS)}"
+        )
+    return tuple(_item(entry) for entry in argument)
 
 
 def _item(entry: object) -> WorkItem:

@@ -42,8 +42,8 @@ class McpServerMaker:
         `faults` are written as `statek-sim mcp --fault` takes them; `listed` are the tools that are listed at first,
         `page` how many a page of the list has.
         """
-        said = [fault_from(fault) if isinstance(fault, str) else fault for fault in faults]
-        server = McpServer(tools_as_served(tools), name=name, faults=said, listed=listed, page=page)
+        read = [fault_from(fault) if isinstance(fault, str) else fault for fault in faults]
+        server = McpServer(tools_as_served(tools), name=name, faults=read, listed=listed, page=page)
         http = self._stack.enter_context(McpHttpServer(server))
         self.servers.append(http)
         return http
@@ -95,5 +95,5 @@ def pytest_runtest_makereport(
 
 def _may_use_network(item: pytest.Item) -> bool:
     marker = item.get_closest_marker("statek")
-    said = marker is not None and marker.kwargs.get("allow_network", False)
-    return bool(said) or item.config.stash[REQUESTED].allow_network
+    allowed = marker is not None and marker.kwargs.get("allow_network", False)
+    return bool(allowed) or item.config.stash[REQUESTED].allow_network

@@ -48,7 +48,9 @@ class Requested:
         "allow_network",
         "alone",
         "backend",
+        "explore",
         "files",
+        "invariants",
         "needs_check",
         "preset",
         "profiles",
@@ -85,6 +87,8 @@ class Requested:
             "statek_allow_network"
         )
 
+        self.explore: bool = config.getoption("--statek-explore") or config.getini("statek_explore")
+        self.invariants: tuple[str, ...] = tuple(config.getini("statek_invariants"))
         said_limits: str | None = config.getoption("--statek-watchdog")
         self.watchdog: str = said_limits or config.getini("statek_watchdog") or ""
         self.storage: str | None = (
@@ -104,6 +108,12 @@ REQUESTED: Final = pytest.StashKey[Requested]()
 def add_options(parser: pytest.Parser) -> None:
     """Declare every option and its ini key."""
     group = parser.getgroup("statek", "STATEK agents: scenario suites and fixtures")
+    _add_what_runs(group)
+    _add_how_it_runs(group)
+    _add_ini_keys(parser)
+
+
+def _add_what_runs(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--statek-scenarios",
         action="append",
@@ -141,6 +151,9 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="N",
         help="seed of everything random, instead of the scenarios' own",
     )
+
+
+def _add_how_it_runs(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--statek-report",
         metavar="DIR",
@@ -165,6 +178,21 @@ def add_options(parser: pytest.Parser) -> None:
         help="whether a value that STATEK's store loses or changes fails a test (what statek_app does), or is a "
         "warning (what the other statek_ fixtures do); strict fails scenarios, too",
     )
+    group.addoption(
+        "--statek-explore",
+        action="store_true",
+        default=False,
+        help="explore every scenario too: one more test for each, with every crash, order, limit and fault of it",
+    )
+
+
+def _add_ini_keys(parser: pytest.Parser) -> None:
+    parser.addini("statek_explore", "as --statek-explore", type="bool", default=False)
+    parser.addini(
+        "statek_invariants",
+        "invariants of your own for --statek-explore, module:attribute, one per line",
+        type="linelist",
+    )
     parser.addini(
         "statek_scenarios",
         f"scenario files and folders, one per line, or {BUILT_IN!r}: collected like testpaths, when no path is given",
@@ -182,8 +210,8 @@ def add_options(parser: pytest.Parser) -> None:
 
 def wanted_early(config: pytest.Config) -> str | None:
     """Return the backend that was asked for while conftests are yet to be loaded and most options to be read."""
-    said: str | None = getattr(config.known_args_namespace, "statek_backend", None)
-    return said or config.getini("statek_backend") or None
+    option: str | None = getattr(config.known_args_namespace, "statek_backend", None)
+    return option or config.getini("statek_backend") or None
 
 
 def joined(here: Path, path: str) -> str:

@@ -25,7 +25,7 @@ class Plan:
 
     `preset` and `seed` replace each scenario's own; None leaves them. `report` is a folder. `installed`: what runs
     them instead of the reference runtime. `strict_storage`: a scenario fails in which the store loses a value.
-    `watchdog`: what one scenario may use, None for anything.
+    `watchdog`: what one scenario may use, None for anything. `explore`: each is explored too, with `invariants`.
     """
 
     files: tuple[Path, ...]
@@ -38,37 +38,41 @@ class Plan:
     installed: InstalledStatek | None
     watchdog: WatchdogLimits | None
     strict_storage: bool
+    explore: bool
+    invariants: tuple[str, ...]
 
 
 PLAN: Final = pytest.StashKey[Plan]()
 """Where `config.stash` keeps it."""
 
 
-def checked(asked: Requested, *, here: Path) -> Plan:
+def checked(requested: Requested, *, here: Path) -> Plan:
     """Return the plan; a `pytest.UsageError` says what is wrong and how to write it. `here` shortens paths."""
     try:
-        installed = _installed() if _backend(asked) == INSTALLED else None
+        installed = _installed() if _backend(requested) == INSTALLED else None
         return Plan(
-            files=_files(asked.scenarios, here),
-            alone=asked.alone,
-            preset=None if asked.preset is None else located_preset(asked.preset),
-            profiles=_profiles(asked, installed),
-            seed=seed_of(asked),
-            report=None if asked.report is None else _report_folder(asked),
-            allow_network=asked.allow_network,
+            files=_files(requested.scenarios, here),
+            alone=requested.alone,
+            preset=None if requested.preset is None else located_preset(requested.preset),
+            profiles=_profiles(requested, installed),
+            seed=seed_of(requested),
+            report=None if requested.report is None else _report_folder(requested),
+            allow_network=requested.allow_network,
             installed=installed,
-            strict_storage=asked.storage == STRICT,
-            watchdog=parse_watchdog(asked.watchdog) if asked.watchdog else WatchdogLimits(),
+            strict_storage=requested.storage == STRICT,
+            explore=requested.explore,
+            invariants=requested.invariants,
+            watchdog=parse_watchdog(requested.watchdog) if requested.watchdog else WatchdogLimits(),
         )
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None
 
 
-def _backend(asked: Requested) -> str | None:
+def _backend(requested: Requested) -> str | None:
     """Return the backend; the configuration file may name one that there is not."""
-    if asked.backend is not None and asked.backend not in BACKENDS:
-        raise BadInput(f"statek_backend={asked.backend!r}: expected {' or '.join(BACKENDS)}")
-    return asked.backend
+    if requested.backend is not None and requested.backend not in BACKENDS:
+        raise BadInput(f"statek_backend={requested.backend!r}: expected {' or '.join(BACKENDS)}")
+    return requested.backend
 
 
 def _installed() -> InstalledStatek:
@@ -78,32 +82,32 @@ def _installed() -> InstalledStatek:
         raise BadInput(f"--statek-backend=installed: {error}") from None
 
 
-def _profiles(asked: Requested, installed: InstalledStatek | None) -> tuple[str, ...]:
+def _profiles(requested: Requested, installed: InstalledStatek | None) -> tuple[str, ...]:
     """Return the profiles to run; an installed package has the one of its version."""
-    said = tuple(profile_known(name) for name in asked.profiles)
+    names = tuple(profile_known(name) for name in requested.profiles)
     if installed is None:
-        return said
-    for profile in said:
+        return names
+    for profile in names:
         if profile != installed.profile:
             raise BadInput(f"--statek-profile={profile}: {installed} follows its own; leave the option out")
     return (installed.profile,)
 
 
-def seed_of(asked: Requested) -> int | None:
+def seed_of(requested: Requested) -> int | None:
     """Return the seed; text that is no whole number is `BadInput`."""
-    if asked.seed is None:
+    if requested.seed is None:
         return None
     try:
-        return int(asked.seed)
+        return int(requested.seed)
     except ValueError:
-        raise BadInput(f"statek_seed={asked.seed!r}: expected a whole number") from None
+        raise BadInput(f"statek_seed={requested.seed!r}: expected a whole number") from None
 
 
-def _report_folder(asked: Requested) -> Path | None:
-    folder = Path(asked.report or "")
+def _report_folder(requested: Requested) -> Path | None:
+    folder = Path(requested.report or "")
     if folder.exists() and not folder.is_dir():
-        raise BadInput(f"--statek-report={asked.report}: expected a folder, found something else")
-    if asked.needs_check and not asked.collects:
+        raise BadInput(f"--statek-report={requested.report}: expected a folder, found something else")
+    if requested.needs_check and not requested.collects:
         raise BadInput("--statek-report: nothing to report without --statek-scenarios")
     return folder
 

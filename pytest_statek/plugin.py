@@ -81,8 +81,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Note what is asked for; load the scenario part only for those who want it."""
     config.addinivalue_line("markers", MARKER)
     config.addinivalue_line("markers", CASSETTE_MARKER)
-    asked = config.stash[REQUESTED] = Requested(config)
-    if asked.collects or asked.needs_check or asked.backend:
+    requested = config.stash[REQUESTED] = Requested(config)
+    if requested.collects or requested.needs_check or requested.backend:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")
     if gate_is_wanted(config):
         config.pluginmanager.import_plugin(GATE)

@@ -17,9 +17,9 @@ from pytest_statek.summary import RESULTS, Results, ScenarioSummary, attach
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options; register what collects scenarios and what sums them up."""
-    asked = config.stash[REQUESTED]
-    plan = config.stash[PLAN] = checked(asked, here=config.invocation_params.dir)
-    if asked.collects:
+    requested = config.stash[REQUESTED]
+    plan = config.stash[PLAN] = checked(requested, here=config.invocation_params.dir)
+    if requested.collects:
         _find_modules_in(config, config.rootpath)
         _find_modules_in(config, config.invocation_params.dir)
         results = config.stash[RESULTS] = Results()

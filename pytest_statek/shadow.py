@@ -25,5 +25,5 @@ class ShadowHeader:
     def pytest_report_header(self) -> str:
         """Return the line."""
         hidden = shadowed()
-        told = f"; the installed {' and '.join(hidden)} SHADOWED until the run ends" if hidden else ""
-        return f"statek: `import statek` and `import dbzero` find the reference runtime, not the real packages{told}"
+        note = f"; the installed {' and '.join(hidden)} SHADOWED until the run ends" if hidden else ""
+        return f"statek: `import statek` and `import dbzero` find the reference runtime, not the real packages{note}"

@@ -29,6 +29,8 @@
     +-- RunawayJob               a job, or an agent loop, that nothing would ever end
     +-- Livelock                 a job whose step fails in the same way forever
     +-- SlotRefused              a job that a slot worker does not run, or no longer
+    +-- ContainerFailed          no container could be made for a program
+    |   +-- ContainerRefused     a folder that a program must not be given
     +-- PartBroke                a part put into an agent's loop raised, or returned something else
     +-- CompactionFailed         a history could not be made shorter
     |   +-- ContextOverflow      what must stay of it is more than the budget
@@ -197,6 +199,14 @@ FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
 
 class SlotRefused(StatekSimError):
     """A slot worker does not run a job: too many wait, it is closed, or a more urgent job came."""
+
+
+class ContainerFailed(StatekSimError):
+    """No container could be made, so that the program did not run. The message says why, and what would help."""
+
+
+class ContainerRefused(ContainerFailed):
+    """A folder that a program must not, or cannot, be given to write in."""
 
 
 class PartBroke(StatekSimError):

@@ -23,8 +23,8 @@ from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.retry import ask
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
+from statek_sim.runtime.execution.passes import MOST_IDLE_POLLS
 from statek_sim.runtime.execution.runtime import Runtime
-from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
 from statek_sim.runtime.state.context import traced_job
 from statek_sim.semantics import profile_named

@@ -11,8 +11,11 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, Final, TypeVar, get_args
 
+from statek_sim.spans.build import spans_of
+from statek_sim.spans.span import Span, named
 from statek_sim.values import Message
 
 E = TypeVar("E")
@@ -423,6 +426,37 @@ class PersonAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    """One attempt of a level of a ladder ended: `cause` is `solved` or why not; `tokens` and `cost` are its own.
+
+    `cost` is US dollars as a decimal text, None where the level has no prices. `number` counts a level's attempts.
+    """
+
+    at: float
+    job: str
+    level: str
+    number: int
+    model: str | None
+    cause: str
+    detail: str
+    tokens: int
+    cost: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Escalated:
+    """A task went on to another level of its ladder, after `cause`; `to_level` is None when there is none left."""
+
+    at: float
+    job: str
+    from_level: str
+    to_level: str | None
+    cause: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Committed:
     """The state of the run was made durable at a commit point."""
 
@@ -477,6 +511,8 @@ AgentEvent = (
     | HarnessSpoke
     | PersonAsked
     | PersonAnswered
+    | AttemptEnded
+    | Escalated
     | Committed
     | ProcessKilled
     | RunResumed
@@ -513,16 +549,17 @@ Event = (
 )
 """Every kind of event. All have `at` and `job` (empty when the fact concerns no job)."""
 
-_FIELD_NAMES: Final = {kind: tuple(spec.name for spec in fields(kind)) for kind in get_args(Event)}
+_FIELD_NAMES: Final = {kind: ("event", *(spec.name for spec in fields(kind))) for kind in get_args(Event)}
+_READ: Final[Mapping[type, Callable[[Event], tuple[object, ...]]]] = {
+    kind: attrgetter(*names[1:]) for kind, names in _FIELD_NAMES.items()
+}
+"""The values of an event's fields; every kind has two fields or more."""
 
 
 def as_dict(event: Event) -> dict[str, object]:
     """Return the event as a JSON-ready mapping, `event` first."""
     kind = type(event)
-    record: dict[str, object] = {"event": kind.__name__}
-    for name in _FIELD_NAMES[kind]:
-        record[name] = getattr(event, name)
-    return record
+    return dict(zip(_FIELD_NAMES[kind], (kind.__name__, *_READ[kind](event)), strict=True))
 
 
 _KINDS: Final[Mapping[str, Callable[..., Event]]] = {kind.__name__: kind for kind in get_args(Event)}
@@ -538,23 +575,29 @@ def event_of(record: Mapping[str, Any]) -> Event:
     return _KINDS[record["event"]](**told)
 
 
-_encode: Final = json.JSONEncoder(default=dict).encode
-"""`json.dumps` with our default would make an encoder per event."""
+_encode: Final = json.JSONEncoder(default=dict, check_circular=False).encode
+"""`json.dumps` with our default would make an encoder per event; nothing in an event holds itself."""
 
 
 def _ignore(_: Event) -> None:
     """Leave an event out."""
 
 
+def _unheard(_what: str, _job: str) -> None:
+    """Go past a point that nobody looks at."""
+
+
 class Trace:
     """An append-only list of events with the settings they depend on."""
 
-    __slots__ = ("_events", "add", "header")
+    __slots__ = ("_events", "add", "header", "passed")
 
     def __init__(self, *, profile: str, seed: int) -> None:
         self.header: Final = {"trace": VERSION, "profile": profile, "seed": seed}
         self._events: list[Event] = []
         self.add: Callable[[Event], None] = self._events.append
+        self.passed: Callable[[str, str], None] = _unheard
+        """Told what has just become durable and is no event, and whose: a place where a worker may die."""
 
     def seal(self) -> None:
         """Take no more events: what is still added is no part of the run."""
@@ -578,6 +621,14 @@ class Trace:
             digest.update(line.encode("ascii"))
             digest.update(b"\n")
         return digest.hexdigest()
+
+    def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:
+        """Return the run's spans in the order in which they began, of one operation or name if `name` is given.
+
+        Operations are `invoke_agent`, `step`, `chat`, `execute_tool`, `guard`, `checkpoint`, `ask_person`; a name is
+        an operation with what it is about: `execute_tool search`. With `content` they carry texts.
+        """
+        return named(spans_of(self._events, self.digest(), content=content), name)
 
     def of_job(self, job_id: str) -> JobTrace:
         """Return the part of the trace that concerns one job."""
@@ -616,6 +667,10 @@ class JobTrace:
     def console(self) -> list[str]:
         """Return the text of the job's console entries."""
         return [line.text for line in self.of_type(ConsoleLine)]
+
+    def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:
+        """Return the job's spans, as `Trace.spans` does."""
+        return [span for span in self._trace.spans(name, content=content) if span.job == self._job_id]
 
     def delivered(self) -> list[Delivered]:
         """Return what the job's dialog agent sent to its user."""

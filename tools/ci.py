@@ -25,6 +25,12 @@ EXAMPLES: Final = 200
 """Random examples compared per release of STATEK, always the same; `make conformance` takes new ones, and more."""
 SHARED: Final = ("--numprocesses", "2", "--dist", "loadfile")
 """Two test files at a time; those of a file share what it builds."""
+WITH_SHARES: Final = (
+    "tests/property/test_nothing_secret_is_recorded.py",
+    "tests/unit/test_cli_fuzz_newer.py",
+    "tests/unit/test_sandbox_hostile.py",
+)
+"""Tests that try a share of what they have, and are no laws of Hypothesis."""
 SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser", "postgres")
 """Parts for which a fresh clone has to set up every tool, and that take seconds then."""
 
@@ -47,9 +53,10 @@ def for_people() -> Iterator[Part]:
     yield Part("imports", (tool("lint-imports"),))
     yield Part("validate", (tool("statek-sim", "validate", "scenarios"),))
     yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
-    # Before the tests: those of the page would be skipped without it.
+    # Before the tests: those of the page, and of containers, would be skipped without them.
     yield Part("browser", (module("tools.browser"),))
     yield Part("postgres", (module("tools.postgres"),))
+    yield Part("containers", (module("tools.containers"),))
     yield Part("tests", (tool("pytest", *SHARED, "-m", "not slow", "--durations", "5"),))
     yield Part("scenarios", (tool("statek-sim", "run"),))
 
@@ -63,8 +70,15 @@ def thorough(clone: Path) -> Iterator[Part]:
     yield Part("mcp-peers", (module("tools.mcp_peers"),))
     yield Part("savers", (module("tools.savers"),))
     yield Part("slow-tests", (tool("pytest", *SHARED, "-m", "slow", "--durations", "5"),))
+    yield Part("laws", tuple(everything()), environment={"STATEK_SIM_EXAMPLES": "all"})
     yield Part("conformance", (module("tools.conformance", "--random", str(EXAMPLES), "--random-seed", "0"),))
     yield from elsewhere()
+
+
+def everything() -> Iterator[tuple[str, ...]]:
+    """Yield what tries every example and plant and hostile program, of which `make test` tries a share."""
+    yield tool("pytest", *SHARED, "-m", "hypothesis and not slow")
+    yield tool("pytest", *SHARED, *WITH_SHARES)
 
 
 def cloned(folder: Path) -> Iterator[Part]:

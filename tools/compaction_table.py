@@ -14,7 +14,7 @@ from statek_sim.agent.context.contract import Compact, Finding, Limits, MakeComp
 from statek_sim.agent.context.manager import compacted
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import DOCUMENT, FORGE, HARDENED, ContextRules
-from statek_sim.agent.effects import SummaryModel
+from statek_sim.agent.effects import SideModel
 from statek_sim.errors import ContextOverflow
 from statek_sim.values import Message
 
@@ -23,7 +23,7 @@ def ours(rules: ContextRules) -> MakeCompact:
     """Return one of our variants; a model's summary is one sentence."""
 
     def make(limits: Limits) -> Compact:
-        summary = SummaryModel(model="m") if rules is DOCUMENT else None
+        summary = SideModel(model="m") if rules is DOCUMENT else None
         settings = ContextSettings(
             budget=limits.budget, reserve=0, keep=1, pinned=limits.pinned, summary=summary
         )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
-from statek_sim.agent.effects import Answer, AskModel, Effect, LetTimePass
+from statek_sim.agent.conversation import turn_usage
+from statek_sim.agent.effects import Answer, AskModel, Effect, LetTimePass, TextWanted
 from statek_sim.agent.ending import Ended
 from statek_sim.agent.reading import ModelReply, read_model_reply
 from statek_sim.errors import ProviderFailure, ProviderHTTPError
+from statek_sim.metering.messages import REPLY_PRIMING
 from statek_sim.metering.usage import TurnUsage
+from statek_sim.metering.wire import body_size, envelope_size, message_size
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import retry_delay
 
@@ -36,7 +41,7 @@ def ask_model(run: AgentRun) -> Generator[Effect, Answer, ModelReply]:
 
     asked, answer = yield from exchange(run, request)
     if isinstance(answer, ProviderFailure):
-        raise Ended("crash", f"{type(answer).__name__}: {answer}".removesuffix(": "))
+        raise Ended("crash", f"{type(answer).__name__}: {answer}".removesuffix(": ")) from answer
     return _metered(run, asked, answer)
 
 
@@ -123,3 +128,81 @@ def charge(run: AgentRun, request: ChatRequest, usage: TurnUsage, text: str, cal
         )
     )
     return over
+
+
+# -- a model beside the agent's own ------------------------------------------------------------------------------
+
+
+def ask_beside(
+    run: AgentRun, wanted: TextWanted, *, part: str, missing: str, then_asks: bool = True
+) -> Generator[Effect, Answer, str | None]:
+    """Return a model's text, None where it fails or the budget has no room for asking it, which `part` tells.
+
+    It is a request of the run like any other: in its trace, its usage and its budget, but no turn. With `then_asks`
+    the budget must have room for the agent's own next request as well.
+    """
+    meter = run.around.envelopes.meter(wanted.by.model)
+    prompt = sum(meter.measure(message)[1] for message in wanted.messages) + REPLY_PRIMING
+    over = None
+    if not run.budget.unlimited:
+        room = prompt + (run.conversation.prompt_tokens if then_asks else 0)
+        over = run.budget.before_request(room, at=run.now(), requests=1 + then_asks)
+    if over is not None:
+        run.tell(events.HarnessSpoke(run.now(), run.job, part, missing, f"{over.name.value}: {over}"))
+        return None
+    run.counters.asked += 1
+
+    def request(attempt: int) -> tuple[ChatRequest, int]:
+        run.conversation.interrupted()
+        return _beside(run, wanted, attempt), 0
+
+    asked, answer = yield from exchange(run, request)
+    if isinstance(answer, ProviderFailure):
+        return None
+    reply = read_model_reply(answer.body, wanted.by.wire)
+    if reply.unreadable is not None:
+        run.tell(events.HarnessSpoke(run.now(), run.job, part, missing, f"unreadable: {reply.unreadable}"))
+        return None
+    _meter_beside(run, asked, answer, reply, prompt)
+    if reply.truncated or reply.calls:
+        why = "it was cut off" if reply.truncated else "it calls tools"
+        run.tell(events.HarnessSpoke(run.now(), run.job, part, missing, why))
+        return None
+    return reply.text
+
+
+def _beside(run: AgentRun, wanted: TextWanted, attempt: int) -> ChatRequest:
+    by = wanted.by
+    request = ChatRequest(
+        job_id=run.job,
+        role=by.role,
+        turn=run.counters.asked,
+        attempt=attempt,
+        at=run.now(),
+        model=by.model,
+        messages=wanted.messages,
+        tools=(),
+        temperature=by.temperature,
+        bytes_sent=_size(wanted),
+        provider=by.provider or run.spec.provider,
+        wire=by.wire,
+        options=run.around.envelopes.options,
+        ends_by="text",
+    )
+    return request if by.wire == "openai" else _measured(request)
+
+
+def _size(wanted: TextWanted) -> int:
+    envelope = envelope_size(wanted.by.model, (), wanted.by.temperature)
+    return body_size(envelope, sum(map(message_size, wanted.messages)), len(wanted.messages))
+
+
+def _measured(request: ChatRequest) -> ChatRequest:
+    return replace(request, bytes_sent=len(json.dumps(request.body())))
+
+
+def _meter_beside(run: AgentRun, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int) -> None:
+    tokenizer = run.around.envelopes.meter(request.model).model_tokenizer
+    usage = turn_usage(request, raw, reply, prompt, tokenizer)
+    run.counters.metered(usage)
+    charge(run, request, usage, reply.text, ())

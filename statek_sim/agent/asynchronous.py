@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -26,9 +27,10 @@ from statek_sim.agent.effects import (
     Receipt,
     Snapshot,
     ToolOutcome,
+    Wait,
     receipt_of,
 )
-from statek_sim.agent.execution import Context, limited, outcome_of, raised, started
+from statek_sim.agent.execution import Context, limited, outcome_of, raised, started, waited
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.people import EXPIRED
 from statek_sim.agent.tools.tool import code_of
@@ -42,6 +44,14 @@ AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
 
 AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str]]
 """Answers a question, with a text or a `PersonSaid`; it is cancelled at the question's deadline."""
+
+
+AroundTool = Callable[[str, str], AbstractContextManager[object]]
+"""Returns what a call of a tool happens in, by the run's job and the tool's name."""
+
+
+def _nothing_around(job: str, tool: str) -> AbstractContextManager[object]:
+    return nullcontext()
 
 
 class LoopClock:
@@ -91,7 +101,8 @@ class AsyncDriver:
     takes too long, and everything that runs is cancelled with the run: nothing is left behind. A plain function runs
     in the event loop and holds it up; with `threads` it runs in a thread, where its timeout ends the waiting, not the
     function. `committed` is awaited before a run goes on, `receipted` before it hears what came of a call or question;
-    `person` is asked what runs want to know.
+    `person` is asked what runs want to know. `around_tool` makes what each call of a tool happens in, like a tracer's
+    current span.
     """
 
     def __init__(
@@ -103,6 +114,7 @@ class AsyncDriver:
         threads: bool = False,
         person: AsyncPerson | None = None,
         committed: Callable[[Snapshot], Awaitable[None]] | None = None,
+        around_tool: AroundTool = _nothing_around,
         receipted: Callable[[Receipt], Awaitable[None]] | None = None,
     ) -> None:
         self._model = model
@@ -111,6 +123,7 @@ class AsyncDriver:
         self._threads = threads
         self._person = person
         self._committed = committed
+        self._around = around_tool
         self._receipted = receipted
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
         """Is told of a tool that has done its work, before there is a receipt."""
@@ -136,6 +149,8 @@ class AsyncDriver:
                         answer = None
                     case AskPerson():
                         answer = await self._ask_person(run, effect)
+                    case Wait():
+                        answer = await waited(effect)
                     case Commit():
                         if self._committed is not None:
                             await self._committed(effect.snapshot)
@@ -192,14 +207,16 @@ class AsyncDriver:
         outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
         waiting: list[tuple[int, Callable[[], Any]]] = []
         for position, one in enumerate(effect.calls):
-            now = self._at_once(one)
+            with self._around(run.job, one.call.name):
+                now = self._at_once(one)
             if isinstance(now, ToolOutcome):
                 outcomes[position] = await self._ended(run, effect, position, now)
             else:
                 waiting.append((position, now))
 
         async def wait(position: int, start: Callable[[], Any]) -> None:
-            outcome = await limited(effect.calls[position], start)
+            with self._around(run.job, effect.calls[position].call.name):
+                outcome = await limited(effect.calls[position], start)
             outcomes[position] = await self._ended(run, effect, position, outcome)
 
         if len(waiting) == 1:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Generator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -11,10 +12,12 @@ from statek_sim.agent.batch_values import saved_batch
 from statek_sim.agent.calls import Refusal, resolved
 from statek_sim.agent.correcting import answer_calls, fail, watch
 from statek_sim.agent.effects import (
+    Answer,
     Ask,
     CallGate,
     CallTools,
     CommitPoint,
+    Effect,
     GuardPoint,
     Invocation,
     PersonSaid,
@@ -24,6 +27,7 @@ from statek_sim.agent.effects import (
     WrittenCall,
 )
 from statek_sim.agent.ending import Ended
+from statek_sim.agent.guarding import call_withdrawn, guarded
 from statek_sim.agent.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.people import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
 from statek_sim.agent.reading import ModelReply
@@ -94,21 +98,21 @@ class Batch:
     def execute(self) -> Steps:
         """Execute the calls that may be, in waves: a step that waits for another one waits for its result."""
         while self.ready:
-            self.wave = self._next_wave()
+            self.wave = yield from self._next_wave()
             self.outcomes = [None] * len(self.wave)
             yield from self.allow()
             yield from self.call()
-            self.settle()
+            yield from self.settle()
         yield from self._conclude()
 
-    def settle(self) -> None:
+    def settle(self) -> Steps:
         """Take note of what came of a wave, and forget it."""
         run = self.run
         for (at, call), outcome in zip(self.wave, self.outcomes, strict=True):
             assert outcome is not None, "every call of a wave has ended"
             if outcome.failed and run.spec.variant.tool_error == "ends_run":
                 raise Ended("crash", f"tool {call.name!r}: {outcome.text}")
-            self.results[at] = self._guarded_result(call, outcome)
+            self.results[at] = yield from self._guarded_result(call, outcome)
             self.done.append((call, outcome))
             self.failed += outcome.failed
             self.progress |= self._is_news(call, outcome)
@@ -137,7 +141,7 @@ class Batch:
         """Return the batch as it is now, as values that a checkpoint can hold."""
         return {"stage": stage, **saved_batch(self)}
 
-    def _next_wave(self) -> list[tuple[int, ToolCall]]:
+    def _next_wave(self) -> Generator[Effect, Answer, list[tuple[int, ToolCall]]]:
         """Return the calls that may run now, reserved; those that have to wait for them stay ready."""
         wave: list[tuple[int, ToolCall]] = []
         ready, self.ready = self.ready, []
@@ -149,11 +153,13 @@ class Batch:
                 break
             if refusal is not None:
                 self._refuse(at, refusal)
-            elif (reason := self._not_admitted(at, call)) is not None:
-                self._keep_out(at, reason)
+                continue
+            told = yield from self._admitted(at, call)
+            if isinstance(told, str):
+                self._keep_out(at, told)
             else:
-                self._reserve(call)
-                wave.append((at, call))
+                self._reserve(told)
+                wave.append((at, told))
         return wave
 
     def _keep_out(self, at: int, reason: str) -> None:
@@ -186,6 +192,7 @@ class Batch:
         run.budget.not_called()
         for gate in run.around.parts.gates:
             gate.withdrawn(call, at=run.now())
+        call_withdrawn(run, call.name, call.arguments)
         if run.enforcer.active and run.enforcer.roll_back(call.name):
             self._step_moved(call.name, "rolled back")
 
@@ -208,8 +215,8 @@ class Batch:
         said = nudge_text(found.failure, found.details, self.run.spec.variant).removeprefix(PREFIX)
         return Refusal(found.failure, f"Error: {said}", found.details)
 
-    def _not_admitted(self, at: int, call: ToolCall) -> str | None:
-        """Return why the budget, a gate or a guard keeps a call from being executed; None counts it as a step.
+    def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
+        """Return why the budget, a gate or a guard keeps a call from being executed, or the call, counted as a step.
 
         What gates want to ask a person is kept for when all calls were looked at.
         """
@@ -218,22 +225,42 @@ class Batch:
             return "the budget of steps is used up"
         reason, admitted, asks = None, list[CallGate](), list[Ask]()
         for gate in run.around.parts.gates:
-            told = gate.admit(call, at=run.now())
-            if isinstance(told, str):
-                reason = told
+            answer = gate.admit(call, at=run.now())
+            if isinstance(answer, str):
+                reason = answer
                 break
             admitted.append(gate)
-            if told is not None:
-                asks.append(told)
+            if answer is not None:
+                asks.append(answer)
+        told: ToolCall | str = call if reason is None else reason
         if reason is None and run.around.parts.guards:
-            reason = run.guard(GuardPoint.CALL, f"{call.name}({dict(call.arguments)!r})", call.name)[1]
-        if reason is None:
-            run.budget.called()
-            self.asks += [(at, ask) for ask in asks]
-            return None
-        for gate in admitted:
-            gate.withdrawn(call, at=run.now())
-        return reason
+            told = yield from self._guarded_call(call, asks)
+        if isinstance(told, str):
+            for gate in admitted:
+                gate.withdrawn(call, at=run.now())
+            return told
+        run.budget.called()
+        self.asks += [(at, ask) for ask in asks]
+        return told
+
+    def _guarded_call(self, call: ToolCall, asks: list[Ask]) -> Generator[Effect, Answer, ToolCall | str]:
+        """Return the call with its arguments as the guards leave them, or why they block it."""
+        run = self.run
+        written = json.dumps(dict(call.arguments), ensure_ascii=False)
+        ruling = yield from guarded(run, GuardPoint.CALL, written, tool=call.name, arguments=call.arguments)
+        if ruling.blocked is not None:
+            return ruling.blocked
+        if ruling.text != written:
+            changed = WrittenCall(call.id, call.name, ruling.text)
+            found = resolved(changed, self.offer, run.spec.registry, run.spec.variant)
+            if isinstance(found, Refusal):
+                call_withdrawn(run, call.name, call.arguments)
+                return (
+                    f"what a guard made of the arguments does not fit: {found.reason.removeprefix('Error: ')}"
+                )
+            call = found[0]
+        asks += ruling.asks
+        return call
 
     def call(self) -> Steps:
         """Run the tools of a wave at once, then ask a person what those tools want to know that ask."""
@@ -347,12 +374,17 @@ class Batch:
         self.run.seen.add(signature)
         return news
 
-    def _guarded_result(self, call: ToolCall, outcome: ToolOutcome) -> str:
+    def _guarded_result(self, call: ToolCall, outcome: ToolOutcome) -> Generator[Effect, Answer, str]:
+        run = self.run
         said = outcome.text if not outcome.failed else f"Error: {outcome.text}"
-        if not self.run.around.parts.guards:
+        if not run.around.parts.guards:
             return said
-        text, blocked = self.run.guard(GuardPoint.RESULT, said, call.name)
-        return text if blocked is None else f"Error: the result is withheld: {blocked}"
+        ruling = yield from guarded(run, GuardPoint.RESULT, said, tool=call.name, arguments=call.arguments)
+        if ruling.blocked is not None:
+            return f"Error: the result is withheld: {ruling.blocked}"
+        if not outcome.failed:
+            run.results.append(ruling.text)
+        return ruling.text
 
     def _bound_tool_errors(self) -> None:
         bound = self.run.spec.variant.tool_errors_in_a_row

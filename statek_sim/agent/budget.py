@@ -8,6 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from statek_sim.agent.effects import Spent
 from statek_sim.agent.variants import Variant
 from statek_sim.errors import BadInput
 
@@ -162,6 +163,11 @@ class BudgetTracker:
         if self._budget.prices is not None:
             self.cost += self._budget.prices.cost(prompt, completion)
         return over
+
+    def spent(self, *, at: float) -> Spent:
+        """Return what was used until now; seconds are from the first request."""
+        seconds = 0.0 if self._began is None else at - self._began
+        return Spent(tokens=self.tokens, cost=float(self.cost), seconds=seconds, steps=self.steps)
 
     @property
     def allows_call(self) -> bool:

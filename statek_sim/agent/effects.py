@@ -7,12 +7,13 @@ knows this module and no other part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
+from statek_sim.agent.escalation.ladder import Ladder
 from statek_sim.errors import ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.wire.format import FormatName
@@ -117,10 +118,14 @@ class LetTimePass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What a gate, or a tool, wants to know of a person, who has `seconds` to say it (None: as long as it takes)."""
+    """What a gate, or a tool, wants to know of a person, who has `seconds` to say it (None: as long as it takes).
+
+    `confirms`: it asks for leave, so that who prompts people can tell a no from an answer.
+    """
 
     text: str
     seconds: float | None = None
+    confirms: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +137,7 @@ class Question:
     tool: str
     text: str
     seconds: float | None = None
+    confirms: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +180,32 @@ def receipt_of(job: str, key: str, came: ToolOutcome | PersonSaid, *, at: float)
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait for something that is awaited, at most `seconds` (None: as long as it takes). The answer is a `Waited`."""
+
+    what: Awaitable[Any]
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """What came of waiting: a value, or the error that it raised; `TimeoutError` when it took too long."""
+
+    value: Any = None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """Make `snapshot` durable before anything else happens. The answer is None."""
 
     snapshot: Snapshot
 
 
-Effect = AskModel | CallTools | LetTimePass | AskPerson | Commit
+Effect = AskModel | CallTools | LetTimePass | AskPerson | Wait | Commit
 """Everything the loop may ask of a driver."""
 
-Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSaid] | None
+Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSaid] | Waited | None
 """What a driver may send back."""
 
 
@@ -314,8 +336,11 @@ SUMMARY_PROMPT: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryModel:
-    """Who writes summaries: a model, with a prompt of its own. `role` is the name its script has in a scenario."""
+class SideModel:
+    """A model beside the agent's own, with a prompt of its own: it writes summaries, or judges.
+
+    `role` is the name that its script has in a scenario.
+    """
 
     model: str
     role: str = "summary"
@@ -326,10 +351,10 @@ class SummaryModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryWanted:
-    """What a step asks for: the messages of a request to a model, and how many tokens the answer may have."""
+class TextWanted:
+    """What a step or a guard asks of a model: the messages, and how many tokens the answer may have."""
 
-    by: SummaryModel
+    by: SideModel
     messages: tuple[Message, ...]
     max_tokens: int
 
@@ -381,7 +406,7 @@ class Compactor(Protocol):
 
     def __call__(
         self, messages: Sequence[Message], *, tokens: int
-    ) -> Compaction | Generator[SummaryWanted, str | None, Compaction | None] | None:
+    ) -> Compaction | Generator[TextWanted, str | None, Compaction | None] | None:
         """Return a shorter history, None to leave it. `tokens` are those of the whole prompt.
 
         A generator yields what it wants summarised by a model, is sent the text (None: there is none), and returns
@@ -400,23 +425,64 @@ class GuardPoint(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What a guard found: the text may pass (changed, when `text` is there), or it is blocked for a reason."""
+class Spent:
+    """What a session has used so far; `seconds` and `cost` may be virtual."""
 
-    action: Literal["pass", "warn", "modify", "block"] = "pass"
+    tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a guard looks at: a text at a point, and what is known around it.
+
+    `arguments` and `tool` are of a call; `sources` the texts that an answer may cite (in the loop: what tools
+    returned, oldest first); `at` seconds of the caller's clock; `role` and `tier` the user's.
+    """
+
+    point: GuardPoint
+    text: str
+    tool: str | None = None
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
+    session: str = ""
+    role: str = ""
+    tier: str = ""
+    sources: Sequence[str] = ()
+    spent: Spent = Spent()
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a guard found: the text may pass (changed, when `text` is there), or it is blocked for a reason.
+
+    `ask`: a person has to allow the call first; `asks` are the questions, without any the reason is one.
+    """
+
+    action: Literal["pass", "warn", "modify", "ask", "block"] = "pass"
     reason: str = ""
     text: str | None = None
+    asks: tuple[Ask, ...] = ()
 
 
 PASS: Final = Verdict()
 """Nothing found."""
 
+Judging = Generator["TextWanted | Wait", "str | Waited | None", Verdict]
+"""A guard that waits, or asks a model: yields what it wants, is sent what came of it, returns its verdict."""
+
 
 class Guard(Protocol):
-    """Looks at one text at one point."""
+    """Looks at one text at one point.
 
-    def __call__(self, point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
-        """Return the verdict; `tool` is named at the points that concern one."""
+    One that has a method `withdrawn`, called with the subject of a call that it let pass, is told that the call is not
+    made after all: a later guard or a person refused it.
+    """
+
+    def __call__(self, subject: Subject) -> Verdict | Awaitable[Verdict] | Judging:
+        """Return the verdict, now or when it is awaited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,6 +495,7 @@ class Parts:
     gates: Sequence[CallGate] = ()
     compactor: Compactor | None = None
     guards: Sequence[Guard] = ()
+    ladder: Ladder | None = None
     commits: bool = False
 
 

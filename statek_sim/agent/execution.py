@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from statek_sim.agent.effects import Delayed, Invocation, ToolOutcome, ToolStatus
+from statek_sim.agent.effects import Delayed, Invocation, ToolOutcome, ToolStatus, Wait, Waited
 from statek_sim.agent.tools.tool import code_of, result_text
 from statek_sim.errors import StatekSimError
 
@@ -54,8 +54,21 @@ async def limited(one: Invocation, start: Callable[[], Any]) -> ToolOutcome:
         return raised(error)
 
 
+async def waited(effect: Wait) -> Waited:
+    """Return what came of waiting; an error of this toolkit concerns the test, and goes on up."""
+    try:
+        async with asyncio.timeout(effect.seconds):
+            return Waited(await effect.what)
+    except StatekSimError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a user's guard
+        return Waited(error=error)
+
+
 def outcome_of(value: object) -> tuple[float, ToolOutcome]:
     """Return what a tool's code returned, and after how many seconds."""
+    if isinstance(value, str):
+        return 0.0, _returned(value)
     if isinstance(value, ToolOutcome):
         return 0.0, value
     if not isinstance(value, Delayed):
@@ -66,7 +79,7 @@ def outcome_of(value: object) -> tuple[float, ToolOutcome]:
 
 
 def _returned(value: object) -> ToolOutcome:
-    if not inspect.isawaitable(value):
+    if isinstance(value, str) or not inspect.isawaitable(value):
         return ToolOutcome(ToolStatus.RETURNED, result_text(value))
     if inspect.iscoroutine(value):
         value.close()

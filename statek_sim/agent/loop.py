@@ -7,8 +7,8 @@ and exception limits, before its calls are executed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from statek_sim import progress
 from statek_sim import trace as events
@@ -31,6 +31,8 @@ from statek_sim.agent.effects import (
     TurnAhead,
 )
 from statek_sim.agent.ending import Ended
+from statek_sim.agent.escalating import climb
+from statek_sim.agent.guarding import guarded
 from statek_sim.agent.nudges import Failure, NudgeBudget
 from statek_sim.agent.pending import Pending, state_of, taken_up
 from statek_sim.agent.progress import Counters
@@ -39,9 +41,10 @@ from statek_sim.agent.steps import StepEnforcer
 from statek_sim.agent.taking import take
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.clock import Clock
-from statek_sim.errors import LLM_HarnessError
+from statek_sim.errors import BadInput, LLM_HarnessError
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.trace import Trace
+from statek_sim.values import Message
 
 Steps = Generator[Effect, Answer, None]
 
@@ -76,6 +79,7 @@ class AgentRun:
         self.stop: str | None = None
         self.detail: str | None = None
         self.answer: str | None = None
+        self.failure: BaseException | None = None
         self.steps = 0
         self.iteration = 0
         self.completions: int | None = None
@@ -95,6 +99,7 @@ class AgentRun:
         self.offer_made: Offer | None = None
         self.hidden: frozenset[str] = frozenset()
         self.seen: set[tuple[str, str, str]] = set()
+        self.results: list[str] = []
         self.asked = 0
         if saved is None:
             self.tell(events.JobCreated(self.now(), job, spec.role, spec.model, None))
@@ -129,16 +134,46 @@ class AgentRun:
 
     def _whole_unit(self, saved: Pending | None) -> Steps:
         """Work until the run is DONE, from its beginning or from where it was saved."""
+        ladder = self.around.parts.ladder
         if saved is None:
             self.move("STARTED")
+        elif ladder is not None:
+            raise BadInput(
+                f"run {self.job!r} was committed on its way up a ladder, which cannot be taken up there; "
+                "expected a commit at the end of a task: give the task again"
+            )
+        yield from self.attempt(saved) if ladder is None else climb(self, ladder)
+        self.move("DONE")
+        self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
+
+    def attempt(self, saved: Pending | None = None) -> Steps:
+        """Yield the effects of one attempt at a unit of work, from where it was saved, and note how it ended."""
+        self.failure = None
         try:
             yield from self._unit() if saved is None else self._rest_of_unit(saved)
         except Ended as end:
-            self.stop, self.detail = end.reason, end.detail
+            self.stop, self.detail, self.failure = end.reason, end.detail, end.__cause__
         except LLM_HarnessError as exceeded:
             self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
-        self.move("DONE")
-        self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
+
+    def begin_attempt(self, model: str, task: str, history: Sequence[Message] | None) -> None:
+        """Have the next attempt ask `model` for `task`; with `history` it starts over from there, its steps undone.
+
+        None: the first attempt, which goes on from where the run is.
+        """
+        if history is not None or model != self.spec.model:
+            self.spec = replace(self.spec, model=model)
+            kept = self.conversation.messages if history is None else history
+            self.conversation = Conversation(self.around.envelopes, self.spec)
+            self.conversation.replace(kept)
+        if history is not None:
+            self.enforcer = StepEnforcer(self.spec.plan, self.spec.variant)
+            self.nudges = NudgeBudget(self.spec.variant, self.spec.nudges)
+            self.hidden, self.seen, self.results = frozenset(), set(), []
+            self.iteration = 0
+        self.stop = self.detail = self.answer = None
+        self.taken = max(self.taken, 1)
+        self.inbox.insert(0, task)
 
     def push(self, message: str) -> bool:
         """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.
@@ -171,7 +206,7 @@ class AgentRun:
 
     def _unit(self) -> Steps:
         if not self.taken:
-            self._take_message()
+            yield from self._take_message()
         yield from self.commit(CommitPoint.BEGAN)
         while self.status != "DONE":
             yield from self._iterate()
@@ -198,24 +233,30 @@ class AgentRun:
         self.steps += 1
         progress.at(self.job, self.counters.asked + 1)
         self.tell(events.StepStarted(self.now(), self.job, self.steps))
-        self._read_inbox()
+        yield from self._read_inbox()
         offer = self._offered()
         yield from compact(self)
-        self._hold_budget(offer)
+        yield from self._hold_budget()
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
         yield from self.commit(CommitPoint.REPLIED, pending={"reply": saved_reply(reply)})
         yield from take(self, reply, offer)
 
-    def _read_inbox(self) -> None:
+    def _read_inbox(self) -> Steps:
         while self.inbox:
-            self._take_message()
+            yield from self._take_message()
 
-    def _take_message(self) -> None:
+    def _take_message(self) -> Steps:
         """Take the oldest message, which a guard may change; one that it blocks is not looked at again."""
         self.taken += 1
-        self.message = self._guard_input(self.inbox.pop(0))
-        self.conversation.add({"role": "user", "content": self.message})
+        message = self.inbox.pop(0)
+        if self.around.parts.guards:
+            ruling = yield from guarded(self, GuardPoint.INPUT, message)
+            if ruling.blocked is not None:
+                raise Ended("blocked", ruling.blocked)
+            message = ruling.text
+        self.message = message
+        self.conversation.add({"role": "user", "content": message})
 
     def _offered(self) -> Offer:
         offer = self.spec.offer(self._choice(), without=self.hidden)
@@ -241,15 +282,15 @@ class AgentRun:
         )
         return chooser(ahead)
 
-    def _hold_budget(self, offer: Offer) -> None:
+    def _hold_budget(self) -> Steps:
         if not self.budget.unlimited:
             over = self.budget.before_request(self.conversation.prompt_tokens, at=self.now())
             if over is not None:
                 raise Ended(over.name.value, str(over))
         if self.around.parts.guards:
-            reason = self.guard(GuardPoint.BUDGET, str(self.budget.tokens), None)[1]
-            if reason is not None:
-                raise Ended("blocked", reason)
+            ruling = yield from guarded(self, GuardPoint.BUDGET, str(self.budget.tokens))
+            if ruling.blocked is not None:
+                raise Ended("blocked", ruling.blocked)
 
     # -- what the parts of a turn do with the run --------------------------------------------------------------
 
@@ -260,29 +301,7 @@ class AgentRun:
         self.answer = answer
         raise Ended("final")
 
-    # -- guards and commits ------------------------------------------------------------------------------------
-
-    def _guard_input(self, text: str) -> str:
-        told, blocked = self.guard(GuardPoint.INPUT, text, None)
-        if blocked is not None:
-            raise Ended("blocked", blocked)
-        return told
-
-    def guard(self, point: GuardPoint, text: str, tool: str | None) -> tuple[str, str | None]:
-        """Return the text as the guards leave it, and why it is blocked (None: it is not)."""
-        for guard in self.around.parts.guards:
-            verdict = guard(point, text, tool=tool)
-            if verdict.action == "pass":
-                continue
-            detail = verdict.reason or (verdict.text or "")
-            self.tell(
-                events.HarnessSpoke(self.now(), self.job, f"{point.value} guard", verdict.action, detail)
-            )
-            if verdict.action == "block":
-                return text, verdict.reason
-            if verdict.action == "modify" and verdict.text is not None:
-                text = verdict.text
-        return text, None
+    # -- commits ----------------------------------------------------------------------------------------------
 
     def commit(
         self,

@@ -64,6 +64,7 @@ def state_of(run: AgentRun, pending: Mapping[str, object]) -> dict[str, object]:
         "refused": [dict(refusal) for refusal in run.refused],
         "nudged": [failure.value for failure in run.nudged],
         "hidden": sorted(run.hidden),
+        "results": list(run.results),
         "seen": sorted(run.seen),
         "offer": None if run.offer_made is None else list(run.offer_made.names),
         "parts": _parts(run.around.parts),

@@ -120,7 +120,12 @@ def wait_for(
 def _question(run: AgentRun, tool: str, ask: Ask) -> Question:
     run.asked += 1
     return Question(
-        token=f"{run.job}:{run.asked}", job=run.job, tool=tool, text=ask.text, seconds=ask.seconds
+        token=f"{run.job}:{run.asked}",
+        job=run.job,
+        tool=tool,
+        text=ask.text,
+        seconds=ask.seconds,
+        confirms=ask.confirms,
     )
 
 
@@ -129,7 +134,15 @@ def filled(ask: Ask, call: ToolCall) -> Ask:
     text = ask.text
     for name, value in call.arguments.items():
         text = text.replace(f"{{{name}}}", value if isinstance(value, str) else repr(value))
-    return Ask(text=text, seconds=ask.seconds)
+    return replace(ask, text=text)
+
+
+def question_about(ask: Ask, call: ToolCall) -> Ask:
+    """Return what a person is asked about a call: the question, filled, or whether it may be made."""
+    if ask.text:
+        return filled(ask, call)
+    arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
+    return replace(ask, text=f"May {call.name}({arguments}) be called?")
 
 
 def outcome_of_asking(said: PersonSaid, ask: Ask) -> ToolOutcome:
@@ -196,10 +209,7 @@ class Approvals:
         ask = self._asks.get(call.name)
         if ask is None:
             return None
-        if ask.text:
-            return filled(ask, call)
-        arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
-        return Ask(text=f"May {call.name}({arguments}) be called?", seconds=ask.seconds)
+        return replace(question_about(ask, call), confirms=True)
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Do nothing: every call is asked about anew."""

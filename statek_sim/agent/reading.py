@@ -36,6 +36,8 @@ class ModelReply:
     unreadable: str | None = None
 
 
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
+_NATIVE = frozenset(_THOUGHTS)
 _NOTHING = ReportedUsage(present=False)
 
 
@@ -54,18 +56,18 @@ def _openai(body: bytes) -> ModelReply:
     message = choice["message"]
     written = message.get("tool_calls")
 
-    calls = tuple(_written(call, number) for number, call in enumerate(written or ()))
+    calls = tuple([_written(call, number) for number, call in enumerate(written)]) if written else ()
     content = message.get("content")
     usage = _usage(answer.get("usage"))
-    native = {
-        key: message[key] for key in ("reasoning_content", "reasoning", "reasoning_details") if key in message
-    }
+    native = None
+    if not _NATIVE.isdisjoint(message):
+        native = {key: message[key] for key in _THOUGHTS if key in message}
     return ModelReply(
         content if isinstance(content, str) else "",
         calls,
         usage,
         truncated=choice.get("finish_reason") in _CUT,
-        native=native or None,
+        native=native,
     )
 
 
@@ -96,6 +98,8 @@ def _usage(usage: object) -> ReportedUsage:
 
 
 def _count(value: object) -> int | None:
+    if type(value) is int:
+        return value
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

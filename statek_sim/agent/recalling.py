@@ -70,7 +70,7 @@ class Recall:
                 yield from batch.ask_for_tools()
             case _:
                 yield from batch.ask_for_tools(self._suspended)
-        batch.settle()
+        yield from batch.settle()
         yield from batch.execute()
 
     def _open(self) -> list[int]:

@@ -40,6 +40,7 @@ def resumed(
     run.refused = [dict(refusal) for refusal in state["refused"]]
     run.nudged = [Failure(name) for name in state["nudged"]]
     run.hidden = frozenset(state["hidden"])
+    run.results = list(state["results"])
     run.seen = {(name, arguments, text) for name, arguments, text in state["seen"]}
     _restore_offer(run, state["offer"])
     for name in PARTS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,8 @@ from statek_sim.agent.effects import (
     Receipt,
     Snapshot,
     ToolOutcome,
+    Wait,
+    Waited,
     receipt_of,
 )
 from statek_sim.agent.execution import (
@@ -31,6 +33,7 @@ from statek_sim.agent.execution import (
     raised,
     started,
     timed_out,
+    waited,
 )
 from statek_sim.agent.loop import AgentRun, Steps
 from statek_sim.agent.people import EXPIRED
@@ -144,6 +147,8 @@ class Simulation:
                 case AskPerson():
                     self._ask_person(run, steps, effect)
                     return
+                case Wait():
+                    latency, answer = self._wait(effect)
                 case Commit():
                     if self.committed is not None:
                         self.committed(effect.snapshot)
@@ -162,6 +167,13 @@ class Simulation:
         except ProviderFailure as failure:
             return failure.latency, failure
         return reply.latency, reply
+
+    def _wait(self, effect: Wait) -> tuple[float, Waited]:
+        """Wait in time of its own, from now on; return how long it took."""
+        began = self._clock.now()
+        loop = VirtualLoop(start=began)
+        done = run_in(loop, waited(effect))
+        return loop.time() - began, done
 
     # -- people ------------------------------------------------------------------------------------------------
 
@@ -206,7 +218,10 @@ class Simulation:
         began: dict[int, tuple[float, ToolOutcome]] = {}
         left, life = 0, self._life
         # As under asyncio: plain functions at once, in their order, then what is awaited.
-        for position in sorted(range(len(effect.calls)), key=lambda at: code_of(effect.calls[at].run).waits):
+        order: Iterable[int] = range(len(effect.calls))
+        if len(effect.calls) > 1:
+            order = sorted(order, key=lambda at: code_of(effect.calls[at].run).waits)
+        for position in order:
             seconds, outcome = began[position] = self._begin(effect.calls[position])
             if seconds:
                 left += 1
@@ -260,7 +275,8 @@ class Simulation:
             return self._run_with_time(one)
         try:
             value = code.function(**one.call.arguments)
-            if not inspect.isawaitable(value):
+            # A text is no awaitable; asking `inspect` costs more than all else here.
+            if isinstance(value, str) or not inspect.isawaitable(value):
                 return outcome_of(value)
         except Exception as error:  # noqa: BLE001  # a user's tool
             return 0.0, raised(error)

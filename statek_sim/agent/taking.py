@@ -9,6 +9,7 @@ from statek_sim.agent.batch import Batch
 from statek_sim.agent.calls import numbered, shown
 from statek_sim.agent.correcting import fail_reply
 from statek_sim.agent.effects import GuardPoint
+from statek_sim.agent.guarding import guarded
 from statek_sim.agent.nudges import Failure
 from statek_sim.agent.reading import ModelReply
 from statek_sim.agent.tools.registry import Offer
@@ -44,14 +45,14 @@ def take(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
         if reading.calls:
             calls, text = reading.calls, reading.text
     if not calls:
-        _take_text(run, reply, offer)
+        yield from _take_text(run, reply, offer)
         return
     if variant.calls_of_reply == "first":
         calls = calls[:1]
     yield from Batch(run, reply, text, numbered(calls), offer).go()
 
 
-def _take_text(run: AgentRun, reply: ModelReply, offer: Offer) -> None:
+def _take_text(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
     variant = run.spec.variant
     if variant.final_answer == "terminal_tool":
         fail_reply(run, reply, (), Failure.NO_CALL, {"offered": ", ".join(offer.names) or "none"})
@@ -63,9 +64,12 @@ def _take_text(run: AgentRun, reply: ModelReply, offer: Offer) -> None:
     if open_ is not None:
         fail_reply(run, reply, (), open_.failure, open_.details)
         return
-    text, blocked = run.guard(GuardPoint.OUTPUT, reply.text, None)
-    if blocked is not None:
-        fail_reply(run, reply, (), Failure.REFUSED, {"reason": blocked})
-        return
+    text = reply.text
+    if run.around.parts.guards:
+        ruling = yield from guarded(run, GuardPoint.OUTPUT, text)
+        if ruling.blocked is not None:
+            fail_reply(run, reply, (), Failure.REFUSED, {"reason": ruling.blocked})
+            return
+        text = ruling.text
     run.conversation.said(reply, (), reply.text)
     run.finish(text)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadInput
+from statek_sim.agent.named import named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,8 +250,4 @@ VARIANTS: Final[dict[str, Variant]] = {one.name: one for one in (HARDENED, DOCUM
 
 def variant_named(name: str) -> Variant:
     """Return the variant called `name`; an unknown name is `BadInput`: the known ones, and the one it is like."""
-    try:
-        return VARIANTS[name]
-    except KeyError:
-        said = f"variant {name!r} is unknown; expected one of: {', '.join(VARIANTS)}."
-        raise BadInput((said + suggestion(name, VARIANTS)).removesuffix(".")) from None
+    return named(VARIANTS, name, of="the agent")

@@ -35,7 +35,10 @@ SUFFIXES: Final = (".yaml", ".yml")
 ASIDE: Final = ".new"
 """What a failed re-recording left beside a cassette ends so, before its suffix."""
 
-_UNREADABLE: Final = (InvalidFormat, NotJson, ValueError, TypeError, KeyError, IndexError, AttributeError)
+# RuntimeError is what the clients raise for an answer without any content, such as that of another provider.
+_UNREADABLE: Final = (
+    InvalidFormat, NotJson, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,
+)  # fmt: skip
 _REFUSED: Final = 400
 
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from statek_sim import trace as events
 from statek_sim.agent.budget import Budget, Prices
@@ -17,7 +17,7 @@ from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import context_rules
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import SUMMARY_PROMPT, Receipt, Snapshot, SummaryModel
+from statek_sim.agent.effects import SUMMARY_PROMPT, Receipt, SideModel, Snapshot
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resuming import resumed
@@ -35,7 +35,7 @@ from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.exchanges import Exchanges
-from statek_sim.backends.own_parts import OwnParts
+from statek_sim.backends.own_parts import OwnParts, as_it_is
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import measured, unchanged
 from statek_sim.backends.setup import scenario_harness, script_of, settings_of
@@ -54,6 +54,9 @@ from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, Step
 from statek_sim.scenario.external_event import After, Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
+
+if TYPE_CHECKING:
+    from statek_sim.agent.guards.guard import Guard
 
 
 class Driver(Protocol):
@@ -96,10 +99,12 @@ def run_agent_scenario(
     exchanges: Exchanges | None = None,
     harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
     driver: MakeDriver = simulated,
+    guards: Callable[[Guard], Guard] = as_it_is,
 ) -> RunRecord:
     """Run one scenario of engine two under one variant and return what it left behind.
 
-    The arguments are those of `reference.run_scenario`; `driver` makes what carries out the effects.
+    The arguments are those of `reference.run_scenario`; `driver` makes what carries out the effects, `guards`
+    changes each of the shipped guards.
     """
     rules = variant_named(variant) if isinstance(variant, str) else variant
     run = _Run(
@@ -111,6 +116,7 @@ def run_agent_scenario(
         exchanges=exchanges,
         harness=harness,
         driver=driver,
+        guards=guards,
     )
     return run.finish(allow_network=allow_network)
 
@@ -129,6 +135,7 @@ class _Run:
         exchanges: Exchanges | None,
         harness: Callable[[LLM_Harness], LLM_Harness],
         driver: MakeDriver,
+        guards: Callable[[Guard], Guard],
     ) -> None:
         self.scenario = scenario
         self.variant = variant
@@ -161,7 +168,14 @@ class _Run:
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
             role: OwnParts(
-                scenario, role, text.harness, self.specs[role].variant, self._context(role, text.harness)
+                scenario,
+                role,
+                text.harness,
+                self.specs[role].variant,
+                self._context(role, text.harness),
+                judges=lambda name: side_model(self.specs[name], ""),
+                guards=guards,
+                find=self.specs[role].registry.get,
             )
             for role, text in scenario.agents.items()
         }
@@ -187,12 +201,7 @@ class _Run:
                 provider=provider,
                 wire=format_of(provider).NAME,
                 temperature=text.temperature,
-                layers=Layers(
-                    rules=text.prompt,
-                    project=project_layer(text.layers),
-                    session=session_layer(text.layers, rules),
-                    environment=text.layers.environment,
-                ),
+                layers=_layers(text, rules),
                 registry=self._registry(text),
                 choice=_choice(text),
                 plan=_plan(text.workflow),
@@ -227,23 +236,10 @@ class _Run:
             return None
         meter = self.envelopes.meter(spec.model)
         return ContextManager(
-            self._context_settings(text),
+            _context_settings(text, None if text.summary == "rule" else self.specs[text.summary]),
             lambda message: meter.measure(message)[1],
             wire=spec.wire,
             rules=context_rules(spec.variant.name),
-        )
-
-    def _context_settings(self, text: ContextText) -> ContextSettings:
-        by = None if text.summary == "rule" else self.specs[text.summary]
-        return ContextSettings(
-            budget=text.budget,
-            reserve=text.reserve,
-            target=text.target,
-            keep=text.keep,
-            pinned=text.pinned,
-            steps=text.steps,
-            summary=None if by is None else summary_model(by),
-            max_summary=text.max_summary,
         )
 
     # -- jobs and events ---------------------------------------------------------------------------------------
@@ -400,15 +396,38 @@ class _Run:
         return replace(record, calls=tuple(calls))
 
 
-def summary_model(spec: AgentSpec) -> SummaryModel:
-    """Return an agent as the writer of summaries: its model, its prompt, its script."""
-    return SummaryModel(
+def _context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
+    """Return a context's settings; `by` writes the summaries, None: they are made by rule."""
+    return ContextSettings(
+        budget=text.budget,
+        reserve=text.reserve,
+        target=text.target,
+        keep=text.keep,
+        pinned=text.pinned,
+        steps=text.steps,
+        summary=None if by is None else side_model(by, SUMMARY_PROMPT),
+        max_summary=text.max_summary,
+    )
+
+
+def side_model(spec: AgentSpec, prompt: str) -> SideModel:
+    """Return an agent as a model beside another one: its model, its prompt (or this one), its script."""
+    return SideModel(
         model=spec.model,
         role=spec.role,
-        prompt=spec.layers.block() or SUMMARY_PROMPT,
+        prompt=spec.layers.block() or prompt,
         provider=spec.provider,
         wire=spec.wire,
         temperature=spec.temperature,
+    )
+
+
+def _layers(text: AgentText, rules: Variant) -> Layers:
+    return Layers(
+        rules=text.prompt,
+        project=project_layer(text.layers),
+        session=session_layer(text.layers, rules),
+        environment=text.layers.environment,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
@@ -11,10 +12,10 @@ from statek_sim.agent.effects import (
     Advice,
     Choice,
     Compaction,
-    GuardPoint,
     Reading,
-    SummaryModel,
-    SummaryWanted,
+    SideModel,
+    Subject,
+    TextWanted,
     ToolCall,
     ToolOutcome,
     TurnAhead,
@@ -45,13 +46,20 @@ def plain_json(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
     return Reading(calls=(call,), stages=("plain", "json"))
 
 
-def no_secrets(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
+def no_secrets(subject: Subject) -> Verdict:
     """Block the word `forbidden`, and hide the word `secret`."""
+    text = subject.text
     if "forbidden" in text:
         return Verdict(action="block", reason="it is forbidden")
     if "secret" in text:
         return Verdict(action="modify", reason="a secret", text=text.replace("secret", "[hidden]"))
     return PASS
+
+
+async def slow_moderation(subject: Subject) -> Verdict:
+    """Block what is rude, after two seconds: a moderation service would take as long."""
+    await asyncio.sleep(2.0)
+    return Verdict(action="block", reason="rude") if "rude" in subject.text else PASS
 
 
 def read_before_write(ahead: TurnAhead) -> Choice:
@@ -152,14 +160,14 @@ def no_history(messages: Sequence[Message], *, tokens: int) -> Compaction:
 
 def asked_summary(
     messages: Sequence[Message], *, tokens: int
-) -> Generator[SummaryWanted, str | None, Compaction | None]:
+) -> Generator[TextWanted, str | None, Compaction | None]:
     """Ask a small model to summarise all but the newest exchange, once the prompt has over 300 tokens."""
     if tokens <= 300:
         return None
     last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
     wanted: Message = {"role": "user", "content": f"Summarise {last - 2} messages."}
-    text = yield SummaryWanted(
-        by=SummaryModel(model="qwen3:1.7b", role="scribe"), messages=(wanted,), max_tokens=50
+    text = yield TextWanted(
+        by=SideModel(model="qwen3:1.7b", role="scribe"), messages=(wanted,), max_tokens=50
     )
     note: Message = {"role": "user", "content": f"So far: {text or 'nobody knows'}"}
     return Compaction(messages=[*messages[:2], note, *messages[last:]], strategy="asked", summarised=1)

@@ -52,6 +52,8 @@ class ScriptedTools:
             )
             if text.asks:
                 made = replace(made, asks=Ask(text=text.asks, seconds=text.within))
+            if text.access or text.sandboxed:
+                made = replace(made, access=text.access, sandboxed=text.sandboxed)
             if text.after_crash != "ask":
                 made = replace(made, after_crash=self._after_crash(name, text))
             if served_by is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from statek_sim import trace as events
@@ -65,7 +65,7 @@ def record_of(
     seed: int,
 ) -> RunRecord:
     """Return everything that expectations may ask about a run."""
-    jobs = {job.id: job_record(job) for job in runtime.jobs}
+    jobs = {job.id: job_record(job, runtime.jobs) for job in runtime.jobs}
     return RunRecord(
         scenario=scenario.id,
         profile=runtime.profile.name,
@@ -90,8 +90,8 @@ def record_of(
     )
 
 
-def job_record(job: Job) -> JobRecord:
-    """Return one job's facts."""
+def job_record(job: Job, jobs: Sequence[Job]) -> JobRecord:
+    """Return one job's facts; `jobs` are all of its runtime."""
     trace = list(job.trace)
     totals = UsageTotals()
     for turn in job.usage.turns:
@@ -123,7 +123,7 @@ def job_record(job: Job) -> JobRecord:
             for event in trace
             if isinstance(event, events.Delivered)
         ),
-        subtasks=_subtasks(job),
+        subtasks=_subtasks(job, jobs),
         usage=usage_record(totals),
     )
 
@@ -149,10 +149,10 @@ def _tool_log(item: LLM_LogItem) -> tuple[JSON, ...]:
     )
 
 
-def _subtasks(job: Job) -> dict[str, str]:
+def _subtasks(job: Job, jobs: Sequence[Job]) -> dict[str, str]:
     """Return the states of the subtasks that this job delegated."""
     handles: list[SubTaskHandler] = []
-    for other in getattr(job.host, "jobs", ()):
+    for other in jobs:
         handle = other.py_env.local_state.get("sub_task_handler")
         if other.parent_job is job and isinstance(handle, SubTaskHandler):
             handles.append(handle)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_type_hints
 
 from statek_sim.agent.effects import (
     Advice,
@@ -22,10 +22,12 @@ from statek_sim.agent.effects import (
     Compactor,
     Guard,
     GuardPoint,
+    Judging,
     Parts,
     Reading,
     ReplyReader,
-    SummaryWanted,
+    Subject,
+    TextWanted,
     ToolCall,
     ToolChooser,
     ToolOutcome,
@@ -33,21 +35,35 @@ from statek_sim.agent.effects import (
     TurnFacts,
     TurnWatcher,
     Verdict,
+    Wait,
     WrittenCall,
 )
+from statek_sim.agent.escalation.ladder import Judgement, Ladder, QualityCheck
 from statek_sim.agent.people import Approvals
+from statek_sim.agent.permissions.paths import Entry, ScriptedFiles
+from statek_sim.agent.permissions.permissions import DocumentGate, FindTool, PermissionGate, Permissions
 from statek_sim.agent.reliability import rescued
 from statek_sim.agent.rescue import rescue_rules
 from statek_sim.agent.variants import Variant
+from statek_sim.backends.own_ladder import ladder_of
 from statek_sim.backends.setup import load_attribute
-from statek_sim.errors import FAILS_THE_RUN, BadScenario, CompactionFailed, PartBroke
-from statek_sim.scenario.agent import HarnessText
+from statek_sim.errors import FAILS_THE_RUN, BadInput, BadScenario, CompactionFailed, PartBroke
+from statek_sim.scenario.agent import EscalationText, GuardText, HarnessText
 from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON, Message
+
+if TYPE_CHECKING:
+    from statek_sim.agent.guards.guard import Guard as ShippedGuard
+    from statek_sim.agent.guards.settings import Judges
 
 _ACTIONS: Final = get_args(get_type_hints(Verdict)["action"])
 _Outer = TypeVar("_Outer")
 _KINDS: Final = get_args(get_type_hints(Advice)["kind"])
+
+
+def as_it_is(guard: ShippedGuard) -> ShippedGuard:
+    """Return a guard as it is."""
+    return guard
 
 
 class OwnParts:
@@ -60,17 +76,24 @@ class OwnParts:
         said: HarnessText,
         variant: Variant,
         context: Compactor | None = None,
+        judges: Judges | None = None,
+        guards: Callable[[ShippedGuard], ShippedGuard] = as_it_is,
+        find: FindTool = lambda name: None,
     ) -> None:
         self._said = said
+        self._judges = judges
+        self._changed = guards
         self._context = context
+        self._find = find
         self._variant = variant
         self._at = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: agents.{role}.harness"
         self._scenario = scenario
-        self._guards = [_Part(f"guards[{at}]", name, self) for at, name in enumerate(said.guards)]
+        self._guards = [self._guard(f"guards[{at}]", text) for at, text in enumerate(said.guards)]
         self._watchers = [_Part(f"watchers[{at}]", name, self) for at, name in enumerate(said.watchers)]
         self._gates = [_Part(f"gates[{at}]", name, self) for at, name in enumerate(said.gates)]
         self._compactor = None if said.compactor is None else _Part("compactor", said.compactor, self)
         self._chooser = None if said.chooser is None else _Part("chooser", said.chooser, self)
+        self._ladder = None if said.escalation is None else self._made_ladder(said.escalation)
         own = said.reader is not None and said.reader != "rescue"
         self._reader = _Part("reader", str(said.reader), self) if own else None
 
@@ -89,11 +112,61 @@ class OwnParts:
             chooser=None if self._chooser is None else _chooser(self._chooser),
             reader=self._own_reader(),
             watchers=tuple(_watcher(part) for part in self._watchers),
-            gates=(*(_Gate(part) for part in self._gates), *self._approvals()),
+            gates=(*(_Gate(part) for part in self._gates), *self._permissions(), *self._approvals()),
             compactor=self._context if self._compactor is None else _compactor(self._compactor),
-            guards=tuple(_guard(part) for part in self._guards),
+            guards=tuple(guard for made in self._guards for guard in made()),
+            ladder=self._ladder,
             commits=self._said.commits,
         )
+
+    def _guard(self, seam: str, text: GuardText) -> Callable[[], Iterable[Guard]]:
+        """Return what makes the guards of one entry; shipped ones may have a state, so each run gets its own."""
+        if text.is_own:
+            part = _Part(seam, text.guard, self)
+            return lambda: (_guard(part),)
+        # Imported where a scenario has such guards: it brings JSON Schema.
+        from statek_sim.agent.guards.pipeline import HARDENED, RULES, GuardSet, in_loop  # noqa: PLC0415
+        from statek_sim.agent.guards.settings import guard_of, guards_file, judge_model  # noqa: PLC0415
+
+        judges = self._judges or judge_model
+        rules, audience = RULES.get(self._variant.name, HARDENED), self._said.audience
+        file = Path(self._scenario.path).parent / text.file
+
+        def made() -> Iterator[Guard]:
+            entry = guards_file(file, judges=judges) if text.file else (guard_of(text.entry, judges=judges),)
+            for guard in entry:
+                one = GuardSet([self._changed(guard)], environment=audience.environment, rules=rules)
+                yield in_loop(one, role=audience.role, tier=audience.tier)
+
+        try:
+            tuple(made())
+        except BadInput as error:
+            raise BadScenario(f"{self._at}.{seam}: {error}") from None
+        return made
+
+    def _permissions(self) -> tuple[CallGate, ...]:
+        """Return the gate of what calls may touch, where that is limited."""
+        told = self._said.permissions
+        if told is None:
+            return ()
+        files = ScriptedFiles(
+            {
+                path: Entry(kind="link", target=one.link)
+                if one.link
+                else Entry(kind=one.kind, links=one.names)
+                for path, one in told.files.items()
+            }
+        )
+        if self._variant.name == "document":
+            return (DocumentGate(told.policy, files),)
+        return (PermissionGate(Permissions(told.policy, self._find, files)),)
+
+    def _made_ladder(self, text: EscalationText) -> Ladder:
+        checks = [_Part(f"escalation.checks[{at}]", name, self) for at, name in enumerate(text.checks)]
+        try:
+            return ladder_of(text, self._variant.name, map(_quality, checks))
+        except BadInput as error:
+            raise BadScenario(f"{self._at}.escalation: {error}") from error
 
     def _approvals(self) -> tuple[CallGate, ...]:
         """Return the gate that asks a person, where one is to be asked; it is the last."""
@@ -128,6 +201,15 @@ class _Part:
             raise PartBroke(
                 f"{self._who} raised {type(error).__name__}: {error}{_place(error)}{_asked(code, args, named)}"
             ) from error
+
+    async def awaited(self, what: Awaitable[object]) -> object:
+        """Wait for what code of the part gave; what it raises becomes `PartBroke`, too."""
+        try:
+            return await what
+        except FAILS_THE_RUN:
+            raise
+        except Exception as error:
+            raise PartBroke(f"{self._who} raised {type(error).__name__}: {error}{_place(error)}") from error
 
     def expect(self, fits: bool, got: object, expected: str) -> None:
         """Raise `PartBroke` for an answer that does not fit."""
@@ -168,19 +250,44 @@ def _with(inner: object, outer: _Outer) -> _Outer:
 
 
 def _guard(part: _Part) -> Guard:
-    def guard(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
-        got = part.call(part.code, point, text, tool=tool)
+    def checked(got: object, subject: Subject) -> Verdict:
         fits = (
             isinstance(got, Verdict)
             and got.action in _ACTIONS
             and _all([got.reason], str)
             and (got.text is None or _all([got.text], str))
+            and _all(got.asks, Ask)
+            and (got.action != "ask" or subject.point is GuardPoint.CALL)
         )
-        part.expect(fits, got, f"a Verdict with an action of {', '.join(_ACTIONS)}, and texts")
-        verdict: Verdict = got
-        return verdict
+        part.expect(
+            fits, got, f"a Verdict with an action of {', '.join(_ACTIONS)} (ask: about a call), and texts"
+        )
+        assert isinstance(got, Verdict)
+        return got
+
+    async def awaited(told: Awaitable[object], subject: Subject) -> Verdict:
+        return checked(await part.awaited(told), subject)
+
+    def driven(steps: Generator[Any, Any, object], subject: Subject) -> Judging:
+        return checked((yield from _driven(part, steps, (TextWanted, Wait))), subject)
+
+    def guard(subject: Subject) -> Verdict | Awaitable[Verdict] | Judging:
+        got = part.call(part.code, subject)
+        if isinstance(got, Generator):
+            return driven(got, subject)
+        return awaited(got, subject) if inspect.isawaitable(got) else checked(got, subject)
 
     return _with(part.code, guard)
+
+
+def _quality(part: _Part) -> QualityCheck:
+    def judge(task: str, answer: str) -> Judgement | bool:
+        got = part.call(part.code, task, answer)
+        part.expect(isinstance(got, Judgement | bool), got, "a Judgement, True or False")
+        judged: Judgement | bool = got
+        return judged
+
+    return judge
 
 
 def _reader(part: _Part) -> ReplyReader:
@@ -260,10 +367,10 @@ def _chooser(part: _Part) -> ToolChooser:
 def _compactor(part: _Part) -> Compactor:
     def compact(
         messages: Sequence[Message], *, tokens: int
-    ) -> Generator[SummaryWanted, str | None, Compaction | None]:
+    ) -> Generator[TextWanted, str | None, Compaction | None]:
         got = part.call(part.code, messages, tokens=tokens)
         if isinstance(got, Generator):
-            got = yield from _driven(part, got)
+            got = yield from _driven(part, got, (TextWanted,))
         fits = got is None or (
             isinstance(got, Compaction)
             and _all([got.strategy], str)
@@ -278,19 +385,23 @@ def _compactor(part: _Part) -> Compactor:
 
 
 def _driven(
-    part: _Part, steps: Generator[Any, str | None, object]
-) -> Generator[SummaryWanted, str | None, object]:
+    part: _Part, steps: Generator[Any, Any, object], wants: tuple[type, ...]
+) -> Generator[Any, Any, object]:
     """Drive a part that is a generator, and return what it returns."""
-    answer: str | None = None
+    answer: object = None
     while True:
         over, got = part.call(_sent, steps, answer)
         if over:
             return got
-        part.expect(isinstance(got, SummaryWanted), got, "a SummaryWanted from what it yields")
+        part.expect(
+            isinstance(got, wants),
+            got,
+            f"a {' or '.join(kind.__name__ for kind in wants)} from what it yields",
+        )
         answer = yield got
 
 
-def _sent(steps: Generator[Any, str | None, object], answer: str | None) -> tuple[bool, object]:
+def _sent(steps: Generator[Any, Any, object], answer: object) -> tuple[bool, object]:
     """Return whether a generator has returned, and what it returned or yielded."""
     try:
         return False, steps.send(answer)

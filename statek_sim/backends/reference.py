@@ -10,9 +10,17 @@ from typing import Any, assert_never
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import CallLog
+from statek_sim.backends.deviating import (
+    Deviations,
+    Exploring,
+    undeviating,
+    with_moved_events,
+    with_other_limits,
+)
 from statek_sim.backends.driver import Driver, Refused
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.facts import record_of
+from statek_sim.backends.pinned_replies import PinnedReplies, Said
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.setup import (
     harness_for,
@@ -46,11 +54,13 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, create_sub_task
 from statek_sim.runtime.state import error_handlers, futures
 from statek_sim.runtime.state.containment import WorkerKilled
+from statek_sim.runtime.stored.containers import kept
 from statek_sim.runtime.tools import declaration as tools
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.references import WorldReference
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.semantics import Profile, profile_named
+from statek_sim.values import JSON
 from statek_sim.wall_clock import frozen_wall_clock
 from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.tool_api import ToolApi
@@ -79,19 +89,50 @@ def run_scenario(
     ones; `harness` may change the harness that preset and scenario make. A failure of the run itself (the script does
     not fit, a real connection was tried) is part of the record; bad input raises `BadInput`.
     """
-    run = _Run(
+    run = ReferenceRun(
         scenario,
         profile,
         preset=preset,
-        seed=scenario.seed if seed is None else seed,
+        seed=seed,
         tokenizers=tokenizers,
         exchanges=exchanges,
         harness=harness,
+        exploring=_as_written(
+            scenario, profile, preset=preset, seed=seed, tokenizers=tokenizers, harness=harness
+        ),
     )
     try:
         return run.finish(allow_network=allow_network)
     finally:
         run.runtime.close()
+
+
+def _as_written(
+    scenario: Scenario,
+    profile: str | Profile,
+    *,
+    preset: str | None,
+    seed: int | None,
+    tokenizers: TokenizerRegistry | None,
+    harness: Callable[[LLM_Harness], LLM_Harness],
+) -> Exploring | None:
+    """Return what a scenario with deviations departs from: its undisturbed run."""
+    if not scenario.deviations:
+        return None
+    undisturbed = ReferenceRun(
+        undeviating(scenario),
+        profile,
+        preset=preset,
+        seed=seed,
+        tokenizers=tokenizers,
+        harness=harness,
+        exploring=Exploring(),
+    )
+    try:
+        undisturbed.play(allow_network=True)
+    finally:
+        undisturbed.runtime.close()
+    return Exploring(said=undisturbed.said)
 
 
 def _llm(
@@ -122,7 +163,14 @@ def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
         all_future=futures.get_all_future,
         get_llm_harness=get_llm_harness,
         agents=agents,
+        kept=_as_attribute,
     )
+
+
+def _as_attribute(value: Any) -> Any:
+    """Return what an attribute of a stored object makes of a value of the current job."""
+    job = get_current_job()
+    return value if job is None or not job.py_env.stores else kept(value).value
 
 
 def _known_as(reason: Exception) -> str:
@@ -130,31 +178,35 @@ def _known_as(reason: Exception) -> str:
     return ValueError.__name__ if isinstance(reason, BadModelName) else type(reason).__name__
 
 
-class _Run:
-    """One run in the making."""
+class ReferenceRun:
+    """One run in the making: `finish` plays it and collects the facts, `play` leaves it to be looked at."""
 
     def __init__(
         self,
         scenario: Scenario,
         profile: str | Profile,
         *,
-        preset: str | None,
-        seed: int,
-        tokenizers: TokenizerRegistry | None,
-        exchanges: Exchanges | None,
-        harness: Callable[[LLM_Harness], LLM_Harness],
+        preset: str | None = None,
+        seed: int | None = None,
+        tokenizers: TokenizerRegistry | None = None,
+        exchanges: Exchanges | None = None,
+        harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
+        exploring: Exploring | None = None,
     ) -> None:
-        self.scenario = scenario
+        self.scenario = scenario = with_moved_events(scenario)
         settings = settings_of(scenario, preset=preset)
         behaviour = profile_named(profile) if isinstance(profile, str) else profile
-        self.seed = seed
+        self.seed = seed = scenario.seed if seed is None else seed
         llm, self.check_finished = _llm(scenario, tokenizers, exchanges)
-        self.calls = CallLog(llm)
+        self._replies = None if exploring is None else PinnedReplies(llm, scenario, exploring.said)
+        self.calls = CallLog(llm if self._replies is None else self._replies)
         self.runtime = Runtime(
             self.calls,
             profile=behaviour,
             settings=settings,
-            harness=harness(harness_for(scenario.limits, settings, behaviour)),
+            harness=with_other_limits(
+                harness(harness_for(scenario.limits, settings, behaviour)), scenario.deviations
+            ),
             clock=VirtualClock(),
             seed=seed,
             order=scenario.order,
@@ -165,7 +217,30 @@ class _Run:
         )
         self.world = world_for(scenario.world, self._world_changed)
         self.agents: dict[str, Agent] = {}
+        self._driver: Driver | None = None
+        self.begun = False
+        """Whether everything that the scenario's application plans is on the agenda."""
+        self.deviations: Deviations | None = None
+        if exploring is not None and self._replies is not None:
+            self.deviations = Deviations(
+                self.runtime,
+                self._replies,
+                scenario.deviations,
+                ledger=self.world.ledger.lines,
+                exploring=exploring,
+            )
         self._add_agents()
+
+    @property
+    def replies(self) -> PinnedReplies:
+        """The replies of a run that is explored."""
+        assert self._replies is not None, "it was not made with `exploring`"
+        return self._replies
+
+    @property
+    def said(self) -> Said:
+        """What the jobs of an undisturbed run were answered."""
+        return self.replies.taken
 
     def _world_changed(self, subject: str, what: str) -> None:
         job = get_current_job()
@@ -287,16 +362,27 @@ class _Run:
     def _begin(self) -> Driver:
         for role in self.scenario.loops:
             self.runtime.add_loop(self.agents[role], self.world.queue.ready)
-        driver = Driver(self.scenario, self)
+        driver = self._driver = Driver(self.scenario, self)
         if any(event.after for event in self.scenario.events):
             self.runtime.on_tool_returned.append(driver.tool_returned)
+        if self.deviations is not None:
+            self.deviations.begin()
         driver.begin()
+        self.begun = True
         return driver
+
+    def driver_memory(self) -> JSON:
+        """Return what has happened of the scenario's events, and which calls of tools they count."""
+        return None if self._driver is None else self._driver.memory()
 
     # -- running -----------------------------------------------------------------------------------------------
 
     def finish(self, *, allow_network: bool) -> RunRecord:
         """Run to the end and collect the facts."""
+        return self.record(*self.play(allow_network=allow_network))
+
+    def play(self, *, allow_network: bool) -> tuple[RunOutcome | None, RunError | None]:
+        """Run to the end; return how it ended, and why the run itself failed if it did."""
         error: RunError | None = None
         outcome: RunOutcome | None = None
         with ExitStack() as stack:
@@ -306,8 +392,9 @@ class _Run:
                 self._read_warmups()
                 driver = self._begin()
                 outcome = self.runtime.run(self.scenario.until)
-                driver.check_finished()
-                self.check_finished()
+                if not self.scenario.deviations:
+                    driver.check_finished()
+                    self.check_finished()
             except BadInput:
                 raise
             except Refused as refusal:
@@ -319,6 +406,10 @@ class _Run:
         if guard is not None and guard.attempts and error is None:
             first = guard.attempts[0]
             error = RunError(type="NetworkForbidden", message=f"a real connection was tried: {first}")
+        return outcome, error
+
+    def record(self, outcome: RunOutcome | None, error: RunError | None) -> RunRecord:
+        """Return the facts of a run that has ended so."""
         record = record_of(self.scenario, self.runtime, self.world, outcome, error, seed=self.seed)
         default = self.runtime.settings.default_llm_api_provider
         return replace(record, calls=self.calls.answered(self.runtime.jobs, default_provider=default))

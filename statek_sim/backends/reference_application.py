@@ -52,7 +52,7 @@ class ReferenceApplication:
 
     def describe(self, job: Job) -> AppJob:
         """Return what there is to say about a job."""
-        record = job_record(job)
+        record = job_record(job, self.runtime.jobs)
         return AppJob(
             name=record.name,
             agent=record.agent,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from statek_sim.backends import reference
@@ -10,7 +10,7 @@ from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import unchanged
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.scenario.schema import Profile, Scenario
 
 
@@ -63,3 +63,21 @@ def run_scenario(
         exchanges=exchanges,
         harness=harness,
     )
+
+
+def load_for(scenarios: Iterable[Scenario]) -> None:
+    """Load what running these needs and takes a tenth of a second and more: their engine, the models' vocabularies.
+
+    For a process whose copies run them: each would load it again.
+    """
+    engines: set[str] = set()
+    models: set[str] = set()
+    for scenario in scenarios:
+        engines.add(scenario.engine)
+        models.update(agent.model for agent in scenario.agents.values())
+    if "agent" in engines:
+        _agent()
+    for tokenizer in {
+        tokenizer_for_model(model).name: tokenizer_for_model(model) for model in models
+    }.values():
+        tokenizer.tokenizer.count(" ")

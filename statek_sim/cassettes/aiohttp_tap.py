@@ -82,8 +82,8 @@ async def _make_body(package: Any, session: Any, options: dict[str, Any]) -> Non
 
 
 def _decompresses(session: Any, options: Mapping[str, Any]) -> bool:
-    said = options.get("auto_decompress")
-    return bool(session.auto_decompress if said is None else said)
+    option = options.get("auto_decompress")
+    return bool(session.auto_decompress if option is None else option)
 
 
 class _Read:

@@ -69,7 +69,7 @@ def is_allowed(body: bytes, headers: Headers, allowed: Iterable[str]) -> bool:
     if kind.startswith(_PARTS):
         kinds = [found.decode("ascii").lower() for found in _PART_TYPE.findall(body)] or [kind]
     names = [name.lower() for name in allowed]
-    return all(any(fnmatchcase(one, name) for name in names) for one in kinds)
+    return all(any(fnmatchcase(kind, name) for name in names) for kind in kinds)
 
 
 def opened(body: bytes, encoding: str) -> bytes:

@@ -72,13 +72,13 @@ def _interaction(exchange: Exchange) -> dict[str, object]:
     remarks: dict[str, object] = {**told_of_body}
     if response.chunks:
         remarks[CHUNKS] = _Row(_Row([chunk.at, chunk.size]) for chunk in response.chunks)
-    told: dict[str, object] = {
+    members: dict[str, object] = {
         "status": {"code": response.status, "message": response.reason},
         "headers": _mapping(_with_length(response.headers, body)),
         "body": {"string": _block(body)},
     }
     if remarks:
-        told[REMARKS] = remarks
+        members[REMARKS] = remarks
     return {
         "request": {
             "method": request.method,
@@ -86,7 +86,7 @@ def _interaction(exchange: Exchange) -> dict[str, object]:
             "headers": _mapping(request.headers),
             "body": _block(_sent(request.body)),
         },
-        "response": told,
+        "response": members,
     }
 
 

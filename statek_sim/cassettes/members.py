@@ -158,12 +158,12 @@ def columns(view: View, found: list[Leaf]) -> Iterator[View]:
 
 def _sort(leaf: Leaf) -> Label:
     """Return what tells a text of a stream from others at the same place."""
-    told: list[str | int] = []
+    identity: list[str | int] = []
     frame: Frame | None = leaf.frame
     while frame is not None:
-        told += [frame.texts.get(name, "") for name in _SORTS]
+        identity += [frame.texts.get(name, "") for name in _SORTS]
         frame = frame.above
-    return tuple(told)
+    return tuple(identity)
 
 
 def _joined(view: View, group: list[Leaf]) -> View:

@@ -151,9 +151,9 @@ class _Reader:
         # A member `value` beside `name: password`, as browsers' archives and lists of fields have it.
         if leaf.key == "value":
             for other in _PAIR_NAMES:
-                said = leaf.frame.texts.get(other, "")
-                if said and (is_secret_header(said, own) or is_secret_name(said, own)):
-                    return is_secret_name(said, own) or looks_random(value) or "-" in said
+                text = leaf.frame.texts.get(other, "")
+                if text and (is_secret_header(text, own) or is_secret_name(text, own)):
+                    return is_secret_name(text, own) or looks_random(value) or "-" in text
         return _above(leaf, self.sought) is not None
 
     def _is_secret_number(self, leaf: Leaf, text: str) -> bool:
@@ -223,16 +223,18 @@ def read_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Fo
 def apart(found: Iterable[Found]) -> list[Found]:
     """Return secrets in the order of their places, one where several rules saw the same."""
     kept: list[Found] = []
-    for one in sorted(found, key=lambda one: (one.ranges[0][0], -one.ranges[-1][1], one.kind == KNOWN)):
-        if not kept or one.ranges[0][0] >= kept[-1].ranges[-1][1]:
-            kept.append(one)
+    for finding in sorted(
+        found, key=lambda finding: (finding.ranges[0][0], -finding.ranges[-1][1], finding.kind == KNOWN)
+    ):
+        if not kept or finding.ranges[0][0] >= kept[-1].ranges[-1][1]:
+            kept.append(finding)
     return kept
 
 
 def replaced(text: str, found: Iterable[Found]) -> str:
     """Return a text with the placeholder for each secret; the parts of one after the first are taken out."""
     ranges = sorted(
-        (start, end, number == 0) for one in found for number, (start, end) in enumerate(one.ranges)
+        (start, end, number == 0) for finding in found for number, (start, end) in enumerate(finding.ranges)
     )
     pieces: list[str] = []
     done = 0

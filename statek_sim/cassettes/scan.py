@@ -186,9 +186,9 @@ def _document(text: str, path: Path) -> Document | None:
 
 
 def _in_text(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
-    for one in apart(read(text, sought)):
-        start, end = one.ranges[0]
-        yield Leak(path, text.count("\n", 0, start) + 1, one.kind, text[start:end][:_SHOWN])
+    for finding in apart(read(text, sought)):
+        start, end = finding.ranges[0]
+        yield Leak(path, text.count("\n", 0, start) + 1, finding.kind, text[start:end][:_SHOWN])
 
 
 def _hits(value: object, sought: Sought) -> Iterator[_Hit]:
@@ -214,8 +214,8 @@ def _hits(value: object, sought: Sought) -> Iterator[_Hit]:
 def _walk(value: object, keypath: Keypath, walk: _Walk) -> Iterator[_Hit]:
     walk.work.spend()
     if isinstance(value, dict):
-        said = {str(key): item for key, item in value.items() if isinstance(item, str)}
-        named = next((said[key] for key in ("name", "key", "header") if key in said), "")
+        texts = {str(key): item for key, item in value.items() if isinstance(item, str)}
+        named = next((texts[key] for key in ("name", "key", "header") if key in texts), "")
         for key, item in value.items():
             yield from _member(str(key), item, (*keypath, str(key)), walk, named if key == "value" else "")
     elif isinstance(value, list):
@@ -256,10 +256,10 @@ def _in_value(value: str | bytes, keypath: Keypath, walk: _Walk) -> Iterator[_Hi
         found = read_header("", text, walk.sought)
     else:
         found = read(text, walk.sought)
-    walk.learned += (one.learned for one in found)
-    for one in apart(found):
-        start, end = one.ranges[0]
-        kind = one.kind if len(one.ranges) == 1 else f"{one.kind}, in pieces of a stream"
+    walk.learned += (finding.learned for finding in found)
+    for finding in apart(found):
+        start, end = finding.ranges[0]
+        kind = finding.kind if len(finding.ranges) == 1 else f"{finding.kind}, in pieces of a stream"
         yield _Hit(keypath, text.count("\n", 0, start), kind, text[start:end])
     if redacted("body", text, walk.sought.own) != text:
         yield _Hit(keypath, 0, "what statek_cassette_redact replaces", text)

@@ -41,11 +41,11 @@ MOST_LEARNED: Final = 200
 
 def scrubbed(exchange: Exchange, own: OwnSecrets = NO_OWN) -> Exchange:
     """Return the exchange without secrets; `Undecodable` for a body of which nobody can say what is in it."""
-    sent, said = _opened(exchange.request), _opened(exchange.response)
-    for message, what in ((sent, "request"), (said, "response")):
+    sent, received = _opened(exchange.request), _opened(exchange.response)
+    for message, what in ((sent, "request"), (received, "response")):
         _check(message, what, own)
     request, keys = _request(sent, own)
-    return replace(exchange, request=request, response=_response(said, Sought(keys, own)))
+    return replace(exchange, request=request, response=_response(received, Sought(keys, own)))
 
 
 def comparable(request: Request, own: OwnSecrets = NO_OWN) -> Request:
@@ -85,8 +85,8 @@ def _request(request: Request, own: OwnSecrets) -> tuple[Request, tuple[str, ...
     keys = learned(
         (
             *_sent_with(request.headers, own),
-            *(one.learned for one in _address_found(request.uri, sought)),
-            *(one.learned for one in _body_found(request.body, request.headers, sought)),
+            *(finding.learned for finding in _address_found(request.uri, sought)),
+            *(finding.learned for finding in _body_found(request.body, request.headers, sought)),
         )
     )
     known = Sought(keys, own)
@@ -98,13 +98,13 @@ def _request(request: Request, own: OwnSecrets) -> tuple[Request, tuple[str, ...
 
 
 def _response(response: Response, known: Sought) -> Response:
-    told = learned(
+    secrets = learned(
         (
             *_sent_with(response.headers, known.own),
-            *(one.learned for one in _body_found(response.body, response.headers, known)),
+            *(finding.learned for finding in _body_found(response.body, response.headers, known)),
         )
     )
-    known = Sought(learned((*known.keys, *told)), known.own)
+    known = Sought(learned((*known.keys, *secrets)), known.own)
     body = _body(response.body, response.headers, known)
     chunks = response.chunks if body == response.body else tuple(_resized(response, body))
     return replace(

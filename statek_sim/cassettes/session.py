@@ -106,7 +106,7 @@ class CassetteSession:
     @property
     def recorded(self) -> int:
         """How many exchanges were recorded so far."""
-        return sum(one.exchange is not None for one in self._asked)
+        return sum(request.exchange is not None for request in self._asked)
 
     def __len__(self) -> int:
         return len(self._tape)
@@ -143,8 +143,8 @@ class CassetteSession:
         try:
             exchange = lasting(scrubbed(Exchange(request=request, response=response), self.matching.own))
         except (BadInput, Undecodable) as error:
-            asked = f"{request.method} {plain_uri(request.uri, self.matching.own)}"
-            self.refused.append(f"{self.shown or self.path}: not recorded: {asked}: {error}")
+            question = f"{request.method} {plain_uri(request.uri, self.matching.own)}"
+            self.refused.append(f"{self.shown or self.path}: not recorded: {question}: {error}")
             return
         self._note(self.matching.fingerprint(exchange.request), exchange)
 
@@ -175,7 +175,7 @@ class CassetteSession:
         return saved
 
     def _save(self, *, failed: bool) -> Saved:
-        count = sum(one.exchange is not None for one in self._asked)
+        count = sum(request.exchange is not None for request in self._asked)
         if not self._may_record:
             return Saved(None, 0)
         rewrites = self.mode is RecordMode.REWRITE

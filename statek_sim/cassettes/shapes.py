@@ -15,20 +15,28 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Credentials known by how they look. One of `hints` is in each of them, in lower case: a quick first look."""
+    """Credentials known by how they look. One of `hints` is in each of them, in lower case: a quick first look.
+
+    `inner` is a second look where hints are in many texts: the pattern without what stands before it.
+    """
 
     kind: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
     needs_digit: bool = False
+    inner: re.Pattern[str] | None = None
 
 
 # Not in the middle of a word; an escape that ends there (`\n`, `\u0020`, `%20`) is no word.
 _START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 
 
-def _shape(kind: str, hints: str, pattern: str, *, needs_digit: bool = False) -> Shape:
-    return Shape(kind, tuple(hints.split("|")), re.compile(_START + pattern, re.DOTALL), needs_digit)
+def _shape(
+    kind: str, hints: str, pattern: str, *, needs_digit: bool = False, has_common_hint: bool = False
+) -> Shape:
+    whole = re.compile(_START + pattern, re.DOTALL)
+    inner = re.compile(pattern, re.DOTALL) if has_common_hint else None
+    return Shape(kind, tuple(hints.split("|")), whole, needs_digit, inner)
 
 
 # Each finds its places in time linear in the text: what is repeated without a bound ends the pattern, or cannot start
@@ -80,7 +88,7 @@ SHAPES: Final = (
     _shape("a Shopify token", "shpat_|shpca_|shppa_|shpss_", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
     _shape("a Square token", "sq0", r"sq0[a-z]{3}-[\w-]{22,}"),
     _shape("a Square token", "eaaa", r"EAAA[\w-]{56,}", needs_digit=True),
-    _shape("a Twilio key", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _shape("a Twilio key", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])", has_common_hint=True),
     _shape("a Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),
     _shape("a Mailgun key", "key-", r"key-[0-9a-f]{32}(?![A-Za-z0-9])"),
     _shape("a Vault token", "hvs.|hvb.|hvr.", r"hv[sbr]\.[\w-]{24,}"),
@@ -101,9 +109,14 @@ SHAPES: Final = (
     _shape("a Dynatrace token", "dt0c01.", r"dt0c01\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{64}"),
     _shape("a Sentry token", "sntrys_|sntryu_", r"sntry[su]_[A-Za-z0-9+/=_-]{40,}"),
     _shape("an Atlassian token", "atatt3|atctt3", r"AT[AC]TT3[A-Za-z0-9_=-]{60,}"),
-    _shape("an Airtable token", "pat", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    _shape("an Airtable token", "pat", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}", has_common_hint=True),
     _shape("a PlanetScale key", "pscale_", r"pscale_(?:tkn|oauth|pw|id)_[\w.-]{20,}"),
-    _shape("a Telegram bot token", ":a", r"\d{5,16}:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9_-])"),
+    _shape(
+        "a Telegram bot token",
+        ":a",
+        r"\d{5,16}:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9_-])",
+        has_common_hint=True,
+    ),
     _shape(
         "a 1Password token",
         "ops_eyj|a3-",
@@ -171,6 +184,8 @@ def shaped(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
     """Yield where a text holds what looks like a credential: start, end, and what it is."""
     for shape in SHAPES:
         if any(hint in lowered for hint in shape.hints):
+            if shape.inner is not None and shape.inner.search(text) is None:
+                continue
             for match in shape.pattern.finditer(text):
                 if not shape.needs_digit or any(map(str.isdigit, match[0])):
                     yield *match.span(), shape.kind

@@ -101,7 +101,13 @@ def existed_before(path: Path, run: Run) -> bool:
 
 
 def merged(
-    path: Path, asked: Sequence[Asked], matching: Matching, *, rewrites: bool, replaces: bool, run: Run | None
+    path: Path,
+    requests: Sequence[Asked],
+    matching: Matching,
+    *,
+    rewrites: bool,
+    replaces: bool,
+    run: Run | None,
 ) -> None:
     """Write a session's recordings into a cassette, together with what others have written meanwhile.
 
@@ -117,13 +123,15 @@ def merged(
             _check_kept(path, notes, content, matching)
         if rewrites and not notes.fresh:
             _remember(path, notes)
-        mine = {one.fingerprint for one in asked if one.exchange is not None}
+        mine = {request.fingerprint for request in requests if request.exchange is not None}
         if rewrites and not notes.failed and not of_others:
             content.kept = []
         if replaces or rewrites:
             known = mine if replaces else mine | {fingerprint for fingerprint, _ in content.fresh}
-            content.kept = [one for one in content.kept if matching.fingerprint(one.request) not in known]
-        changed = _add(content, asked, 0 if run is None else run.order)
+            content.kept = [
+                exchange for exchange in content.kept if matching.fingerprint(exchange.request) not in known
+            ]
+        changed = _add(content, requests, 0 if run is None else run.order)
         if changed or rewrites:
             _save(path, content, notes)
 
@@ -136,9 +144,11 @@ def failed(path: Path, matching: Matching, run: Run) -> None:
         before = _beside(path, "before")
         mine = _book(path).before == run.key and not _is_of_others(path, notes, content)
         if mine and notes.fresh and before.exists():
-            there = {matching.fingerprint(one.request) for _, one in content.fresh.values()}
+            there = {matching.fingerprint(exchange.request) for _, exchange in content.fresh.values()}
             old = parse(before.read_bytes(), path)
-            content.kept = [one for one in old if matching.fingerprint(one.request) not in there]
+            content.kept = [
+                exchange for exchange in old if matching.fingerprint(exchange.request) not in there
+            ]
             _save(path, content, notes)
         else:
             _note(path, notes)
@@ -151,7 +161,7 @@ def _is_of_others(path: Path, notes: _Notes, content: _Content) -> bool:
 
 
 def _check_kept(path: Path, notes: _Notes, content: _Content, matching: Matching) -> None:
-    there = {matching.fingerprint(one.request) for one in content.kept}
+    there = {matching.fingerprint(exchange.request) for exchange in content.kept}
     lost = sum(entry.fingerprint not in there for entry in notes.fresh)
     if lost:
         raise BadInput(
@@ -160,19 +170,19 @@ def _check_kept(path: Path, notes: _Notes, content: _Content, matching: Matching
         )
 
 
-def _add(content: _Content, asked: Sequence[Asked], order: int) -> bool:
+def _add(content: _Content, requests: Sequence[Asked], order: int) -> bool:
     """Add what a session asked for; whoever comes first in the order of the tests has asked for it."""
     changed = False
-    for number, one in enumerate(asked):
-        key = (one.fingerprint, one.nth)
+    for number, request in enumerate(requests):
+        key = (request.fingerprint, request.nth)
         entry = _Entry(order, number, *key)
         there = content.fresh.get(key)
         if there is None:
-            if one.exchange is not None:
-                content.fresh[key] = (entry, one.exchange)
+            if request.exchange is not None:
+                content.fresh[key] = (entry, request.exchange)
                 changed = True
         elif (entry.order, entry.number) < (there[0].order, there[0].number):
-            content.fresh[key] = (entry, one.exchange or there[1])
+            content.fresh[key] = (entry, request.exchange or there[1])
             changed = True
     return changed
 
@@ -256,18 +266,18 @@ def _note(path: Path, notes: _Notes, *, saved: bool = False) -> None:
 def _book(path: Path) -> _Book:
     """Return the notes about a cassette; none when there are none, or they are no notes of ours."""
     try:
-        told = json.loads(_beside(path, "notes").read_text("ascii"))
+        members = json.loads(_beside(path, "notes").read_text("ascii"))
         runs = {
             key: _Notes(**{**notes, "fresh": tuple(_Entry(*entry) for entry in notes["fresh"])})
-            for key, notes in told["runs"].items()
+            for key, notes in members["runs"].items()
         }
-        return _Book(runs, told["saved"], told["before"])
+        return _Book(runs, members["saved"], members["before"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return _Book()
 
 
 def _write(path: Path, book: _Book) -> None:
-    told = asdict(book)
-    for notes in told["runs"].values():
+    members = asdict(book)
+    for notes in members["runs"].values():
         notes["fresh"] = [list(entry.values()) for entry in notes["fresh"]]
-    _beside(path, "notes").write_text(json.dumps(told), "ascii")
+    _beside(path, "notes").write_text(json.dumps(members), "ascii")

@@ -15,12 +15,16 @@ from statek_sim.cli import usage
 from statek_sim.cli import report
 from statek_sim.cli import limits
 from statek_sim.cli import gate
+from statek_sim.cli import explore
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
 from statek_sim.cli import mcp
 from statek_sim.cli import rescue
 from statek_sim.cli import guards
+from statek_sim.cli import metrics
+from statek_sim.cli import containment
+from statek_sim.cli import escalation
 from statek_sim.cli import context
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
@@ -33,8 +37,11 @@ from statek_sim.cli.main import main
 __all__ = [
     "cassette",
     "conformance",
+    "containment",
     "context",
     "drift",
+    "escalation",
+    "explore",
     "files",
     "gate",
     "guards",
@@ -43,6 +50,7 @@ __all__ = [
     "listing",
     "main",
     "mcp",
+    "metrics",
     "record",
     "report",
     "rescue",

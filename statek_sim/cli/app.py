@@ -89,8 +89,8 @@ AlsoPaths = Annotated[list[Path] | None, typer.Option("--scenarios", metavar="PA
 """What some commands called their paths before all of them took paths alike."""
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         try:
             version = importlib.metadata.version(_DISTRIBUTION)
         except importlib.metadata.PackageNotFoundError:

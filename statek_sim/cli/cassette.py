@@ -38,7 +38,7 @@ def scan(
     from statek_sim.cassettes.scan import scan as leaks_of
 
     own = OwnSecrets.of(secret_name or (), secret_pattern or ())
-    files, told = files_under(paths)
+    files, skipped = files_under(paths)
     unread, leaks = [], []
     for file in files:
         try:
@@ -47,7 +47,7 @@ def scan(
             unread.append(f"{file}: not scanned: {bound}")
     say(map(str, leaks))
     say(
-        [*told, *unread, f"{len(files) - len(unread)} files scanned, {len(leaks)} credentials found"],
+        [*skipped, *unread, f"{len(files) - len(unread)} files scanned, {len(leaks)} credentials found"],
         err=True,
     )
     if leaks or unread:
@@ -66,13 +66,16 @@ def diff(
     """Show what a re-recording changed.
 
     Replies, tool calls, token usage, model version; ids and times, which always differ, do not count. Exits 1 when
-    something differs.
+    something differs. A body that is no answer in the format of its address is told, and compared as JSON or text.
     """
     from statek_sim.cassettes.document import read
     from statek_sim.cassettes.matching import Matching
-    from statek_sim.reporting.cassette_diff import changes
+    from statek_sim.reporting.cassette_diff import changes, unread
 
-    lines = changes(read(old), read(new), Matching.ignoring(ignore or ()))
+    before, now = read(old), read(new)
+    for path, exchanges in ((old, before), (new, now)):
+        say((f"{path}: {line}" for line in unread(exchanges)), err=True)
+    lines = changes(before, now, Matching.ignoring(ignore or ()))
     say(lines)
     if lines:
         raise typer.Exit(1)
@@ -108,9 +111,9 @@ def orphans(
 def _used(folders: list[Path]) -> list[Path]:
     """Return the cassettes of the tests that pytest collects; `BadInput` when it cannot collect them."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "cassettes"
-        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", f"--statek-cassette-list={told}"]
+        target = Path(folder) / "cassettes"
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", f"--statek-cassette-list={target}"]
         done = subprocess.run([*command, *map(str, folders)], capture_output=True, text=True, check=False)
-        if done.returncode not in (0, 5) or not told.exists():
+        if done.returncode not in (0, 5) or not target.exists():
             raise BadInput(f"pytest could not collect the tests:\n{done.stdout}{done.stderr}")
-        return [Path(line) for line in told.read_text(encoding="utf-8").splitlines()]
+        return [Path(line) for line in target.read_text(encoding="utf-8").splitlines()]

@@ -60,13 +60,13 @@ def conformance(
     check_writable(json_file=json_file, folder=None)
     if random:
         need_hypothesis()
-    asked = [*(paths or ()), *(scenarios or ())]
-    chosen = loaded(asked)
+    places = [*(paths or ()), *(scenarios or ())]
+    chosen = loaded(places)
     declarations = load_declarations()
     matrices = run_matrix(python, chosen, declarations)
     say(table_lines(matrices))
     say(matrix_lines(matrices))
-    lost = [] if asked else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
+    lost = [] if places else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
     say((f"declared.yaml: {line}" for line in lost), err=True)
     runs = run_random(python, random, random_seed) if random else ()
     say(random_lines(runs))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -152,13 +153,13 @@ def check(
     from statek_sim.agent.context.talks import lines_of
     from statek_sim.agent.context.wire_check import wire_faults
 
-    told = [
+    lines = [
         f"{where}: {name}: {fault.sentence} ({fault.rule.value})"
         for where, name, messages in lines_of(_text(file), str(file))
         for fault in wire_faults(messages, wire.value, alternating=alternating)
     ]
-    say(told)
-    if told:
+    say(lines)
+    if lines:
         raise typer.Exit(1)
 
 
@@ -230,7 +231,7 @@ def _fit(
 
     check_writable(json_file=json_file, folder=None)
     found = (
-        [Card(index=at, name="given", total=one, used=0, free=one) for at, one in enumerate(free)]
+        [Card(index=at, name="given", total=size, used=0, free=size) for at, size in enumerate(free)]
         if free
         else cards()
     )
@@ -252,7 +253,7 @@ def _fit(
         ]
     )
     if json_file is not None:
-        told = {
+        figures = {
             "schema": "statek-sim/vram@1",
             "model": model.name,
             "source": model.shape.source,
@@ -263,18 +264,9 @@ def _fit(
             "tokens": fit.tokens,
             "bound": fit.bound,
             "document": thumb,
-            "cards": [
-                {
-                    "index": card.index,
-                    "name": card.name,
-                    "total": card.total,
-                    "used": card.used,
-                    "free": card.free,
-                }
-                for card in found
-            ],
+            "cards": [asdict(card) for card in found],
         }
-        write_artifact(json_file, json.dumps(told, indent=1) + "\n")
+        write_artifact(json_file, json.dumps(figures, indent=1) + "\n")
 
 
 def _text(path: Path) -> str:

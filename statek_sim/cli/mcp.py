@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -98,20 +99,20 @@ def mcp(
     if not 0 <= port <= _PORTS:
         raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")
     before = [] if journal is None or not journal.exists() else _asked_before(journal)
-    file = None if journal is None else journal.open("a", encoding="utf-8", buffering=1)
-    server = McpServer(
-        served_tools(source, scenario),
-        name=name,
-        faults=[fault_from(text) for text in fault or ()],
-        listed=None if listed is None else [part.strip() for part in listed.split(",") if part.strip()],
-        page=page,
-        journal=McpJournal(None if file is None else lambda line: print(line, file=file)),
-    )
-    server.faults.count(before)
-    if transport is Transport.HTTP:
-        _over_http(server, host, port, anywhere=anywhere)
-    else:
-        _over_stdio(server)
+    with nullcontext() if journal is None else journal.open("a", encoding="utf-8", buffering=1) as file:
+        server = McpServer(
+            served_tools(source, scenario),
+            name=name,
+            faults=[fault_from(text) for text in fault or ()],
+            listed=None if listed is None else [part.strip() for part in listed.split(",") if part.strip()],
+            page=page,
+            journal=McpJournal(None if file is None else lambda line: print(line, file=file)),
+        )
+        server.faults.count(before)
+        if transport is Transport.HTTP:
+            _over_http(server, host, port, anywhere=anywhere)
+        else:
+            _over_stdio(server)
 
 
 def _asked_before(journal: Path) -> list[str]:
@@ -139,9 +140,9 @@ def _over_http(server: McpServer, host: str, port: int, *, anywhere: bool) -> No
 
     with (
         McpHttpServer(server, host=host, port=port, anywhere=anywhere, process=True) as served,
-        Told() as told,
+        Told() as ending,
     ):
         say([f"serving {len(server.tools)} tools at {served.url}"])
-        while not told.to_end and not served.join(_ATTENTION):
+        while not ending.to_end and not served.join(_ATTENTION):
             pass
     say([f"{len(server.journal.calls)} calls"])

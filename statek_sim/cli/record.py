@@ -89,9 +89,9 @@ def record(
     with ExitStack() as stack:
         play, own = _player(stack, python)
         for scenario, under in _pairs(loaded(paths), select, own if profile is None else profile):
-            told = _record(scenario, under, folder, play, chosen_mode)
-            failed = failed or bool(told.result.mismatches)
-            say(_lines(told))
+            recording = _record(scenario, under, folder, play, chosen_mode)
+            failed = failed or bool(recording.result.mismatches)
+            say(_lines(recording))
     if failed:
         raise typer.Exit(1)
 
@@ -154,12 +154,12 @@ def _record(
     return recorded(scenario, profile, folder, play, mode=mode, environment=os.environ, live=live)
 
 
-def _lines(told: Recording) -> Iterator[str]:
+def _lines(recording: Recording) -> Iterator[str]:
     """Yield what came of a recording."""
     from statek_sim.reporting.numbers import plural
     from statek_sim.suite.diff import failure_text
 
-    result = told.result
-    yield f"{result.id} {result.outcome}: {plural(told.recorded, 'exchange')} recorded in {told.path}"
+    result = recording.result
+    yield f"{result.id} {result.outcome}: {plural(recording.recorded, 'exchange')} recorded in {recording.path}"
     if result.mismatches:
         yield failure_text(result)

@@ -112,10 +112,10 @@ def report(
         _sweep((gate or ["default"])[0], sweep, policy, workload or (), judging, limits) if sweep else None
     )
     results = list(run_watched(pairs, partial(run_one, preset=preset, seed=seed), limits, seed=seed))
-    told = build_report(results, preset=preset, seed=seed, statements=None)
-    _write(output, results, told, corpus=_corpus() if corpus else None, gate=gated, sweep=swept)
-    typer.echo(f"{output}: {verdict(told.overall)}")
-    if told.overall.failed or (gated is not None and not gated.passed):
+    report = build_report(results, preset=preset, seed=seed, statements=None)
+    _write(output, results, report, corpus=_corpus() if corpus else None, gate=gated, sweep=swept)
+    typer.echo(f"{output}: {verdict(report.overall)}")
+    if report.overall.failed or (gated is not None and not gated.passed):
         raise typer.Exit(1)
 
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,20 +55,17 @@ def rescue(
     """Print the tool calls in a model's raw text.
 
     What looks like a call and is none is told with its reason. Exits 0 whatever the text says, and 2 when the
-    files are wrong.
+    files are wrong. A line of --jsonl that is wrong is told on stderr with its number; the others are answered as
+    they come.
     """
     from statek_sim.agent.rescue import hint_called, rescue_rules
 
     hint_called(dialect)
     reading = _Reading(rescue_rules(variant), dialect)
     offered = None if tools is None else _tools(json_in(tools, _text(tools)), f"{tools}")
-    text = _text(file)
     if jsonl:
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                typer.echo(_line(line, f"{file}:{number}", offered, reading))
-        return
-    typer.echo(json.dumps(_record(text, offered, reading), ensure_ascii=False))
+        raise typer.Exit(_answered(file, offered, reading))
+    typer.echo(json.dumps(_record(_text(file), offered, reading), ensure_ascii=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +76,47 @@ class _Reading:
     dialect: str | None
 
 
-def _line(line: str, where: str, offered: Tools | None, reading: _Reading) -> str:
+def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
+    """Answer every line as it comes, so that a caller may wait for each; return the exit code."""
+    code = 0
+    for number, line in enumerate(_lines(file), 1):
+        try:
+            answer = _line(line, f"{file}:{number}", offered, reading)
+        except BadInput as error:
+            typer.echo(str(error), err=True)
+            code = 2
+            continue
+        if answer:
+            typer.echo(answer)
+            sys.stdout.flush()
+    return code
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    """Yield the lines, without the mark that Windows puts before the first."""
+    try:
+        opened = sys.stdin.buffer if file == _STANDARD_INPUT else file.open("rb")
+    except OSError as error:
+        raise BadInput(f"{file}: cannot be read: {error.strerror}") from None
+    with opened:
+        for number, line in enumerate(iter(opened.readline, b"")):
+            yield line if number else line.removeprefix(codecs.BOM_UTF8)
+
+
+def _line(read: bytes, where: str, offered: Tools | None, reading: _Reading) -> str:
+    """Return the answer to a line, nothing to an empty one."""
+    try:
+        line = read.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{where}: byte {error.start} is not UTF-8") from None
+    if not line.strip():
+        return ""
     given = json_in(where, line)
     if not isinstance(given, dict) or not isinstance(given.get("text"), str):
         raise BadInput(f'{where}: expected an object with "id", "text" and "tools"; `text` is a string')
-    tools = _tools(given["tools"], where) if given.get("tools") is not None else offered
+    tools = (
+        offered if "tools" not in given else None if given["tools"] is None else _tools(given["tools"], where)
+    )
     try:
         record = _record(given["text"], tools, reading)
     except BadInput as error:
@@ -102,7 +137,7 @@ def _text(file: Path) -> str:
     except OSError as error:
         raise BadInput(f"{name}: cannot be read: {error.strerror}") from None
     try:
-        return content.decode()
+        return content.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise BadInput(f"{name}: byte {error.start} is not UTF-8") from None
 

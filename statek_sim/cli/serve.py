@@ -108,9 +108,9 @@ def serve(
 
 def _serve(server: LLMServer, path: Path) -> None:
     """Say where the server is, and return when this process is told to end."""
-    with Told() as told:
+    with Told() as ending:
         say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
-        while not told.to_end and not server.join(_ATTENTION):
+        while not ending.to_end and not server.join(_ATTENTION):
             pass
 
 

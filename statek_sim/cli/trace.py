@@ -17,6 +17,7 @@ from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from statek_sim.scenario.schema import Scenario
+    from statek_sim.trace import Trace
 
 MOST_NAMED = 10
 """Ids that are listed where one is to be chosen."""
@@ -39,6 +40,14 @@ def trace(
     preset: PresetOption = None,
     seed: SeedOption = None,
     backend: BackendOption = Backend.REFERENCE,
+    otlp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Send the run's spans there instead of printing: the full address of an OTLP/HTTP receiver, like "
+            "http://localhost:4318/v1/traces.",
+        ),
+    ] = None,
 ) -> None:
     """Run one scenario and print its trace as JSON lines.
 
@@ -67,13 +76,26 @@ def trace(
     whole = Trace(profile=record.profile, seed=record.seed)
     for event in record.events:
         whole.add(event)
-    say(whole.lines())
+    if otlp is None:
+        say(whole.lines())
+    else:
+        _send(whole, scenario, otlp)
     if record.error is not None:
         expected = all(mismatch.keypath != ("error",) for mismatch in result.mismatches)
         note = ", as the scenario expects" if expected else ""
         typer.echo(f"the run failed{note}: {record.error.type}: {record.error.message}", err=True)
         if not expected:
             raise typer.Exit(1)
+
+
+def _send(trace: Trace, scenario: Scenario, address: str) -> None:
+    """Send a run's spans to a receiver and say how many there were."""
+    try:
+        from statek_sim.agent.telemetry.otel import send, trace_spans
+    except ModuleNotFoundError as missing:
+        raise BadInput(f"--otlp: {missing.name} is not installed; install pytest-statek[otel]") from missing
+    sent = send(trace_spans(trace, service=f"{scenario.suite}/{scenario.id}"), address)
+    typer.echo(f"{sent} spans sent to {address}")
 
 
 def _named(words: Sequence[str]) -> Scenario:

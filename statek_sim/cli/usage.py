@@ -166,8 +166,8 @@ def _chosen(
 
     scenarios = loaded(paths)
     everything = chosen(scenarios, select=select, tags=tags)
-    asked = profile_known(profile)
-    pairs = tuple(pair for pair in everything if pair[0].under(asked) == pair[1])
+    known = profile_known(profile)
+    pairs = tuple(pair for pair in everything if pair[0].under(known) == pair[1])
     if not pairs:
         raise BadInput(nothing_chosen(scenarios, select=select, tags=tags))
     return pairs

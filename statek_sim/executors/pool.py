@@ -116,13 +116,20 @@ class _Worker:
 class Pool(Generic[R]):
     """Workers that each call `function`; use it in a `with` block, or `close` it.
 
-    `limits` are those of one piece of work, None for none. Workers are started when there is work for them.
+    `limits` are those of one piece of work, None for none. Workers are started when there is work for them. `prepare`
+    loads what all of them would load: it is called here before the first, where they are copies of this process.
     """
 
     def __init__(
-        self, function: Callable[..., R], *, limits: WatchdogLimits | None, workers: int | None = None
+        self,
+        function: Callable[..., R],
+        *,
+        limits: WatchdogLimits | None,
+        workers: int | None = None,
+        prepare: Callable[[], None] | None = None,
     ) -> None:
         self._function = function
+        self._prepare = prepare
         self._limits = limits
         self._size = workers or cores()
         self._context = _context()
@@ -223,6 +230,9 @@ class Pool(Generic[R]):
             return _killed(worker, _death(worker.process, self._limits))
 
     def _start(self) -> _Worker:
+        if self._prepare is not None and self._context.get_start_method() == "fork":
+            self._prepare()
+            self._prepare = None
         ours, theirs = self._context.Pipe()
         place = Place(self._context, None if self._limits is None else self._limits.cpu)
         _OURS.add(ours)

@@ -21,6 +21,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, Final
 
 from statek_sim import progress
+from statek_sim.executors.limits import GARBAGE
 
 _PLACE_BYTES: Final = 512
 
@@ -76,6 +77,7 @@ def serve(
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     progress.listen(place)
     gc.freeze()
+    gc.set_threshold(*GARBAGE)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             arguments = pipe.recv()

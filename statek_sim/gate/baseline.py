@@ -156,7 +156,9 @@ def _merged(known: Figures | None, other: Figures) -> Figures:
 def _verdicts(
     result: GateResult, preset: GatedPreset, before: Baseline, now: Baseline, percent: int
 ) -> Iterator[Verdict]:
-    samples = {_unprofiled(one.scenario): one for one in result.verdicts if one.preset == preset.name}
+    samples = {
+        _unprofiled(verdict.scenario): verdict for verdict in result.verdicts if verdict.preset == preset.name
+    }
     for name, figures in before.scenarios.items():
         if name in samples:
             yield _verdict(samples[name], preset, list(worse(figures, now.scenarios[name], percent)))
@@ -165,13 +167,13 @@ def _verdicts(
 
 
 def _verdict(sample: Verdict, preset: GatedPreset, found: Sequence[tuple[LimitName | None, str]]) -> Verdict:
-    said = "; ".join(clause for _, clause in found) or "as good as the baseline"
+    sentence = "; ".join(clause for _, clause in found) or "as good as the baseline"
     limit = found[0][0] if found else None
     return replace(
         sample,
         rule=RULE,
         passed=not found,
-        reason=f"`{preset.name}`: `{_id(sample.scenario)}`: {said}",
+        reason=f"`{preset.name}`: `{_id(sample.scenario)}`: {sentence}",
         limit=limit,
         place=preset.place(limit),
     )

@@ -40,7 +40,9 @@ class BaselineCase:
             verdicts=tuple(case.verdict() for case in self.cases),
         )
         [verdict] = [
-            one for one in compared(now, {self.preset.name: self.baseline}, plan).verdicts if one.rule == RULE
+            verdict
+            for verdict in compared(now, {self.preset.name: self.baseline}, plan).verdicts
+            if verdict.rule == RULE
         ]
         return verdict
 
@@ -53,7 +55,10 @@ def baseline_cases(
     for preset in plan.presets:
         if preset.name in baselines:
             yield from _of_preset(
-                plan, preset, [one for one in every if one.preset == preset], baselines[preset.name]
+                plan,
+                preset,
+                [outcome for outcome in every if outcome.preset == preset],
+                baselines[preset.name],
             )
 
 

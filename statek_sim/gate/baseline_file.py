@@ -95,13 +95,15 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
             f"{path}:{_line_of(text, 'profile')}: baseline of profile {written.profile}, but {profile} is judged; "
             "expected --profile to be the same, or a baseline of its own"
         )
-    scenarios = {name: _figures(path, text, name, one) for name, one in written.scenarios.items()}
+    scenarios = {name: _figures(path, text, name, entry) for name, entry in written.scenarios.items()}
     return Baseline(preset=written.preset, profile=written.profile, scenarios=scenarios, path=path)
 
 
 def baseline_text(baseline: Baseline) -> str:
     """Return the text of a baseline's file. Equal baselines give equal texts."""
-    rows = [f"    {json.dumps(name)}: {json.dumps(_said(one))}" for name, one in baseline.scenarios.items()]
+    rows = [
+        f"    {json.dumps(name)}: {json.dumps(_said(entry))}" for name, entry in baseline.scenarios.items()
+    ]
     head = {"format": FORMAT, "preset": baseline.preset, "profile": baseline.profile}
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     return "\n".join(["{", *lines, '  "scenarios": {', ",\n".join(rows), "  }", "}"]) + "\n"
@@ -117,11 +119,11 @@ def baseline_diff(path: Path, new: str) -> list[str]:
 
 
 def _said(figures: Figures) -> dict[str, JSON]:
-    said: dict[str, JSON] = {}
+    members: dict[str, JSON] = {}
     if figures.stopped_by is not None:
-        said["stopped_by"] = figures.stopped_by.value
+        members["stopped_by"] = figures.stopped_by.value
     if figures.needs:
-        said["needs"] = {
+        members["needs"] = {
             limit.value: [figures.needs[limit].needed, figures.needs[limit].value]
             for limit in LimitName
             if limit in figures.needs
@@ -132,7 +134,7 @@ def _said(figures: Figures) -> dict[str, JSON]:
         "bad_cost": None if figures.cost is None else f"{figures.cost:f}",
         "leaked": figures.leaked or None,
     }
-    return {**said, **{name: value for name, value in counts.items() if value is not None}}
+    return {**members, **{name: value for name, value in counts.items() if value is not None}}
 
 
 def _figures(path: Path, text: str, name: str, written: FiguresText) -> Figures:
@@ -160,9 +162,9 @@ def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
     for details in error.errors(include_url=False):
         loc = [str(part) for part in details["loc"]]
         where = next((line for part in reversed(loc) if (line := _line_of(text, part, missing=0))), 1)
-        said = f"{'.'.join(loc)}: " if loc else ""
+        place = f"{'.'.join(loc)}: " if loc else ""
         problem = f"{details['msg'][:1].lower()}{details['msg'][1:]}"
-        yield f"{path}:{where}: {said}{problem}; --update-baseline writes it anew"
+        yield f"{path}:{where}: {place}{problem}; --update-baseline writes it anew"
 
 
 def _line_of(text: str, key: str, *, missing: int = 1) -> int:

@@ -64,13 +64,13 @@ def require_unshadowed(preset: GatedPreset, folder: Path) -> tuple[Remark, ...]:
     beside = preset.preset.path.parent
     if beside.resolve() != folder.resolve() and not preset.is_built_in:
         found += [
-            Shadow(one.place, f"{one.message} (if STATEK runs there)", False)
-            for one in shadows(preset, beside)
+            Shadow(shadow.place, f"{shadow.message} (if STATEK runs there)", False)
+            for shadow in shadows(preset, beside)
         ]
     wrong = [shadow for shadow in found if shadow.decides]
     if wrong:
         raise BadSetting("\n".join(f"{shadow.place}: {shadow.message}" for shadow in wrong))
-    return tuple(Remark(preset=preset.name, place=one.place, message=one.message) for one in found)
+    return tuple(Remark(preset=preset.name, place=shadow.place, message=shadow.message) for shadow in found)
 
 
 def _shadow(preset: GatedPreset, name: str, value: str) -> tuple[str, bool] | None:
@@ -79,13 +79,13 @@ def _shadow(preset: GatedPreset, name: str, value: str) -> tuple[str, bool] | No
     if variable is None or _same(preset, variable, value):
         return None
     judged = getattr(preset.settings, variable.field)
-    said = f"{name}={value}"
+    setting = f"{name}={value}"
     if field is None:
-        return f"{said}: {_named(preset)} has {judged}; what loads this file may set the former", False
+        return f"{setting}: {_named(preset)} has {judged}; what loads this file may set the former", False
     if variable.name in preset.preset.values:
-        return f"{said}: has no effect beside {variable.name}={judged} of {_named(preset)}", False
+        return f"{setting}: has no effect beside {variable.name}={judged} of {_named(preset)}", False
     why = f"STATEK takes this, since {_named(preset)} does not set {variable.name}, and {judged} is judged"
-    return f"{said}: {why}; set {variable.name} there, or remove this line", variable.field in _LIMITS
+    return f"{setting}: {why}; set {variable.name} there, or remove this line", variable.field in _LIMITS
 
 
 def _named(preset: GatedPreset) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from statek_sim.backends.run import load_for
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
 from statek_sim.gate.dotenv_shadow import require_unshadowed
@@ -163,15 +165,17 @@ def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[V
     for place, case in enumerate(found):
         groups.setdefault(case.scenario, []).append(place)
     verdicts: dict[int, Verdict] = {}
-    pool = Pool(_Judge(found), limits=watchdog)
+    pool = Pool(
+        _Judge(found), limits=watchdog, prepare=partial(load_for, [case.trial.scenario for case in found])
+    )
     if not pool.possible:
         return tuple(case.verdict() for case in found)
     with pool:
         for places, came in zip(
             groups.values(), pool.map((places,) for places in groups.values()), strict=True
         ):
-            told = [killed(found[place], came) for place in places] if isinstance(came, Killed) else came
-            verdicts |= zip(places, told, strict=True)
+            outcomes = [killed(found[place], came) for place in places] if isinstance(came, Killed) else came
+            verdicts |= zip(places, outcomes, strict=True)
     return tuple(verdicts[place] for place in range(len(found)))
 
 
@@ -231,7 +235,11 @@ def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) ->
 
     Raises `BadPolicy` for a rule that selects nothing.
     """
-    trials = {one.id: Trial(one, own) for one in scenarios if (own := one.under(profile)) is not None}
+    trials = {
+        scenario.id: Trial(scenario, own)
+        for scenario in scenarios
+        if (own := scenario.under(profile)) is not None
+    }
     prices = {policy.prices: _prices(policy) for policy in plan.policies.values()}
     for preset in plan.presets:
         policy = plan.policies[preset.name]

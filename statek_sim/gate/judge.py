@@ -35,15 +35,15 @@ def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | 
     spent = _burnt(trial, record, prices) if trial.scenario.goes_bad else None
     found = list(_findings(trial, preset, rule, figures, spent))
     # What failed is the reason; what passed is one only when everything did.
-    told = [finding for finding in found if not finding.passed] or found
-    limit = next((finding.limit for finding in told if finding.limit is not None), None)
+    findings = [finding for finding in found if not finding.passed] or found
+    limit = next((finding.limit for finding in findings if finding.limit is not None), None)
     return Verdict(
         preset=preset.name,
         scenario=trial.name,
         tags=tuple(trial.scenario.tags),
         rule=rule.name,
         passed=all(finding.passed for finding in found),
-        reason=f"`{preset.name}`: {'; '.join(finding.words for finding in told)}",
+        reason=f"`{preset.name}`: {'; '.join(finding.words for finding in findings)}",
         place=preset.place(limit),
         limit=limit,
         stop=next(iter(stops(record)), None),
@@ -80,11 +80,11 @@ def _finish(trial: Trial, preset: GatedPreset, rule: Rule, figures: Sequence[Lim
 
 
 def _killed(trial: Trial, preset: GatedPreset, stop: Stop, figures: Sequence[LimitFigure]) -> _Finding:
-    said = f"stopped {_job(trial, stop)} on turn {stop.turn} by {stop.limit}"
+    sentence = f"stopped {_job(trial, stop)} on turn {stop.turn} by {stop.limit}"
     endless = unfinished(trial.free_run(preset))
     if endless is not None:
-        return _Finding(False, f"{said}; without limits it does not finish either: {endless}", stop.limit)
-    return _Finding(False, f"{said}; {needs_said(figures, stop.limit)}", stop.limit)
+        return _Finding(False, f"{sentence}; without limits it does not finish either: {endless}", stop.limit)
+    return _Finding(False, f"{sentence}; {needs_said(figures, stop.limit)}", stop.limit)
 
 
 def _too_tight(figure: LimitFigure, rule: Rule) -> bool:
@@ -94,13 +94,13 @@ def _too_tight(figure: LimitFigure, rule: Rule) -> bool:
 
 
 def _tight(trial: Trial, rule: Rule, tight: Sequence[LimitFigure]) -> str:
-    said = " and ".join(
+    sentence = " and ".join(
         f"{figure.limit}={figure.value} leaves {figure.headroom_percent} % of the "
         f"{rule.headroom_percent[figure.limit]} % asked for, which takes >= "
         f"{with_headroom(figure.needed or 0, rule.headroom_percent[figure.limit])}"
         for figure in tight
     )
-    return f"`{trial.scenario.id}` finishes, but {said}"
+    return f"`{trial.scenario.id}` finishes, but {sentence}"
 
 
 def with_headroom(needed: int, percent: int) -> int:
@@ -109,13 +109,13 @@ def with_headroom(needed: int, percent: int) -> int:
 
 
 def _room(trial: Trial, figures: Sequence[LimitFigure]) -> _Finding:
-    said = f"`{trial.scenario.id}` finishes"
+    sentence = f"`{trial.scenario.id}` finishes"
     needed = [figure for figure in figures if figure.needed and figure.value is not None]
     if not needed:
-        return _Finding(True, said)
+        return _Finding(True, sentence)
     tightest = min(needed, key=lambda figure: figure.headroom_percent or 0)
     left = f"{tightest.headroom_percent} % of {tightest.limit}={tightest.value} left"
-    return _Finding(True, f"{said} with {left}", tightest.limit)
+    return _Finding(True, f"{sentence} with {left}", tightest.limit)
 
 
 # -- runaway scenarios ---------------------------------------------------------------------------------------------
@@ -129,12 +129,12 @@ def _stop(trial: Trial, preset: GatedPreset, rule: Rule, spent: Burnt | None) ->
         return _Finding(False, f"did not stop `{trial.scenario.id}`: {free or 'no limit was reached'}")
     # Of several jobs that go bad, the one that went on longest.
     last = [*stopped[:1], *(stop for stop in stopped if stop.job in trial.scenario.goes_bad)][-1]
-    said = f"stopped {_job(trial, last)} on turn {last.turn} by {last.limit}"
+    sentence = f"stopped {_job(trial, last)} on turn {last.turn} by {last.limit}"
     if spent is None:
-        return _Finding(True, said, last.limit)
+        return _Finding(True, sentence, last.limit)
     _require_reached(trial, preset)
     over = list(_over(rule, spent))
-    burned = f"{said}, {_amount(spent)} from going bad on"
+    burned = f"{sentence}, {_amount(spent)} from going bad on"
     return _Finding(not over, f"{burned}; allowed {' and '.join(over)}" if over else burned, last.limit)
 
 
@@ -159,9 +159,9 @@ def _require_reached(trial: Trial, preset: GatedPreset) -> None:
     """Raise `BadScenario` when no job goes bad even if nothing stops it: then any preset would pass."""
     if trial.reaches(preset):
         return
-    said = ", ".join(f"{name}: {turn}" for name, turn in trial.scenario.goes_bad.items())
+    turns = ", ".join(f"{name}: {turn}" for name, turn in trial.scenario.goes_bad.items())
     raise BadScenario(
-        f"{trial.scenario.path}:{trial.scenario.line}: scenario {trial.scenario.id!r}: goes_bad {{{said}}} is never "
+        f"{trial.scenario.path}:{trial.scenario.line}: scenario {trial.scenario.id!r}: goes_bad {{{turns}}} is never "
         "reached, even without limits; expected a turn that the script has"
     )
 

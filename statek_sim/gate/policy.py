@@ -113,7 +113,7 @@ def _unknown(selection: Selection, scenarios: Sequence[Scenario]) -> Iterable[st
         if tag not in tags:
             yield f"no scenario has the tag {tag!r}.{suggestion(tag, tags)}".removesuffix(".")
     for name in selection.scenarios:
-        known = {_name(one) if "/" in name else one.id for one in scenarios}
+        known = {_name(scenario) if "/" in name else scenario.id for scenario in scenarios}
         if name not in known:
             yield f"there is no scenario {name!r}.{suggestion(name, known)}".removesuffix(".")
 

@@ -77,16 +77,16 @@ _AT: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\
 
 def _syntax(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
     found = _AT.fullmatch(str(error))
-    said = found[1] if found else str(error)
+    message = found[1] if found else str(error)
     line = int(found[2]) if found and found[2] else text.count("\n") + 1
-    return f"{path}:{line}: not TOML: {said[:1].lower()}{said[1:]}"
+    return f"{path}:{line}: not TOML: {message[:1].lower()}{message[1:]}"
 
 
 def _placed(path: Path, text: str, found: Iterable[Finding]) -> str:
     findings = list(found)
     lines = lines_of(text, (keypath for keypath, _ in findings))
-    told = {(line, message) for line, (_, message) in zip(lines, findings, strict=True)}
-    return "\n".join(f"{path}:{line}: {message}" for line, message in sorted(told))
+    problems = {(line, message) for line, (_, message) in zip(lines, findings, strict=True)}
+    return "\n".join(f"{path}:{line}: {message}" for line, message in sorted(problems))
 
 
 def _rule(text: RuleText, line: int) -> Rule:

@@ -92,8 +92,8 @@ def sweep(
     tried: Sequence[Tried], base: HarnessLimits, x: Axis, y: Axis | None, *, preset: str, profile: str
 ) -> Sweep:
     """Return the sweep that scenarios under all settings make together."""
-    healthy = [one for one in tried if not one.runaway]
-    runaways = [one for one in tried if one.runaway]
+    healthy = [workload for workload in tried if not workload.runaway]
+    runaways = [workload for workload in tried if workload.runaway]
     every = settings(x, y)
     cells = tuple(_cell(setting, place, healthy, runaways) for place, setting in enumerate(every))
     return Sweep(
@@ -125,12 +125,12 @@ def _merit(cell: Cell) -> tuple[int, int]:
 
 
 def _cell(setting: Setting, place: int, healthy: Sequence[Tried], runaways: Sequence[Tried]) -> Cell:
-    burnt = [one.outcomes[place] for one in runaways]
+    burnt = [workload.outcomes[place] for workload in runaways]
     costs = [outcome.cost for outcome in burnt if outcome.cost is not None]
     return Cell(
         setting=setting,
-        killed=tuple(one.name for one in healthy if one.outcomes[place].stopped),
-        unstopped=tuple(one.name for one in runaways if one.outcomes[place].unstopped),
+        killed=tuple(workload.name for workload in healthy if workload.outcomes[place].stopped),
+        unstopped=tuple(workload.name for workload in runaways if workload.outcomes[place].unstopped),
         tokens=sum(outcome.tokens for outcome in burnt),
         cost=sum(costs, Decimal()) if costs else None,
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from statek_sim import progress
 from statek_sim.analysis.rerun import Replay
 from statek_sim.backends.record import RunRecord
-from statek_sim.backends.run import run_scenario
+from statek_sim.backends.run import load_for, run_scenario
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool, cores
@@ -129,7 +130,11 @@ def reads_errors(scenario: Scenario) -> bool:
 
 
 def _weighed(scenarios: Sequence[Scenario], profile: Profile) -> list[Scenario]:
-    found = [one for one in scenarios if one.under(profile) and {HEALTHY, RUNAWAY} & set(one.tags)]
+    found = [
+        scenario
+        for scenario in scenarios
+        if scenario.under(profile) and {HEALTHY, RUNAWAY} & set(scenario.tags)
+    ]
     for tag in (HEALTHY, RUNAWAY):
         if not any(tag in scenario.tags for scenario in found):
             raise BadInput(
@@ -189,7 +194,8 @@ def _attempts(
     # Runaways take longest: begun first, they leave no worker without work at the end.
     places = sorted(range(len(tasks)), key=lambda place: (RUNAWAY not in tasks[place].scenario.tags, place))
     found: dict[int, tuple[Outcome, ...]] = {}
-    pool = Pool(_Attempts(tasks), limits=watchdog, workers=processes)
+    prepare = partial(load_for, [task.scenario for task in tasks])
+    pool = Pool(_Attempts(tasks), limits=watchdog, workers=processes, prepare=prepare)
     if not pool.possible:
         return list(map(attempt, tasks))
     with pool:

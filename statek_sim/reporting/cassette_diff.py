@@ -57,30 +57,52 @@ def said(exchange: Exchange) -> dict[str, JSON]:
     Anything else is its JSON without ids and times, or its text.
     """
     response = exchange.response
-    told: dict[str, JSON] = {"status": response.status}
-    format_ = format_at(exchange.request.uri)
-    if format_ is not None and response.status < 400:
-        try:
-            return {**told, **_reply(format_, response)}
-        except (InvalidFormat, ValueError, TypeError, KeyError, IndexError, AttributeError):
-            pass  # no answer of this format: it is shown as what it is
-    return {**told, "body": _plain(response)}
+    reply = None if (format_ := _format_of(exchange)) is None else _readable(format_, response)
+    return {"status": response.status, **({"body": _plain(response)} if reply is None else reply)}
+
+
+def unread(exchanges: Iterable[Exchange]) -> list[str]:
+    """Return a line for each response that is no answer of the format of its address: of another one, or broken."""
+    return [
+        f"{_named(exchange)}: no answer in the format of this address, compared as JSON or text"
+        for exchange in exchanges
+        if (format_ := _format_of(exchange)) is not None and _readable(format_, exchange.response) is None
+    ]
+
+
+def _format_of(exchange: Exchange) -> WireFormat | None:
+    """Return the format in which the address answers, None where it is nobody's or the answer is an error."""
+    return format_at(exchange.request.uri) if exchange.response.status < 400 else None
+
+
+def _readable(format_: WireFormat, response: Response) -> dict[str, JSON] | None:
+    """Return what a reply says, None for what is no reply of this format: what can be read in it says nothing."""
+    try:
+        told = _reply(format_, response)
+    except (InvalidFormat, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError):
+        # RuntimeError is what STATEK's own clients raise for an answer that they take for an error.
+        return None
+    return told if told["reply"] or told["tool_calls"] or any(_counted(told["usage"])) else None
+
+
+def _counted(usage: JSON) -> Iterable[JSON]:
+    return usage.values() if isinstance(usage, dict) else ()
 
 
 def _reply(format_: WireFormat, response: Response) -> dict[str, JSON]:
     body = format_.join_stream(response.body) if response.is_stream else response.body
     reply, whole = format_.read_reply(body), parsed(body)
-    told: dict[str, JSON] = {}
+    members: dict[str, JSON] = {}
     if isinstance(whole, dict):
-        told["model"] = whole.get("model", whole.get("modelVersion"))
-    told["reply"] = reply.text
-    told["tool_calls"] = [
+        members["model"] = whole.get("model", whole.get("modelVersion"))
+    members["reply"] = reply.text
+    members["tool_calls"] = [
         f"{call.name}({json.dumps(call.arguments, ensure_ascii=False, sort_keys=True)})"
         for call in reply.tool_calls
     ]
     usage = reply.usage
-    told["usage"] = {"prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached}
-    return told
+    members["usage"] = {"prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached}
+    return members
 
 
 def _plain(response: Response) -> JSON:

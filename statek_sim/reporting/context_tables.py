@@ -23,44 +23,44 @@ _TYPES: Mapping[str, str] = {"f16": "FP16", "q8_0": "Q8_0", "q4_0": "Q4_K_M"}
 def audit_rows(found: Sequence[Audited]) -> list[tuple[str, ...]]:
     """Return an audit as rows, the head first."""
     places = _places(found)
-    return [(*AUDIT_HEAD, *places), *(_audit_row(one, places) for one in found)]
+    return [(*AUDIT_HEAD, *places), *(_audit_row(audited, places) for audited in found)]
 
 
-def _audit_row(one: Audited, places: Sequence[Place]) -> tuple[str, ...]:
-    courses = one.courses
+def _audit_row(audited: Audited, places: Sequence[Place]) -> tuple[str, ...]:
+    courses = audited.courses
     failed = sum(course.failed is not None for course in courses)
     through = failed < len(courses)
     return (
-        one.strategy,
-        f"{one.saved:.0%}" if through else "-",
-        f"{one.hit_share:.0%}" if through else "-",
+        audited.strategy,
+        f"{audited.saved:.0%}" if through else "-",
+        f"{audited.hit_share:.0%}" if through else "-",
         str(sum(course.compactions for course in courses)),
         str(sum(course.over for course in courses)),
         str(sum(course.refused for course in courses)),
         f"{failed} of {len(courses)}" if failed else "-",
-        *(f"{one.kept[place]}/{one.planted[place]}" for place in places),
+        *(f"{audited.kept[place]}/{audited.planted[place]}" for place in places),
     )
 
 
 def _places(found: Sequence[Audited]) -> list[Place]:
-    planted = {place for one in found for place in one.planted}
+    planted = {place for audited in found for place in audited.planted}
     order: tuple[Place, ...] = (*PLACES, "given")
     return [place for place in order if place in planted]
 
 
 def audit_json(found: Sequence[Audited]) -> dict[str, JSON]:
     """Return an audit for machines: for each strategy its sums, and each conversation with what it lost and when."""
-    return {"schema": "statek-sim/context-audit@1", "strategies": [_audited(one) for one in found]}
+    return {"schema": "statek-sim/context-audit@1", "strategies": [_audited(audited) for audited in found]}
 
 
-def _audited(one: Audited) -> JSON:
+def _audited(audited: Audited) -> JSON:
     return {
-        "strategy": one.strategy,
-        "tokens_sent": one.sent,
-        "tokens_without": one.whole,
-        "saved": round(one.saved, 4),
-        "cached": round(one.hit_share, 4),
-        "kept": {place: [one.kept[place], one.planted[place]] for place in one.planted},
+        "strategy": audited.strategy,
+        "tokens_sent": audited.sent,
+        "tokens_without": audited.whole,
+        "saved": round(audited.saved, 4),
+        "cached": round(audited.hit_share, 4),
+        "kept": {place: [audited.kept[place], audited.planted[place]] for place in audited.planted},
         "conversations": [
             {
                 "id": course.talk,
@@ -74,7 +74,7 @@ def _audited(one: Audited) -> JSON:
                     {"text": needle.text, "place": needle.place, "prompt": at} for needle, at in course.lost
                 ],
             }
-            for course in one.courses
+            for course in audited.courses
         ],
     }
 

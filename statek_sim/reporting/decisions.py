@@ -81,8 +81,8 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
         f"over {unit}s {count(low)} to {count(high)} (seed {found.seed})",
         width,
     )
-    limits = sorted(one.limit for one in found.scenarios if one.limit is not None)
-    projected = sum(one.projected for one in found.scenarios)
+    limits = sorted(scenario.limit for scenario in found.scenarios if scenario.limit is not None)
+    projected = sum(scenario.projected for scenario in found.scenarios)
     spread = (
         f"limits of the {unit}s: smallest {count(limits[0])}, median {count(round(median(limits)))}, largest "
         f"{count(limits[-1])}"
@@ -93,7 +93,10 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
             "projected at their own rate"
         )
     yield from paragraph(spread, width, "dim")
-    ranked = sorted(found.scenarios, key=lambda one: (-1 if one.limit is None else one.limit, one.scenario))
+    ranked = sorted(
+        found.scenarios,
+        key=lambda scenario: (-1 if scenario.limit is None else scenario.limit, scenario.scenario),
+    )
     shown = ranked if every else ranked[:ROWS]
     yield Text()
     yield Text(f"The strictest {unit}s" if len(shown) < len(ranked) else f"The {unit}s", "bold")
@@ -105,17 +108,19 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
 
 def traffic_lines(traffic: Traffic, *, width: int) -> Iterator[Text]:
     """Yield what was read: how many conversations in how many cassettes, and what counts nothing."""
-    calls = sum(len(one.calls) for one in traffic.conversations)
-    told = (
+    calls = sum(len(conversation.calls) for conversation in traffic.conversations)
+    sentence = (
         f"read: {plural(len(traffic.conversations), 'conversation')} with {plural(calls, 'answered call')} in "
         f"{plural(traffic.cassettes, 'cassette')}"
     )
     if traffic.failed:
-        told += f"; {plural(traffic.failed, 'call')} without a readable answer, which STATEK does not count"
+        sentence += (
+            f"; {plural(traffic.failed, 'call')} without a readable answer, which STATEK does not count"
+        )
     if traffic.others:
-        told += f"; {plural(traffic.others, 'request')} of another kind"
+        sentence += f"; {plural(traffic.others, 'request')} of another kind"
     yield Text()
-    yield from paragraph(told, width, "dim")
+    yield from paragraph(sentence, width, "dim")
     yield from paragraph(
         "What a conversation did after the call that stops it is recorded; what it would have done after its last call "
         "is not.",
@@ -126,7 +131,7 @@ def traffic_lines(traffic: Traffic, *, width: int) -> Iterator[Text]:
 
 def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[Text]:
     """Yield one line per scenario: how it ends, what binds, and the smallest value of every limit that leaves it be."""
-    preset = ", ".join(sorted({one.preset for one in found}))
+    preset = ", ".join(sorted({scenario.preset for scenario in found}))
     yield Text(f"Room under {preset}", "bold")
     yield from paragraph(
         "for each limit the smallest value with which it stops no job, the others as they are; ! more than the preset "
@@ -135,9 +140,9 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
         "dim",
     )
     heads = ("scenario", "binds", *_HEADS.values())
-    yield from _table(heads, [_sensitivity(one) for one in found], left=2, width=width)
+    yield from _table(heads, [_sensitivity(scenario) for scenario in found], left=2, width=width)
     yield Text()
-    stopped = sum(one.stopped for one in found)
+    stopped = sum(scenario.stopped for scenario in found)
     yield from paragraph(
         f"{stopped} of {plural(len(found), 'scenario')} stopped; "
         + "; ".join(_largest(found, limit) for limit in LimitName),
@@ -171,7 +176,9 @@ def _stop_counts(jobs: Iterable[JobStops]) -> Rows:
 
 
 def _judged(jobs: Iterable[JobStops], basis: UsageBasis) -> Sequence[str]:
-    found = [one.judgement for job in jobs for one in job.comparisons if one.basis is basis]
+    found = [
+        comparison.judgement for job in jobs for comparison in job.comparisons if comparison.basis is basis
+    ]
     return [count(found.count(judgement)) for judgement in Judgement]
 
 
@@ -181,13 +188,13 @@ def _stops(jobs: Iterable[JobStops]) -> Rows:
             _job(job.scenario, job.job),
             _stop(job.ending.stop),
             count(job.ending.calls),
-            f"{one.judgement}, {one.basis}",
-            _further(one),
-            signed(one.tokens),
+            f"{comparison.judgement}, {comparison.basis}",
+            _further(comparison),
+            signed(comparison.tokens),
         )
         for job in jobs
-        for one in job.comparisons
-        if one.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP)
+        for comparison in job.comparisons
+        if comparison.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP)
     ]
 
 
@@ -196,21 +203,24 @@ def _further(comparison: Comparison) -> str:
 
 
 def _scenario_limits(found: Calibration, shown: int) -> Rows:
-    ranked = sorted(found.scenarios, key=lambda one: (-1 if one.limit is None else one.limit, one.scenario))
+    ranked = sorted(
+        found.scenarios,
+        key=lambda scenario: (-1 if scenario.limit is None else scenario.limit, scenario.scenario),
+    )
     return [
         (
-            _called(found, one.scenario),
-            "none keeps it" if one.limit is None else count(one.limit),
-            "projected" if one.projected else "",
-            count(one.estimate),
-            count(one.usage),
+            _called(found, scenario.scenario),
+            "none keeps it" if scenario.limit is None else count(scenario.limit),
+            "projected" if scenario.projected else "",
+            count(scenario.estimate),
+            count(scenario.usage),
         )
-        for one in ranked[:shown]
+        for scenario in ranked[:shown]
     ]
 
 
 def _stopped(found: Calibration, width: int) -> Iterator[Text]:
-    needless = [one for one in found.stopped if one.needlessly]
+    needless = [stop for stop in found.stopped if stop.needlessly]
     jobs = "job" if found.unit == SCENARIO else "conversation"
     if not found.stopped:
         yield from paragraph(f"It stops none of these {jobs}s.", width)
@@ -218,12 +228,12 @@ def _stopped(found: Calibration, width: int) -> Iterator[Text]:
         yield Text("What it stops", "bold")
         rows = [
             (
-                _job(one.scenario, one.job) if found.unit == SCENARIO else one.scenario,
-                f"{one.calls} of {one.of}",
-                count(one.usage),
-                "within the budget without it" if one.needlessly else "",
+                _job(stop.scenario, stop.job) if found.unit == SCENARIO else stop.scenario,
+                f"{stop.calls} of {stop.of}",
+                count(stop.usage),
+                "within the budget without it" if stop.needlessly else "",
             )
-            for one in found.stopped
+            for stop in found.stopped
         ]
         yield from _table((found.unit, "calls", found.basis.value, ""), rows[:ROWS], left=1, width=width)
         more = f", {len(rows) - ROWS} not shown" if len(rows) > ROWS else ""
@@ -237,17 +247,21 @@ def _stopped(found: Calibration, width: int) -> Iterator[Text]:
         )
 
 
-def _sensitivity(one: Sensitivity) -> Sequence[str]:
-    by_limit = {need.limit: need for need in one.needs}
-    return (_bare(one.scenario), _binds(one, by_limit), *(_need(by_limit[limit]) for limit in LimitName))
+def _sensitivity(scenario: Sensitivity) -> Sequence[str]:
+    by_limit = {need.limit: need for need in scenario.needs}
+    return (
+        _bare(scenario.scenario),
+        _binds(scenario, by_limit),
+        *(_need(by_limit[limit]) for limit in LimitName),
+    )
 
 
-def _binds(one: Sensitivity, needs: Mapping[LimitName, LimitNeed]) -> str:
+def _binds(scenario: Sensitivity, needs: Mapping[LimitName, LimitNeed]) -> str:
     """Return which limit stopped the scenario, or how much it needs of the one it comes closest to."""
-    if one.binds is None:
+    if scenario.binds is None:
         return NOTHING
-    need, name = needs[one.binds], _SHORT[one.binds]
-    return f"stop: {name}" if one.stopped else f"{name} {share(need.needed, need.value or 0)}"
+    need, name = needs[scenario.binds], _SHORT[scenario.binds]
+    return f"stop: {name}" if scenario.stopped else f"{name} {share(need.needed, need.value or 0)}"
 
 
 def _need(need: LimitNeed) -> str:
@@ -256,7 +270,12 @@ def _need(need: LimitNeed) -> str:
 
 def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
     """Say the value of a limit that leaves every scenario alone whose limit it is the preset's to set."""
-    needs = [need.needed for one in found for need in one.needs if need.limit is limit and not need.stated]
+    needs = [
+        need.needed
+        for scenario in found
+        for need in scenario.needs
+        if need.limit is limit and not need.stated
+    ]
     return (
         f"{limit.value} from {count(max(needs))} stops none" if needs else f"{limit.value} is always stated"
     )

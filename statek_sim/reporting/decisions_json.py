@@ -34,13 +34,13 @@ def calibration_json(found: Calibration, traffic: Traffic | None = None) -> str:
 
     `traffic` is what was read where it is calibrated on cassettes.
     """
-    told = None if traffic is None else _traffic(traffic)
-    return _text({"schema": NAMES["calibration"], **asdict(found), "traffic": told})
+    members = None if traffic is None else _traffic(traffic)
+    return _text({"schema": NAMES["calibration"], **asdict(found), "traffic": members})
 
 
 def sensitivity_json(found: Sequence[Sensitivity]) -> str:
     """Return `statek-sim/sensitivity@1`: what every scenario needs of every limit."""
-    return _text({"schema": NAMES["sensitivity"], "scenarios": [asdict(one) for one in found]})
+    return _text({"schema": NAMES["sensitivity"], "scenarios": [asdict(scenario) for scenario in found]})
 
 
 def decision_schema(name: SchemaName) -> dict[str, JSON]:
@@ -57,8 +57,12 @@ def _traffic(traffic: Traffic) -> dict[str, JSON]:
         "failed": traffic.failed,
         "others": traffic.others,
         "conversations": [
-            {"name": one.name, "estimates": [*one.estimates()], "calls": [asdict(call) for call in one.calls]}
-            for one in traffic.conversations
+            {
+                "name": conversation.name,
+                "estimates": [*conversation.estimates()],
+                "calls": [asdict(call) for call in conversation.calls],
+            }
+            for conversation in traffic.conversations
         ],
     }
 

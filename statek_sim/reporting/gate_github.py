@@ -76,8 +76,8 @@ def annotation(level: str, place: Place, folder: Path, *, title: str, message: s
     base = Path(os.path.abspath(folder))
     shown = path.relative_to(base) if path.is_relative_to(base) else path
     properties = {"file": shown.as_posix(), "line": str(place.line), "title": title}
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{level} {told}::{_data(message)}"
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{level} {listed}::{_data(message)}"
 
 
 def _data(text: str) -> str:

@@ -126,12 +126,12 @@ def _row_name(down: Axis | None) -> str:
 
 
 def _point(sweep: Sweep, cell: Cell, width: int) -> Iterator[Text]:
-    said = [f"{sweep.x.limit} {count(cell.setting.x)}"]
+    words = [f"{sweep.x.limit} {count(cell.setting.x)}"]
     if sweep.y is not None:
-        said.append(f"{sweep.y.limit} {count(cell.setting.y)}")
+        words.append(f"{sweep.y.limit} {count(cell.setting.y)}")
     money = "" if cell.cost is None else f" (${cell.cost:f})"
     does = f"stops {len(cell.killed)} of {sweep.healthy}, runaways burn {count(cell.tokens)} tokens{money}"
-    yield from paragraph(f"{', '.join(said)}: {does}", width)
+    yield from paragraph(f"{', '.join(words)}: {does}", width)
     for what, names in (("stops", cell.killed), ("does not stop", cell.unstopped)):
         if names:
             yield from paragraph(f"  {what} {_listed(names)}", width, "dim")

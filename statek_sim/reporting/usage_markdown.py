@@ -41,8 +41,8 @@ def _blocks(analysis: UsageAnalysis) -> Iterator[str]:
     yield "## Where it comes from"
     yield _waterfall(analysis.overall.use)
     yield "## Scenarios"
-    yield _uses("scenario", [(f"`{one.name}`", one.use) for one in analysis.scenarios])
-    yield _steps([(f"`{one.name}`", one.use) for one in analysis.scenarios])
+    yield _uses("scenario", [(f"`{scenario.name}`", scenario.use) for scenario in analysis.scenarios])
+    yield _steps([(f"`{scenario.name}`", scenario.use) for scenario in analysis.scenarios])
     if "(proxy)" in analysis.overall.use.tokenizer:
         yield f"{PROXY}."
     if analysis.silent:

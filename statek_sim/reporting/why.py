@@ -53,8 +53,8 @@ def reason(record: RunRecord) -> Reason:
         _coarse(usage) if parts is None else _fine(parts),
         key=lambda cause: (-sign * cause.tokens, cause.name),
     )
-    said = _difference(causes, gap, sign)
-    return Reason(causes[0].name, f"{said}{'' if parts is None else _history(parts)}.")
+    sentence = _difference(causes, gap, sign)
+    return Reason(causes[0].name, f"{sentence}{'' if parts is None else _history(parts)}.")
 
 
 def _difference(ranked: list[_Cause], gap: int, sign: int) -> str:
@@ -62,11 +62,11 @@ def _difference(ranked: list[_Cause], gap: int, sign: int) -> str:
     named = [cause for cause in ranked[:_CAUSES] if sign * cause.tokens > max(_WORTH_NAMING * abs(gap), 0.5)]
     if not named:
         return "no part of it stands out"
-    said = ", ".join(f"{signed(cause.tokens)} from {cause.words}" for cause in named)
+    sentence = ", ".join(f"{signed(cause.tokens)} from {cause.words}" for cause in named)
     against = ranked[-1]
     if -sign * against.tokens > max(_WORTH_COUNTERING * abs(gap), 0.5):
-        said += f", against {signed(against.tokens)} from {against.words}"
-    return said
+        sentence += f", against {signed(against.tokens)} from {against.words}"
+    return sentence
 
 
 def _fine(parts: Breakdown) -> list[_Cause]:

@@ -52,6 +52,13 @@ class LazyIterator:
         return without_addresses(repr(self._statek_source))
 
 
+def stands_for(value: Any) -> Any:
+    """Return Python's own iterator or generator in the place of ours, anything else as it is."""
+    if isinstance(value, LazyIterator):
+        return stands_for(value._statek_source)
+    return value._statek_generator if isinstance(value, GuardedGenerator) else value
+
+
 class GuardedGenerator:
     """A generator of model-written code that counts each resumption as a call."""
 

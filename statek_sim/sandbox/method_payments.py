@@ -27,6 +27,7 @@ from statek_sim.sandbox.operators import (
     pay_for_decimals,
     pay_for_exponent,
     pay_for_gcd,
+    pay_for_ratio,
     size_in_bytes,
 )
 from statek_sim.sandbox.ordered_set import stable_set
@@ -222,7 +223,7 @@ def unpacking_decimal(budget: ExecutionBudget, owner: Value, _args: Args, _: Map
         size = owner.__sizeof__()
         budget.allocate(POINTER_BYTES * 2 * size)
         budget.scan(2 * size)
-        pay_for_exponent(budget, owner)
+        pay_for_ratio(budget, owner)
     return _args
 
 

@@ -19,6 +19,7 @@ from statek_sim.sandbox.operators import (
     pay_for_exponent,
     pay_for_gcd,
     pay_for_pow,
+    pay_for_ratio,
     paying_operators,
     too_long,
 )
@@ -63,6 +64,23 @@ def paid_math(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
         budget.work(len(items) * (bits // 30) // _DIGITS_PER_ITERATION)
         return math.prod(items, **start)
 
+    def fsum(iterable: Value, /) -> float:
+        budget.scan(length(iterable))
+        return math.fsum(stable_set(iterable))
+
+    def dist(*args: Value) -> float:
+        budget.scan(sum(map(length, args)))
+        return math.dist(*args)
+
+    return {
+        "factorial": factorial, "comb": comb, "perm": perm, "prod": prod, "fsum": fsum, "dist": dist,
+        **_paid_division(budget),
+    }  # fmt: skip
+
+
+def _paid_division(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
+    """Return the functions that look for factors, or divide to round."""
+
     def lcm(*args: Value) -> int:
         too_long(budget, sum(value.bit_length() for value in args if isinstance(value, int)))
         _pay_for_factors(budget, args)
@@ -87,18 +105,8 @@ def paid_math(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
 
         return converted
 
-    def fsum(iterable: Value, /) -> float:
-        budget.scan(length(iterable))
-        return math.fsum(stable_set(iterable))
-
-    def dist(*args: Value) -> float:
-        budget.scan(sum(map(length, args)))
-        return math.dist(*args)
-
-    return {
-        "factorial": factorial, "comb": comb, "perm": perm, "prod": prod, "lcm": lcm, "fsum": fsum, "dist": dist,
-        "gcd": gcd, "isqrt": isqrt, **{name: to_integer(getattr(math, name)) for name in ("floor", "ceil", "trunc")},
-    }  # fmt: skip
+    rounding = {name: to_integer(getattr(math, name)) for name in ("floor", "ceil", "trunc")}
+    return {"lcm": lcm, "gcd": gcd, "isqrt": isqrt, **rounding}
 
 
 def pay_for_exact(budget: ExecutionBudget, items: Value) -> None:
@@ -109,7 +117,7 @@ def pay_for_exact(budget: ExecutionBudget, items: Value) -> None:
     if Decimal in kinds:
         for item in items:
             if isinstance(item, Decimal):
-                pay_for_exponent(budget, item)
+                pay_for_ratio(budget, item)
     if Fraction in kinds or any(isinstance(item, int) and item.bit_length() > LONG_INTEGER for item in items):
         bits = sum(_exact_bits(item) for item in items)
         too_long(budget, bits)

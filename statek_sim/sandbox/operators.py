@@ -265,6 +265,14 @@ def pay_for_exponent(budget: ExecutionBudget, value: Decimal) -> None:
         budget.made_integer(bits)
 
 
+def pay_for_ratio(budget: ExecutionBudget, value: Decimal) -> None:
+    """A decimal as a ratio: its digits and a power of ten, from which common factors are taken."""
+    pay_for_exponent(budget, value)
+    if value.is_finite():
+        digits = 8 * value.__sizeof__()
+        pay_for_gcd(budget, digits, digits + abs(value.adjusted()) * 4)
+
+
 def pay_for_merge(budget: ExecutionBudget, left: Value, right: Value) -> None:
     """`|`, `&`, `^` and `-` of sets and dicts copy at most both sides; numbers are subtracted."""
     if isinstance(left, Fraction | Decimal) or isinstance(right, Fraction | Decimal):

@@ -13,7 +13,7 @@ from typing import Final
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.formatting import pay_for_text
 from statek_sim.sandbox.intake import Args, CallPayment, Value, in_fixed_order, paid_entries, pay_for_items
-from statek_sim.sandbox.operators import POINTER_BYTES, pay_for_exponent, pay_for_gcd, too_long
+from statek_sim.sandbox.operators import POINTER_BYTES, pay_for_exponent, pay_for_gcd, pay_for_ratio, too_long
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet, without_addresses
 
 _LONG_NUMERAL: Final = 1_000
@@ -79,7 +79,7 @@ def _making_fraction(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[
         if isinstance(value, str):
             _pay_for_exponent_text(budget, value)
         elif isinstance(value, Decimal):
-            pay_for_exponent(budget, value)
+            pay_for_ratio(budget, value)
             budget.work(value.__sizeof__() >> 6)
     bits = [value.bit_length() for value in args if isinstance(value, int)]
     if len(bits) == _RATIO:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from statek_sim.agent.context.variants import TierName
+from statek_sim.agent.tools.tool import Access
 from statek_sim.scenario.part import (
     READER_PATTERN,
     CallableName,
@@ -17,6 +18,7 @@ from statek_sim.scenario.part import (
     Seconds,
     refused,
 )
+from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.reply import Repeat
 
 Variant = Literal["hardened", "document", "forge"]
@@ -35,6 +37,7 @@ AGENT_STOPS: Final = (
     "stuck",
     "blocked",
     "context_overflow",
+    "unsolved",
 )
 """Why a run of engine two may end, beside `final`, `crash` and the limits of the harness."""
 
@@ -168,6 +171,101 @@ class ApprovalText(Part):
     )
 
 
+class GuardText(Part):
+    """One guard: a shipped one by name with its settings, one of your own, or those of a TOML file.
+
+    A plain text is the name of a shipped one, or `module:attribute`.
+    """
+
+    guard: str = Field(default="", description="A shipped guard's name, or `module:attribute`.")
+    file: str = Field(
+        default="", description="A TOML file with tables [[guards]], from the folder of this scenario file."
+    )
+
+    @staticmethod
+    def _allow_text(schema: dict[str, JsonValue]) -> None:
+        mapping = dict(schema)
+        schema.clear()
+        text: dict[str, JsonValue] = {
+            "type": "string",
+            "description": "A shipped guard, or module:attribute.",
+        }
+        schema.update({"title": "GuardText", "anyOf": [text, mapping]})
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=_allow_text)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {"guard": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if bool(self.guard) == bool(self.file):
+            raise refused("expected exactly one of guard, file")
+        others = ", ".join(self.model_extra or ())
+        if others and (self.file or self.is_own):
+            raise refused(f"{others} goes with a shipped guard")
+        return self
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is `module:attribute`."""
+        return ":" in self.guard
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """A shipped guard's name and settings, as in a TOML file."""
+        return {"guard": self.guard, **(self.model_extra or {})}
+
+
+class AudienceText(Part):
+    """Who uses the agent, and where: guards may be for some tiers and environments, calls for some roles."""
+
+    role: str = Field(default="", description="The user's role.")
+    tier: str = Field(default="", description="The user's tier.")
+    environment: str = Field(default="", description="Where the agent runs, like `production`.")
+
+
+class LevelText(Part):
+    """One level of a ladder: a model, or a person where `model` is null."""
+
+    name: str = Field(min_length=1, description="What the level is called.")
+    model: str | None = Field(default=None, description="The model; null: a person, who is the last level.")
+    attempts: Count = Field(default=1, description="How often the level is tried.")
+    adds: str = Field(default="", description="What is added to the task: examples, or how to take it apart.")
+    carry: Literal["nothing", "reason", "best"] = Field(
+        default="nothing",
+        description="What an attempt is told: nothing, why the one before failed, or the best answer so far too.",
+    )
+    price: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="US dollars per million tokens of the model."
+    )
+    question: str = Field(
+        default="{task}", description="What the person is asked, with {task} and {attempts}."
+    )
+    within: Seconds | None = Field(
+        default=None, description="Virtual seconds the person has; null: as long as it takes."
+    )
+
+
+class EscalationText(Part):
+    """Who is asked next when a task is not solved (002 §5)."""
+
+    levels: Items[LevelText] = Field(min_length=1, description="The levels, the first one first.")
+    contains: Items[Annotated[str, Field(min_length=1)]] = Field(
+        default=(), description="Texts that a good answer has."
+    )
+    checks: Items[CallableName] = Field(
+        default=(), description="What judges answers: `module:attribute`, given the task and the answer."
+    )
+    backoff: Seconds = Field(
+        default=3.0,
+        description="Virtual seconds before an attempt after a failure that time may cure; they double.",
+    )
+    longest: Seconds = Field(default=60.0, description="Virtual seconds that are waited at most.")
+
+
 class HarnessText(Part):
     """Settings of the harness around an agent."""
 
@@ -175,7 +273,12 @@ class HarnessText(Part):
     nudges: Count = Field(default=3, description="Nudges before the run fails.")
     budget: BudgetText = Field(default_factory=BudgetText, description="What the run may use.")
     commits: bool = Field(default=False, description="The loop commits its state at every commit point.")
-    guards: Items[CallableName] = Field(default=(), description="Guards `module:attribute`, in this order.")
+    guards: Items[GuardText] = Field(
+        default=(), description="Guards in this order: shipped ones by name, or `module:attribute`."
+    )
+    audience: AudienceText = Field(
+        default_factory=AudienceText, description="Whom and where the guards have before them."
+    )
     watchers: Items[CallableName] = Field(
         default=(), description="What looks at every turn: `module:attribute`, called once per run for one."
     )
@@ -185,6 +288,9 @@ class HarnessText(Part):
     )
     approvals: dict[str, ApprovalText] = Field(
         default_factory=dict, description="Tools whose calls a person has to allow, with what is asked."
+    )
+    permissions: PermissionsText | None = Field(
+        default=None, description="What calls may touch; null: everything that is offered."
     )
     reader: ReaderName | None = Field(
         default=None, description="What finds calls in text: `rescue`, or `module:attribute`."
@@ -197,6 +303,9 @@ class HarnessText(Part):
     )
     context: ContextText | None = Field(
         default=None, description="A budget for prompts, held by making the history shorter; null: none."
+    )
+    escalation: EscalationText | None = Field(
+        default=None, description="Who is asked next when a task is not solved; null: nobody."
     )
     overrides: dict[str, JsonValue] = Field(
         default_factory=dict, description="Rules of the variant that are otherwise here, by name."
@@ -258,6 +367,11 @@ class ToolText(Part):
         default="",
         description="A person is asked this, with the call's {arguments}; the answer is the result.",
     )
+    access: dict[str, Access] = Field(
+        default_factory=dict,
+        description="Arguments that are paths, hosts or commands: `read`, `write`, `host` or `command`.",
+    )
+    sandboxed: bool = Field(default=False, description="Its commands run in a sandbox.")
     within: Seconds | None = Field(
         default=None, description="With `asks`: virtual seconds to answer; null: as long as it takes."
     )
@@ -275,6 +389,10 @@ class ToolText(Part):
             raise refused(f"expected exactly one of {', '.join(ways)}; got {' and '.join(said) or 'none'}")
         if self.said("within") and said[0] != "asks":
             raise refused("within goes with asks")
+        properties = self.parameters.get("properties")
+        for name in self.access:
+            if not isinstance(properties, dict) or name not in properties:
+                raise refused(f"access names {name!r}, which is none of the parameters")
         if self.said("takes") and said[0] not in ("result", "error"):
             raise refused("takes goes with result or error; say it in each of results")
         return self

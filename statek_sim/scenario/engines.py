@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from statek_sim.agent.effects import SideModel
 from statek_sim.agent.tools.mcp.servers import check_server_name
 from statek_sim.agent.tools.names import server_tool_name
 from statek_sim.agent.variants import Variant
@@ -21,8 +22,9 @@ from statek_sim.mcp.fault import Faults, fault_from
 from statek_sim.scenario.agent import AGENT_STOPS, HarnessText, ToolText
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
+from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.problem import Finding, Keypath, dotted
-from statek_sim.scenario.schema import VARIANTS, ScenarioText
+from statek_sim.scenario.schema import VARIANTS, AgentText, ScenarioText
 from statek_sim.semantics import PROFILES
 from statek_sim.values import JSON
 
@@ -160,9 +162,13 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
                 yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
         yield from _overrides((*at, "harness", "overrides"), told.harness.overrides)
         yield from _context((*at, "harness"), told.harness, scenario.agents)
+        yield from _guards((*at, "harness", "guards"), told.harness, scenario.agents)
         for name in told.harness.approvals:
             approval: Keypath = (*at, "harness", "approvals", name)
             yield from _known(approval, name, [*registered, *own], "tool")
+        yield from _permissions(
+            (*at, "harness", "permissions"), told.harness.permissions, [*registered, *own]
+        )
         flow: Keypath = (*at, "workflow")
         for position, step in enumerate(told.workflow.steps):
             yield from _known((*flow, "steps", position), step.tool, known, "tool")
@@ -171,6 +177,16 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for key in ("helpers", "terminal"):
             for position, name in enumerate(getattr(told.workflow, key) or ()):
                 yield from _known((*flow, key, position), name, known, "tool")
+
+
+def _permissions(at: Keypath, told: PermissionsText | None, tools: Sequence[str]) -> Iterator[Finding]:
+    """Yield rules about a tool that is not there; a pattern may be about none."""
+    if told is None:
+        return
+    for key in ("allow", "ask", "deny"):
+        for position, rule in enumerate(getattr(told, key)):
+            if rule.tool and "*" not in rule.tool:
+                yield from _known((*at, key, position, "tool"), rule.tool, tools, "tool")
 
 
 def _servers(scenario: ScenarioText) -> Iterator[Finding]:
@@ -218,6 +234,28 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
         yield from _known(
             (*here, "summary"), said.summary, ["rule", *agents], "agent of this scenario, nor 'rule'"
         )
+
+
+def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) -> Iterator[Finding]:
+    """Yield shipped guards that are unknown, or whose settings are wrong."""
+    for position, text in enumerate(harness.guards):
+        here = (*at, position)
+        if text.is_own or text.file:
+            continue
+        # Imported where a scenario has guards: it brings JSON Schema.
+        from statek_sim.agent.guards.settings import guard_of  # noqa: PLC0415
+
+        judge = text.entry.get("by")
+        if isinstance(judge, str):
+            yield from _known((*here, "by"), judge, agents, "agent of this scenario")
+        try:
+            guard_of(text.entry, judges=lambda name: SideModel(model=name, prompt=_prompt_of(agents, name)))
+        except BadInput as error:
+            yield Finding(here, f"{dotted(here)}: {error}".removesuffix("."))
+
+
+def _prompt_of(agents: Mapping[str, AgentText], name: str) -> str:
+    return agents[name].prompt if name in agents else ""
 
 
 def _overrides(at: Keypath, overrides: Mapping[str, JSON]) -> Iterator[Finding]:

@@ -32,6 +32,7 @@ StopReason = Literal[
     "stuck",
     "blocked",
     "context_overflow",
+    "unsolved",
 ]
 
 

@@ -24,6 +24,7 @@ from statek_sim.scenario.agent import (
     ToolText,
     Variant,
 )
+from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.expect import Expect, ItemStatus
 from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.part import Count, Id, Items, Name, Part, Positive, Seconds, ToolName
@@ -270,6 +271,13 @@ class ScenarioText(Shared):
     id: Id = Field(description="Unique over everything that is loaded.")
     title: Annotated[str, Field(min_length=1)] = Field(description="What it shows, in one sentence.")
     proves: Items[str] = Field(default=(), description="Ids of normative statements that it proves.")
+    deviations: Items[Deviation] = Field(
+        default=(),
+        description="Where this run departs from the undisturbed one, as `statek-sim explore` writes them.",
+    )
+    violates: str = Field(
+        default="", description="The invariant that does not hold then: what `explore --replay` asks."
+    )
 
 
 class Scenario(ScenarioText):

@@ -46,7 +46,10 @@ def _names(scenario: Scenario) -> Iterator[tuple[Keypath, str]]:
             if ":" in tool:
                 yield (*at, "tools", position), tool
         harness = agent.harness
-        for seam in ("guards", "watchers", "gates"):
+        for position, guard in enumerate(harness.guards):
+            if guard.is_own:
+                yield (*at, "harness", "guards", position), guard.guard
+        for seam in ("watchers", "gates"):
             for position, name in enumerate(getattr(harness, seam)):
                 yield (*at, "harness", seam, position), name
         for seam in ("reader", "chooser", "compactor"):

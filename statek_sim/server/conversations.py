@@ -28,23 +28,23 @@ class Conversations:
 
         Instructions are not carried over, as the API has it.
         """
-        asked = read.asked
-        before = self._kept.get(asked.previous or "")
+        request = read.asked
+        before = self._kept.get(request.previous or "")
         if before is None:
             raise BadRequest(
-                f"Previous response with id {asked.previous!r} not found: it was not given since the script was set, "
+                f"Previous response with id {request.previous!r} not found: it was not given since the script was set, "
                 "was asked for with store=false, or had to make room",
                 parameter="previous_response_id",
                 code="previous_response_not_found",
             )
-        prompt = asked.messages[:1] if _instructed(asked) else ()
+        prompt = request.messages[:1] if _instructed(request) else ()
         return ReadRequest(
-            replace(asked, messages=(*prompt, *before, *asked.messages[len(prompt) :])), read.size
+            replace(request, messages=(*prompt, *before, *request.messages[len(prompt) :])), read.size
         )
 
-    def keep(self, asked: WireRequest, answer: Answer) -> None:
+    def keep(self, request: WireRequest, answer: Answer) -> None:
         """Keep what was asked and answered, unless the client said not to, or the answer is none."""
-        if isinstance(answer, Silence) or answer.status != 200 or (asked.echo or {}).get("store") is False:
+        if isinstance(answer, Silence) or answer.status != 200 or (request.echo or {}).get("store") is False:
             return
         body = answer.body if isinstance(answer, Whole) else b"".join(frame.data for frame in answer.frames)
         try:
@@ -52,14 +52,14 @@ class Conversations:
             name, reply = json.loads(whole)["id"], responses.read_reply(whole)
         except (InvalidFormat, RuntimeError, ValueError, LookupError, TypeError, AttributeError):
             return  # a fault or a raw body: no client has an id to go on from
-        said = asked.messages[_instructed(asked) :]
+        messages = request.messages[_instructed(request) :]
         while len(self._kept) >= _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
-        self._kept[str(name)] = (*said, _message(reply))
+        self._kept[str(name)] = (*messages, _message(reply))
 
 
-def _instructed(asked: WireRequest) -> bool:
-    return "instructions" in (asked.echo or {})
+def _instructed(request: WireRequest) -> bool:
+    return "instructions" in (request.echo or {})
 
 
 def _message(reply: ParsedReply) -> Message:

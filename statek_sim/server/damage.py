@@ -135,8 +135,8 @@ def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
     event = json.loads(text)
     if str(event.get("type", "")).startswith(_ABOUT_CONTENT):
         return None
-    told = event.get("response", event)
-    named = isinstance(told, dict) and any(key in told for key in keys)
+    response = event.get("response", event)
+    named = isinstance(response, dict) and any(key in response for key in keys)
     return data.replace(text.encode(), _without_choices(text, keys)) if named else data
 
 
@@ -147,10 +147,10 @@ def _without_choices(text: str, keys: tuple[str, ...]) -> bytes:
     except ValueError:
         return text.encode()
     if isinstance(body, dict):
-        told = body.get("response")
+        response = body.get("response")
         body = (
-            {**body, "response": _emptied_of(told, keys)}
-            if isinstance(told, dict)
+            {**body, "response": _emptied_of(response, keys)}
+            if isinstance(response, dict)
             else _emptied_of(body, keys)
         )
     return compact(body).encode()

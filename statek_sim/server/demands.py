@@ -46,16 +46,16 @@ def _check_calls(reply: WireReply, demands: Demands, name: str) -> None:
 
 def _check_json(text: str, name: str) -> None:
     try:
-        told = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        content = None
+    if not isinstance(content, dict):
         raise _contradiction(name, "is no JSON object", "the request demands one")
 
 
-def _contradiction(name: str, said: str, demanded: str) -> UnmatchedRequest:
+def _contradiction(name: str, text: str, demanded: str) -> UnmatchedRequest:
     return UnmatchedRequest(
-        f"{name} {said}, but {demanded}; no provider answers so: change the reply, or send it with raw(...)"
+        f"{name} {text}, but {demanded}; no provider answers so: change the reply, or send it with raw(...)"
     )
 
 

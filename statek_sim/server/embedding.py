@@ -61,10 +61,10 @@ def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ReadReque
 
     What is read has a user message per text, so that conditions and counts see the texts.
     """
-    told = json_of(body)
-    if not isinstance(told, dict):
-        raise BadRequest(f"the body: expected an object, got {told!r}")
-    model, wanted, unheeded = _gemini(told, path) if wire == "gemini" else _openai(told)
+    members = json_of(body)
+    if not isinstance(members, dict):
+        raise BadRequest(f"the body: expected an object, got {members!r}")
+    model, wanted, unheeded = _gemini(members, path) if wire == "gemini" else _openai(members)
     for number, text in enumerate(wanted.texts):
         if not text:
             raise BadRequest(f"text {number + 1} is empty: nothing to embed", parameter="input")
@@ -116,13 +116,13 @@ def _gemini(body: dict[str, JSON], path: str) -> tuple[str, EmbeddingRequest, tu
     named = _METHOD.search(path)
     if named is None:
         raise BadRequest(f"the URL: expected to end in MODEL:embedContent, got {path!r}")
-    one = named["method"] == "embedContent"
-    requests = [body] if one else objects(body.get("requests"), where="requests")
+    single = named["method"] == "embedContent"
+    requests = [body] if single else objects(body.get("requests"), where="requests")
     texts: list[str] = []
     sizes: list[int | None] = []
     unheeded: list[str] = []
     for number, request in enumerate(requests):
-        where = "" if one else f"requests[{number}]."
+        where = "" if single else f"requests[{number}]."
         content = request.get("content")
         texts.append(text_in(content.get("parts")) if isinstance(content, dict) else "")
         config = request.get("embedContentConfig")
@@ -131,7 +131,7 @@ def _gemini(body: dict[str, JSON], path: str) -> tuple[str, EmbeddingRequest, tu
         unheeded += GEMINI_EMBEDDING.unheeded(
             {key: value for key, value in options.items() if key != "embedContentConfig"}, within=where
         )
-    wanted = EmbeddingRequest(texts=tuple(texts), sizes=tuple(sizes), shape="one" if one else "batch")
+    wanted = EmbeddingRequest(texts=tuple(texts), sizes=tuple(sizes), shape="one" if single else "batch")
     return named["model"], wanted, tuple(unheeded)
 
 

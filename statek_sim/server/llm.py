@@ -3,59 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from statek_sim.errors import (
-    BadRequest,
-    ScriptError,
-    StatekSimError,
-    UnmatchedRequest,
-    UnusedReplies,
-)
 from statek_sim.providers.delivery import Styles, manner
-from statek_sim.providers.lane import Entry
-from statek_sim.providers.mismatch import PendingReply, unused_text
-from statek_sim.providers.protocol import ChatRequest, ChatStyleName
-from statek_sim.providers.protocol import Place as PlaceName
-from statek_sim.providers.script import Chat, Computed, RawStream, Vector
+from statek_sim.providers.mismatch import PendingReply
+from statek_sim.providers.protocol import ChatStyleName
 from statek_sim.providers.scripted import Script
-from statek_sim.providers.wire.format import WireFormat
-from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.server.conversations import Conversations
 from statek_sim.server.elsewhere import elsewhere
-from statek_sim.server.embedding import EmbeddingRequest, read_embeddings
-from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed
-from statek_sim.server.fault import Fate, Fault, FaultRule
-from statek_sim.server.journal import Journal, JournalEntry
-from statek_sim.server.known import ReadRequest, model_tokenizer, read_request
-from statek_sim.server.played_script import AGENT_HEADER, PlayedScript
+from statek_sim.server.exchange import Answer, Incoming
+from statek_sim.server.fault import FaultRule
+from statek_sim.server.journal import Journal
+from statek_sim.server.known import model_tokenizer
+from statek_sim.server.play import ASKING, Play
+from statek_sim.server.played_script import PlayedScript
 from statek_sim.server.rendering import (
     Pacing,
-    Renderer,
-    embeddings,
-    http_error,
-    instead,
-    token_count,
-    with_faults,
 )
-from statek_sim.server.routes import Place, Route, route
-
-JOB_HEADER: Final = "x-statek-job"
-RETRY_HEADER: Final = "x-stainless-retry-count"
-"""How the official SDKs of OpenAI and Anthropic count their retries: 0 for the first attempt."""
-
-MISMATCH_STATUS: Final = 422
-"""The status for a request that the script has no answer to: no client tries again after it."""
+from statek_sim.server.routes import route
 
 DEFAULT_MODELS: Final = ("gpt-4o",)
-
-_ASKING: Final[Mapping[Place, PlaceName]] = {
-    Place.CHAT: "chat",
-    Place.EMBEDDINGS: "embeddings",
-    Place.COUNT: "count_tokens",
-}
 
 
 class FakeLLM:
@@ -107,16 +74,15 @@ class FakeLLM:
         spoken = self._manner if styles is None else manner(styles, None)
         played = PlayedScript(script, count_usage=self._count_usage)
         with self._lock:
-            self._script = played
-            self._fate = Fate(faults)
-            self._fallible = bool(faults)
-            self._at = 0.0
             self._manner = spoken
             if ignored is not None:
                 self._ignored = frozenset(ignored)
-            self._renderer = Renderer(spoken, self._pacing)
-            self._spoken_before = Conversations()
-            self.journal = Journal()
+            self._play = Play(played, faults, spoken, self._pacing, self._ignored)
+
+    @property
+    def journal(self) -> Journal:
+        """What was asked since the play began."""
+        return self._play.journal
 
     def warm_up(self) -> None:
         """Load the vocabularies that usage is counted with, so that the first request need not wait for them."""
@@ -127,187 +93,17 @@ class FakeLLM:
     def answer(self, request: Incoming) -> Answer:
         """Answer one HTTP request."""
         found = route(request.method, request.target)
-        if found.place in _ASKING:
+        if found.place in ASKING:
             with self._lock:
-                return self._asked(request, found)
+                return self._play.ask(request, found)
         return elsewhere(request, found, self._models, self.journal, self.unused)
 
     def unused(self) -> list[PendingReply]:
         """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
         with self._lock:
-            return self._script.unused()
+            return self._play.script.unused()
 
     def check_finished(self) -> None:
         """Raise when a request found no reply (`UnmatchedRequest`) or a reply or fault no request (`UnusedReplies`)."""
-        problems = self.journal.problems
-        if problems:
-            more = f"\n\nand {len(problems) - 1} more" if len(problems) > 1 else ""
-            raise UnmatchedRequest(f"{problems[0]}{more}")
-        left = self.unused()
-        if left:
-            raise UnusedReplies(unused_text(left))
-        missed = self._fate.left()
-        if missed:
-            raise UnusedReplies(f"{missed[0]} met no request; {self.journal.total} came")
-
-    # One request for a reply, for embeddings, or for a count.
-
-    def _asked(self, incoming: Incoming, found: Route) -> Answer:
-        number, wire = self.journal.total + 1, FORMATS[found.wire]
-        name = f"request {number} (POST {found.path}"
-        try:
-            read, wanted = self._read(incoming, found)
-        except (BadRequest, ValueError) as error:
-            refused = error if isinstance(error, BadRequest) else BadRequest(str(error))
-            wrong = str(error) if refused.code else f"the request cannot be read: {error}"
-            answer: Answer = http_error(
-                wire, 400, message=wrong, parameter=refused.parameter, code=refused.code
-            )
-            self._note(number, incoming, found, answer, problem=f"{name}): {wrong}")
-            return answer
-        request = _request(incoming, read, found, self._at)
-        faults = self._fate.faults(request, number) if self._fallible else ()
-        early = instead(faults, wire) if faults else None
-        if early is not None:
-            self._note(number, incoming, found, early, faults=faults)
-            return early
-        entry: Entry | None = None
-        problem: str | None = None
-        latency = 0.0
-        try:
-            answer, entry = self._answered(name, number, request, read, wanted, wire, faults)
-            latency = _latency(entry, answer, self._pacing)
-        except Exception as error:  # noqa: BLE001  # a script may call the user's code
-            problem = str(error) if isinstance(error, StatekSimError) else f"{type(error).__name__}: {error}"
-            problem = problem if problem.startswith(name) else f"{name}): {problem}"
-            status = MISMATCH_STATUS if isinstance(error, ScriptError) else 500
-            answer = http_error(wire, status, message=problem)
-        self._at += latency
-        self._note(
-            number, incoming, found, answer, entry=entry, faults=faults, problem=problem, latency=latency
-        )
-        return answer
-
-    def _read(self, incoming: Incoming, found: Route) -> tuple[ReadRequest, EmbeddingRequest | None]:
-        """Read a request; `BadRequest` for what the server cannot do as well."""
-        wanted = None
-        if found.place is Place.EMBEDDINGS:
-            read, wanted = read_embeddings(found.wire, found.path, incoming.body)
-        else:
-            read = read_request(found.wire, found.path, incoming.body)
-        asked = read.asked
-        if asked.unheeded and (unheeded := [name for name in asked.unheeded if name not in self._ignored]):
-            raise BadRequest(
-                f"{unheeded[0]} is nothing that this server honours: leave it out, or have it taken without heed "
-                f"(script([...], ignored=[{unheeded[0]!r}]), or serve --ignore {unheeded[0]})",
-                parameter=unheeded[0],
-                code="unsupported_parameter",
-            )
-        return (read if asked.previous is None else self._spoken_before.goes_on(read)), wanted
-
-    def _answered(
-        self,
-        name: str,
-        number: int,
-        request: ChatRequest,
-        read: ReadRequest,
-        wanted: EmbeddingRequest | None,
-        wire: WireFormat,
-        faults: tuple[Fault, ...],
-    ) -> tuple[Answer, Entry | None]:
-        """Return the answer, and the entry of the script that gives it if one does."""
-        if wanted is not None:
-            return self._vectors(name, number, request, read, wanted, wire, faults)
-        if request.place == "count_tokens":
-            recorded = self._script.scripted(request, name)
-            if recorded is None:
-                return with_faults(token_count(read, wire), faults, wire), None
-            return self._renderer.render([recorded], request, read, wire, number, faults), recorded
-        entries = [self._script.demanded(request, name)]
-        while len(entries) < read.asked.demands.choices and isinstance(
-            entries[0].reply.answer, Chat | Computed
-        ):
-            entries.append(self._script.demanded(request, name))
-        answer = self._renderer.render(entries, request, read, wire, number, faults)
-        if wire.NAME == "responses":
-            self._spoken_before.keep(read.asked, answer)
-        return answer, entries[0]
-
-    def _vectors(
-        self,
-        name: str,
-        number: int,
-        request: ChatRequest,
-        read: ReadRequest,
-        wanted: EmbeddingRequest,
-        wire: WireFormat,
-        faults: tuple[Fault, ...],
-    ) -> tuple[Answer, Entry | None]:
-        entries: list[Entry | None] = []
-        for message in request.messages:
-            entry = self._script.scripted(replace(request, messages=(message,)), name)
-            entries.append(entry)
-            if entry is not None and not isinstance(entry.reply.answer, Vector):
-                return self._renderer.render([entry], request, read, wire, number, faults), entry
-        answer = embeddings(entries, wanted, request, read, faults)
-        return with_faults(answer, faults, wire), next(filter(None, entries), None)
-
-    def _note(
-        self,
-        number: int,
-        incoming: Incoming,
-        found: Route,
-        answer: Answer,
-        *,
-        entry: Entry | None = None,
-        faults: tuple[Fault, ...] = (),
-        problem: str | None = None,
-        latency: float = 0.0,
-    ) -> None:
-        status = 0 if isinstance(answer, Silence) else answer.status
-        self.journal.add(
-            JournalEntry(
-                number,
-                found.wire,
-                incoming.target,
-                incoming.headers,
-                incoming.body,
-                status,
-                entry,
-                faults,
-                problem,
-                latency,
-            )
-        )
-
-
-def _latency(entry: Entry | None, answer: Answer, pacing: Pacing) -> float:
-    """Return the virtual seconds that an answer takes."""
-    if entry is None:
-        return 0.0
-    reply = entry.reply
-    if isinstance(reply.answer, RawStream):
-        return reply.latency + reply.answer.seconds
-    if isinstance(answer, Streamed) and answer.frames:
-        return reply.latency + pacing.token_seconds * (len(answer.frames) - 1)
-    return reply.latency
-
-
-def _request(incoming: Incoming, read: ReadRequest, found: Route, at: float) -> ChatRequest:
-    headers, asked = incoming.headers, read.asked
-    retries = headers.get(RETRY_HEADER, "0")
-    return ChatRequest(
-        job_id=headers.get(JOB_HEADER, "http"),
-        role=headers.get(AGENT_HEADER, asked.model),
-        turn=read.turn,
-        attempt=int(retries) + 1 if retries.isdecimal() and len(retries) < 4 else 1,
-        at=at,
-        model=asked.model,
-        messages=asked.messages,
-        tools=asked.tools,
-        temperature=asked.temperature,
-        bytes_sent=len(incoming.body),
-        wire=found.wire,
-        headers=headers,
-        place=_ASKING[found.place],
-    )
+        with self._lock:
+            self._play.check_finished()

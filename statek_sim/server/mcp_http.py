@@ -178,9 +178,9 @@ class _Endpoint:
             raise _Refused(404, f"there is nothing at {request.target}; this server is at {PATH}")
         if not self._anywhere:
             for header in ("host", "origin"):
-                said = request.headers.get(header)
-                if said is not None and not is_loopback(_host(said)):
-                    raise _Refused(403, f"{header} is {said!r}, expected this machine's loopback")
+                value = request.headers.get(header)
+                if value is not None and not is_loopback(_host(value)):
+                    raise _Refused(403, f"{header} is {value!r}, expected this machine's loopback")
         version = request.headers.get("mcp-protocol-version")
         if version is not None and version not in VERSIONS:
             raise _Refused(
@@ -220,15 +220,15 @@ class _Endpoint:
 
 
 def _accepts(request: Incoming, wanted: str) -> None:
-    said = request.headers.get("accept", "")
-    kinds = {part.partition(";")[0].strip().lower() for part in said.split(",")}
+    accepted = request.headers.get("accept", "")
+    kinds = {part.partition(";")[0].strip().lower() for part in accepted.split(",")}
     if not kinds & {wanted, "*/*", f"{wanted.partition('/')[0]}/*"}:
-        raise _Refused(406, f"accept is {said!r}, expected {JSON_TYPE} and text/event-stream")
+        raise _Refused(406, f"accept is {accepted!r}, expected {JSON_TYPE} and text/event-stream")
 
 
-def _host(said: str) -> str:
+def _host(header: str) -> str:
     """Return the name in a Host or Origin header."""
-    name = said.rpartition("//")[2]
+    name = header.rpartition("//")[2]
     if name.startswith("["):
         return name[1:].partition("]")[0]
     return name.partition(":")[0]

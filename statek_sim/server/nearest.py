@@ -15,26 +15,26 @@ _COMPARED: Final = 4096
 """Characters of two texts that are compared."""
 
 
-def exhausted(asked: str, request: ChatRequest, script: str, total: int) -> str:
+def exhausted(question: str, request: ChatRequest, script: str, total: int) -> str:
     """Say that the script is used up. `asked` names the request."""
     replies = "1 reply" if total == 1 else f"{total} replies"
     return "\n".join(
         (
-            f"{asked} wants one more reply, but {script} has {replies}, all used",
+            f"{question} wants one more reply, but {script} has {replies}, all used",
             *conversation_tail(request.messages),
             f"add a reply to {script}, or let one answer .forever()",
         )
     )
 
 
-def unmatched(asked: str, request: ChatRequest, script: str, pending: Sequence[PendingReply]) -> str:
+def unmatched(question: str, request: ChatRequest, script: str, pending: Sequence[PendingReply]) -> str:
     """Say which reply of `pending` comes nearest to the request and what in it does not fit."""
     nearest = min(
         pending, key=lambda entry: (len(list(_differences(entry, request))), -_likeness(entry, request))
     )
     return "\n".join(
         (
-            f"{asked} fits none of the {len(pending)} replies left in {script}",
+            f"{question} fits none of the {len(pending)} replies left in {script}",
             *conversation_tail(request.messages),
             f"nearest is {nearest}",
             *(f"  {line}" for line in _differences(nearest, request)),

@@ -57,18 +57,18 @@ class PlayedScript:
         return entry
 
     def _mismatch(self, request: ChatRequest, name: str, lane: Lane | None) -> str:
-        asked = f"{name}, model {request.model!r}, turn {request.turn})"
+        question = f"{name}, model {request.model!r}, turn {request.turn})"
         if lane is None:
             known = ", ".join(map(repr, self._lanes)) or "nobody"
             return (
-                f"{asked} is for {request.role!r}, but there are scripts for {known} only; "
+                f"{question} is for {request.role!r}, but there are scripts for {known} only; "
                 f"the header {AGENT_HEADER} names another one"
             )
         script = f"script {lane.key!r}" if lane.key else "the script"
         pending = [entry for entry in lane.pending() if entry.reply.place == request.place]
         if not pending:
-            return exhausted(asked, request, script, lane.total)
-        return unmatched(asked, request, script, pending)
+            return exhausted(question, request, script, lane.total)
+        return unmatched(question, request, script, pending)
 
 
 def _recorded_places(lanes: Iterable[Lane]) -> frozenset[PlaceName]:

@@ -8,26 +8,17 @@ is answered with 400 and closed.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 import httptools
 
-from statek_sim.server.answering import Answering, head_of, in_one_piece, json_text
-from statek_sim.server.exchange import JSON_TYPE, Answer, Incoming, Limits, Live, Streamed, Whole
-
-Handler = Callable[[Incoming], Answer | Live]
+from statek_sim.server.answer_queue import AnswerQueue, Handler
+from statek_sim.server.answering import head_of, json_text
+from statek_sim.server.exchange import JSON_TYPE, Incoming, Limits
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LINGERING: Final = 0.5
 """Seconds in which a refused client may finish sending and read why."""
-
-_MOST_PENDING: Final = 64
-"""Requests of one client that may wait for an answer that takes its time; it is not read from while so many do."""
-
-_MOST_UNREAD: Final = 64 * 1024 * 1024
-"""Bytes of answers that a client may leave unread: many send all that they pipeline before they read."""
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
 
@@ -36,7 +27,7 @@ class HttpProtocol(asyncio.Protocol):
     """One connection."""
 
     __slots__ = (
-        "_answering",
+        "_answers",
         "_body",
         "_body_bytes",
         "_handler",
@@ -48,10 +39,7 @@ class HttpProtocol(asyncio.Protocol):
         "_last_body",
         "_limits",
         "_loop",
-        "_out",
         "_parser",
-        "_pending",
-        "_pending_bytes",
         "_refused",
         "_target",
         "_transport",
@@ -63,12 +51,10 @@ class HttpProtocol(asyncio.Protocol):
         self._handler = handler
         self._limits = limits
         self._parser = httptools.HttpRequestParser(self)
-        self._pending: deque[tuple[Incoming, bool, bool]] = deque()
-        self._answering: asyncio.Task[None] | None = None
         self._refused = False
         self._head_open = False
         self._here = False
-        self._last_body = self._pending_bytes = 0
+        self._last_body = 0
         self._headers: dict[str, str] = {}
         self._body: bytes | bytearray = b""
         self._body_bytes = 0
@@ -81,7 +67,7 @@ class HttpProtocol(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._loop = asyncio.get_running_loop()
-        self._out = Answering(transport, self._loop)
+        self._answers = AnswerQueue(self._handler, self._limits, transport, self._loop)
         self.open_connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -91,11 +77,9 @@ class HttpProtocol(asyncio.Protocol):
         self._refused = True
         self._body = b""
         self._headers = {}
-        self._pending.clear()
         # The parser and this connection hold each other: memory would be given back some time later only.
         del self._parser
-        if self._answering is not None:
-            self._answering.cancel()
+        self._answers.give_up()
 
     def data_received(self, data: bytes) -> None:
         """Read what came; answer each request that is complete."""
@@ -112,8 +96,7 @@ class HttpProtocol(asyncio.Protocol):
             # A header is told of when it is complete; one that never is has to stop somewhere too.
             self._head_received += self._open_bytes(data) if self._here else len(data)
             self._check_head(self._head_received)
-        if self._out.drained is not None and self._transport.get_write_buffer_size() > _MOST_UNREAD:
-            self._transport.pause_reading()
+        self._answers.look_at_unread()
 
     def _open_bytes(self, data: bytes) -> int:
         """Return how many bytes at the end of `data` are of the head that began in it and has not ended.
@@ -125,14 +108,11 @@ class HttpProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Wait for a client that reads slower than it is written to."""
-        self._out.drained = self._loop.create_future()
+        self._answers.pause()
 
     def resume_writing(self) -> None:
         """Go on."""
-        if self._out.drained is not None and not self._out.drained.done():
-            self._out.drained.set_result(None)
-        self._out.drained = None
-        self._read_on()
+        self._answers.resume()
 
     # What the parser calls, in this order.
 
@@ -194,52 +174,10 @@ class HttpProtocol(asyncio.Protocol):
         )
         self._body = b""
         self._last_body = self._body_bytes
-        keep_alive = self._parser.should_keep_alive()
-        if self._answering is not None:
-            self._queue(request, keep_alive=keep_alive, whole=self._parser.get_http_version() == "1.0")
-            return
-        answer = self._answer(request)
-        if type(answer) is Streamed and self._parser.get_http_version() == "1.0":
-            answer = in_one_piece(answer)
-        if type(answer) is Whole and not answer.delay:
-            self._out.whole(request, answer, keep_alive=keep_alive)
-        else:
-            self._answering = self._loop.create_task(self._take_time(request, answer, keep_alive=keep_alive))
-
-    # Answers.
-
-    def _answer(self, request: Incoming) -> Answer | Live:
-        try:
-            return self._handler(request)
-        except Exception as error:  # noqa: BLE001  # the parser would take it for a malformed request
-            message = json_text(f"the server failed: {type(error).__name__}: {error}")
-            return Whole(status=500, body=b'{"error":{"message":"%s","type":"server_error"}}' % message)
-
-    def _queue(self, request: Incoming, *, keep_alive: bool, whole: bool) -> None:
-        self._pending.append((request, keep_alive, whole))
-        self._pending_bytes += len(request.body)
-        if len(self._pending) >= _MOST_PENDING or self._pending_bytes > self._limits.body:
-            self._transport.pause_reading()
-
-    def _read_on(self) -> None:
-        """Read from the client again, if little of what it sent waits and little of what it gets is unread."""
-        if len(self._pending) <= _MOST_PENDING // 2 and self._pending_bytes <= self._limits.body // 2:
-            unread = 0 if self._out.drained is None else self._transport.get_write_buffer_size()
-            if unread <= _MOST_UNREAD:
-                self._transport.resume_reading()
-
-    async def _take_time(self, request: Incoming, answer: Answer | Live, *, keep_alive: bool) -> None:
-        """Give an answer that takes its time, then those that queued behind it."""
-        await self._out.send(request, answer, keep_alive=keep_alive)
-        while self._pending and not self._transport.is_closing():
-            request, keep_alive, whole = self._pending.popleft()
-            self._pending_bytes -= len(request.body)
-            self._read_on()
-            answer = self._answer(request)
-            if whole and isinstance(answer, Streamed):
-                answer = in_one_piece(answer)
-            await self._out.send(request, answer, keep_alive=keep_alive)
-        self._answering = None
+        parser = self._parser
+        self._answers.give(
+            request, keep_alive=parser.should_keep_alive(), whole=parser.get_http_version() == "1.0"
+        )
 
     # Refusals.
 
@@ -264,7 +202,7 @@ class HttpProtocol(asyncio.Protocol):
             return
         self._refused = True
         self.started_at = None
-        if self._answering is None:
+        if not self._answers.busy:
             body = b'{"error":{"message":"%s","type":"http_error"}}' % json_text(message)
             head = head_of(status, JSON_TYPE, (), False)
             self._transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(body), body))

@@ -144,7 +144,7 @@ class Renderer:
     ) -> Answer:
         given = [_given(entry.reply, request) for entry in entries]
         reply = given[0]
-        delay = self._pacing.real(max(one.latency for one in given))
+        delay = self._pacing.real(max(reply.latency for reply in given))
         match reply.answer:
             case Chat():
                 said = self._choices(entries, given, request, read, str(number))
@@ -273,20 +273,20 @@ def http_error(
     delay: float = 0.0,
 ) -> Whole:
     """Return an error as the provider of `wire` words it."""
-    said = message or f"HTTP {status}, as the script says"
+    message_or_default = message or f"HTTP {status}, as the script says"
     # Seconds in this header are whole numbers (RFC 9110, 10.2.3); the SDKs read fractions too.
     headers = () if retry_after is None else (("retry-after", f"{retry_after:g}"),)
-    body = wire.error_body(status, said, parameter=parameter, code=code)
+    body = wire.error_body(status, message_or_default, parameter=parameter, code=code)
     return Whole(status=status, body=body, headers=headers, delay=delay)
 
 
-def _reporting(said: WireReply, faults: tuple[Fault, ...]) -> WireReply:
+def _reporting(reply: WireReply, faults: tuple[Fault, ...]) -> WireReply:
     for fault in faults:
         if isinstance(fault, NullUsage):
-            said = replace(said, usage=None)
+            reply = replace(reply, usage=None)
         elif isinstance(fault, NoUsage):
-            said = replace(said, usage=NO_USAGE)
-    return said
+            reply = replace(reply, usage=NO_USAGE)
+    return reply
 
 
 def _spoken(

@@ -11,8 +11,9 @@ from typing import Final
 
 from statek_sim.errors import BadInput
 from statek_sim.providers.network import is_loopback
+from statek_sim.server.answer_queue import Handler
 from statek_sim.server.exchange import DEFAULT_LIMITS, Limits
-from statek_sim.server.protocol import Handler, HttpProtocol
+from statek_sim.server.protocol import HttpProtocol
 
 _BACKLOG: Final = 1024
 _STOPPING: Final = 10.0

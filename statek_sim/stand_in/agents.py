@@ -10,6 +10,7 @@ from statek_sim.runtime.agents import agent as runtime
 from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.stand_in.code_reading import codes_of, get_referenced_locals
+from statek_sim.stand_in.here_only import check_reader
 from statek_sim.stand_in.memo import memo
 from statek_sim.stand_in.prompts import SystemPrompt, make_system_prompt
 
@@ -73,18 +74,27 @@ class Agent(runtime.Agent):
     @property
     def prompt(self) -> str:  # type: ignore[override]  # made of a field of STATEK's
         """The system prompt as text."""
+        check_reader(self, "prompt")
         return "" if self._system_prompt is None else self._system_prompt.intro
 
     @property
     def metadata(self) -> dict[str, str]:  # type: ignore[override]  # made of a field of STATEK's
         """The metadata; asking for a MODEL that is missing is STATEK's ValueError."""
+        check_reader(self, "metadata")
         return _Metadata(self.role, self._metadata or {})
 
     @property
     def warmup(self) -> WarmupSource:  # type: ignore[override]  # made of a field of STATEK's
         """The warmup code."""
+        check_reader(self, "warmup")
         definition: WarmupDef | None = getattr(self, "warmup_def", None)
         return None if definition is None else definition.warmup_code
+
+    @property
+    def chat_style(self) -> str | None:  # type: ignore[override]  # STATEK's agents have none
+        """None: what style there is, the definition of its jobs has."""
+        check_reader(self, "chat_style")
+        return None
 
     @property
     def context(self) -> dict[str, Any]:  # type: ignore[override]  # made of a field of STATEK's
@@ -199,7 +209,7 @@ class SupervisedAgent(Agent):
         if shared_vars:
             job_params["shared_vars"] = list(shared_vars)
         style = job_params.pop("chat_style", None) if isinstance(self, runtime.DialogAgent) else None
-        return current_runtime().define(
+        return current_runtime().book.define(
             self, warmup_code, style, locale, job_params, post_processing, shared=False
         )
 

@@ -15,5 +15,10 @@ class FutureResult(futures.FutureResult):
         super().__init__(None, state_num)
         self.deps = deps
 
+    @property
+    def stored_deps(self) -> object:
+        """All of it."""
+        return self.deps
+
     def __llm_repr__(self) -> str:
         return FUTURE

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.job_def import JobDef, JobDefError
 from statek_sim.runtime.dialogs.dialog import (
     DialogItem,
     chat_responses,
@@ -19,15 +19,20 @@ from statek_sim.runtime.execution.model_name import model_provider, models_by_di
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.execution.services import Brought
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.jobs.post_processing import LLM_StepData, is_final
+from statek_sim.runtime.jobs.job_defs import equals_its_like
+from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_final
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
+from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
+from statek_sim.stand_in.here_only import HERE_ONLY, check_reader
 from statek_sim.stand_in.memo import EnumValue, enum
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.pricing import ModelPricing, get_model_pricing
+from statek_sim.stand_in.queries import as_tag
+from statek_sim.stand_in.store import open_store
 from statek_sim.stand_in.tools import registered
 
 TaskDifficulty: Final = enum("TaskDifficulty", ["low", "medium", "high"])
@@ -53,7 +58,7 @@ NOT_COVERED: Final[Mapping[str, frozenset[str]]] = {
 def _refuse(kind: str, name: str, owner: object) -> Any:
     if name in NOT_COVERED[kind]:
         raise NotCovered(f"{kind}.{name}")
-    raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
+    raise missing(owner, name)
 
 
 class AppPyEnv(PyEnv):
@@ -81,7 +86,10 @@ class AppJobDef(JobDef):
     """A definition of jobs, with STATEK's way to say what model and style it has."""
 
     def __eq__(self, other: object) -> bool:
-        return self is other
+        """Compare as STATEK does: by what is stored, where two mappings or lists with texts are never equal."""
+        if self is other or not isinstance(other, AppJobDef):
+            return self is other
+        return len(self.warmup_code) < 2 and not self.job_params and self._identity() == other._identity()
 
     __hash__ = object.__hash__
 
@@ -90,6 +98,27 @@ class AppJobDef(JobDef):
         # STATEK has none where there are no parameters.
         params: Any = self.job_params or None
         self.job_params = params
+        store = open_store()
+        if store is not None:
+            store.tag(store.add(self), {as_tag(self.agent)})
+
+    def _identity(self) -> tuple[object, ...]:
+        calls = all(equals_its_like(call) for block in self.warmup_code for call in block.tool_calls)
+        warmup = self.warmup_code if calls else id(self)
+        processors = [identity(processor) for processor in self.post_processing]
+        return (
+            id(self.agent),
+            self.metadata,
+            self.job_params,
+            warmup,
+            self._chat_style,
+            self.locale,
+            processors,
+        )
+
+    def get_errors(self) -> Iterator[JobDefError]:  # type: ignore[override]  # STATEK's is a generator
+        """Yield the recorded startup failures, in the order of the store."""
+        yield from reversed(self.errors)
 
     @property
     def chat_style(self) -> Any:
@@ -239,6 +268,8 @@ class AppJob(Job):
     def __getattribute__(self, name: str) -> Any:
         if name in NOT_COVERED["Job"]:
             raise NotCovered(f"Job.{name}")
+        if name in HERE_ONLY["Job"]:
+            check_reader(self, name)
         return super().__getattribute__(name)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, overload
 from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler
-from statek_sim.runtime.state.context import FULL, IN_METHOD, access, current_access
+from statek_sim.runtime.state.access import FULL, IN_METHOD, access, current_access
 from statek_sim.runtime.state.futures import STORE_ID
 from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.hashing import OBJECTS, text_hash

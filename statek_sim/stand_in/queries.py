@@ -9,7 +9,7 @@ from typing import Any, Final, final
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.stand_in.memo import EnumValue, number_of
+from statek_sim.stand_in.memo import EnumValue, is_memo, number_of
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store
 
@@ -62,6 +62,8 @@ def _candidates(criteria: tuple[Any, ...]) -> Iterable[Any]:
         return first
     if isinstance(first, type) and issubclass(first, Job):
         return reversed(current_runtime().jobs)
+    if isinstance(first, type) and first.__module__.startswith("statek_sim.") and not is_memo(first):
+        raise NotCovered(f"dbzero.find({first.__name__})")
     return current_store().newest_first()
 
 
@@ -78,8 +80,15 @@ def _fits(item: Any, criterion: Any) -> bool:
         case JobStatus():
             return isinstance(item, Job) and item.status is criterion
     if isinstance(item, Job):
-        raise NotCovered(f"dbzero.find(Job, {criterion!r})")
+        return _is_tagged(item, criterion)
     return current_store().has_tag(number_of(item), _tag(criterion))
+
+
+def _is_tagged(job: Job, criterion: Any) -> bool:
+    """Return whether a job has a tag: its agent and its definition are tags of it."""
+    if isinstance(criterion, Tag):
+        return criterion in (as_tag(job.agent), as_tag(job.job_def))
+    raise NotCovered(f"dbzero.find(Job, {criterion!r})")
 
 
 def _tag(value: Any) -> Hashable:

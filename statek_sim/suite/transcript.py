@@ -204,6 +204,12 @@ def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
             yield "asked", f"{event.question}{until}"
         case events.PersonAnswered():
             yield "person", f"{event.kind}: {event.text}" if event.text else event.kind
+        case events.AttemptEnded():
+            spent = f"{event.tokens} tokens" + ("" if event.cost is None else f", ${event.cost}")
+            why = f": {event.detail}" if event.detail else ""
+            yield "attempt", f"{event.level} #{event.number}, {spent}: {event.cause}{why}"
+        case events.Escalated():
+            yield "escalated", f"{event.from_level} -> {event.to_level or 'nobody'}: {event.cause}"
         case events.Committed():
             yield "commit", f"{event.point}, iteration {event.iteration}, {event.messages} messages"
         case events.ProcessKilled():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from statek_sim.backends.record import RunError, RunRecord, UsageRecord
+from statek_sim.backends.run import load_for
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
 from statek_sim.scenario.merge import expectations_for
@@ -78,7 +80,8 @@ def run_watched(
     a number of processes, None for one per core; the results are the same with any. `seed` is the one that `run` was
     given.
     """
-    pool = Pool(_Runs(pairs, run), limits=limits, workers=workers)
+    prepare = partial(load_for, [scenario for scenario, _ in pairs])
+    pool = Pool(_Runs(pairs, run), limits=limits, workers=workers, prepare=prepare)
     if limits is None or not pool.possible:
         yield from (run(scenario, profile) for scenario, profile in pairs)
         return

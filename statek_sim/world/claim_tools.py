@@ -109,7 +109,7 @@ def _future_claim(world: World, api: ToolApi, handler: Callable[..., Any]) -> Ca
             item = world.queue.claim_next(future.owner)
             if item is None:
                 raise api.future_error(future)
-            future.claimed = (future.owner, item)
+            future.claimed = api.kept((future.owner, item))
         return future.claimed  # type: ignore[no-any-return]  # set just above
 
     @api.temporal(complement=take, condition=is_ready)

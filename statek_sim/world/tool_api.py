@@ -54,11 +54,16 @@ class ClassDecorator(Protocol):
         """Return the class that takes its place."""
 
 
+def _itself(value: Any) -> Any:
+    return value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolApi:
     """The decorators and functions of one runtime. `agents` maps roles to its agents, for delegation.
 
-    `stored` makes a class whose objects the runtime can keep as part of a job.
+    `stored` makes a class whose objects the runtime can keep as part of a job; `kept` returns what an attribute of such
+    an object makes of a value, where the class does not see to it.
     """
 
     tool: ToolDecorator
@@ -76,3 +81,4 @@ class ToolApi:
     get_llm_harness: Callable[[], Any]
     agents: Mapping[str, Any]
     stored: ClassDecorator = stored
+    kept: Callable[[Any], Any] = _itself

@@ -43,7 +43,9 @@ def test_every_rule_differs_between_some_variants() -> None:
 
 
 def test_an_unknown_variant_is_told_with_the_one_it_is_like() -> None:
-    with pytest.raises(BadInput, match=r"^variant 'hardend' is unknown; .* Did you mean 'hardened'\?$"):
+    with pytest.raises(
+        BadInput, match=r"^no variant of the agent is called 'hardend': .* Did you mean 'hardened'\?$"
+    ):
         variant_named("hardend")
 
 

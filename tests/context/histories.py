@@ -9,7 +9,7 @@ from statek_sim.agent.context.manager import compacted
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import HARDENED, ContextRules
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import SummaryModel, SummaryWanted
+from statek_sim.agent.effects import SideModel, TextWanted
 from statek_sim.values import Message
 
 METER = Envelopes().meter("gpt-4o")
@@ -53,8 +53,8 @@ def ours(
     *,
     keep: int = 1,
     rules: ContextRules = HARDENED,
-    summary: SummaryModel | None = None,
-    answer: Callable[[SummaryWanted], str | None] | None = None,
+    summary: SideModel | None = None,
+    answer: Callable[[TextWanted], str | None] | None = None,
 ) -> MakeCompact:
     """Return our compactor for the checker."""
 

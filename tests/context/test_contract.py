@@ -19,7 +19,7 @@ from statek_sim.agent.context.contract import (
 )
 from statek_sim.agent.context.units import messages_of, open_from, texts_of, units_of
 from statek_sim.agent.context.variants import DOCUMENT, FORGE
-from statek_sim.agent.effects import SummaryModel
+from statek_sim.agent.effects import SideModel
 from statek_sim.errors import BadInput, ContextOverflow, ContractViolation
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.values import Message
@@ -40,14 +40,14 @@ def test_ours_passes_for_every_format(wire: FormatName) -> None:
 
 def test_ours_passes_with_a_model_that_summarises_badly() -> None:
     answers = iter(["", "   ", None, "word " * 4000, "Short."] * 10_000)
-    model = SummaryModel(model="m")
+    model = SideModel(model="m")
     # The same history may get another answer the second time: that is not the compactor's doing.
     found = compaction_findings(ours(keep=1, summary=model, answer=lambda wanted: next(answers)))
     assert set(found) <= {Finding.RANDOM}
 
 
 def test_what_is_wrong_with_the_document() -> None:
-    model = SummaryModel(model="m")
+    model = SideModel(model="m")
     found = compaction_findings(ours(rules=DOCUMENT, summary=model, answer=lambda wanted: "A summary."))
     assert set(found) == {Finding.OVER, Finding.SYSTEM_LOST, Finding.BREAKS}
     assert found[Finding.BREAKS].endswith(
@@ -56,7 +56,7 @@ def test_what_is_wrong_with_the_document() -> None:
 
 
 def test_what_is_wrong_with_the_document_where_contents_are_never_null() -> None:
-    model = SummaryModel(model="m")
+    model = SideModel(model="m")
     make = ours(rules=DOCUMENT, summary=model, answer=lambda wanted: "A summary.")
 
     def full(limits: Limits) -> Compact:

@@ -16,7 +16,7 @@ from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.steps import LEAST_CUT, drop
 from statek_sim.agent.context.units import NOTE_OPENING, Unit
 from statek_sim.agent.context.variants import FORGE, context_rules
-from statek_sim.agent.effects import Compaction, Parts, SummaryModel, SummaryWanted
+from statek_sim.agent.effects import Compaction, Parts, SideModel, TextWanted
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.errors import BadInput, BadScenario, CompactionFailed, ContextOverflow
 from statek_sim.metering.conversation import MessageMeter
@@ -82,15 +82,15 @@ def test_a_pinned_result_is_not_cut_but_the_others_of_its_batch_are() -> None:
 
 
 def test_a_summary_is_made_of_results_that_were_cleared_a_moment_ago() -> None:
-    asked: list[SummaryWanted] = []
+    asked: list[TextWanted] = []
 
-    def answer(wanted: SummaryWanted) -> str:
+    def answer(wanted: TextWanted) -> str:
         asked.append(wanted)
         return "It broke in March."
 
     later = [one for number in range(2, 6) for one in turn(number, words(60))]
     history = [*HEAD, *turn(1, f"The build broke in March. {words(300)}"), *later]
-    settings = ContextSettings(budget=500, reserve=0, keep=1, target=1, summary=SummaryModel(model="m"))
+    settings = ContextSettings(budget=500, reserve=0, keep=1, target=1, summary=SideModel(model="m"))
     made = compacted(history, settings, count, summary=answer)
     assert made is not None
     assert made.strategy == "clear > summarise"
@@ -159,9 +159,9 @@ def test_a_history_that_no_provider_took_before_is_not_ours_to_mend() -> None:
 
 
 def test_the_model_that_summarises_is_shown_no_more_than_fits_its_window() -> None:
-    asked: list[SummaryWanted] = []
+    asked: list[TextWanted] = []
 
-    def answer(wanted: SummaryWanted) -> str:
+    def answer(wanted: TextWanted) -> str:
         asked.append(wanted)
         return "Short."
 
@@ -171,7 +171,7 @@ def test_the_model_that_summarises_is_shown_no_more_than_fits_its_window() -> No
         reserve=100,
         keep=1,
         steps=("summarise",),
-        summary=SummaryModel(model="m"),
+        summary=SideModel(model="m"),
         max_summary=100,
     )
     compacted(history, settings, count, summary=answer)

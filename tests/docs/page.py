@@ -18,6 +18,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
+from tests.docs.warm import arguments_of, run_in_a_copy
+
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -76,21 +78,29 @@ def follow(page: Path, folder: Path, environment: Mapping[str, str]) -> int:
 
 
 def _check(command: Command, folder: Path, environment: Mapping[str, str]) -> None:
+    arguments = arguments_of(command.line)
+    around = {"COLUMNS": "120", **environment}
+    if arguments is None:
+        code, printed = _in_a_shell(command.line, folder, around)
+    else:
+        code, printed = run_in_a_copy(arguments, folder, around)
+    assert code == command.exit_code, f"$ {command.line}\nexited {code}:\n{printed}"
+    assert matches(printed, command.shown), f"$ {command.line}\nprinted:\n{printed}\nnot:\n{command.shown}"
+
+
+def _in_a_shell(line: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
     programs = Path(sys.executable).parent
     ran = subprocess.run(
-        ["/bin/sh", "-c", command.line],
+        ["/bin/sh", "-c", line],
         cwd=folder,
-        env={**os.environ, "COLUMNS": "120", **environment, "PATH": f"{programs}:{os.environ['PATH']}"},
+        env={**os.environ, **environment, "PATH": f"{programs}:{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=120,
         check=False,
     )
-    assert ran.returncode == command.exit_code, f"$ {command.line}\nexited {ran.returncode}:\n{ran.stdout}"
-    assert matches(ran.stdout, command.shown), (
-        f"$ {command.line}\nprinted:\n{ran.stdout}\nnot:\n{command.shown}"
-    )
+    return ran.returncode, ran.stdout
 
 
 def matches(printed: str, shown: str) -> bool:

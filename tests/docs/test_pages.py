@@ -75,8 +75,9 @@ _PARTS = {
     "rescue.md": 2,
     "protection.md": 5,
     "slots.md": 2,
-    "guards.md": 2,
+    "guards.md": 3,
     "context.md": 3,
+    "permissions.md": 3,
     "checkpoints.md": 2,
     "memory.md": 2,
 }

@@ -20,6 +20,10 @@ import statek_sim.server.served
 import statek_sim.suite.run
 import statek_sim.testing
 import statek_sim.wall_clock  # noqa: F401
+from statek_sim.metering.tokenizers import tokenizer_for_model
+
+# The workers of each run are copies of this process: without it they would load the vocabulary, one by one.
+tokenizer_for_model("gpt-4o").tokenizer.count(" ")
 
 TURNS = """\
 suite: limits

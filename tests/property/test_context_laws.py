@@ -15,20 +15,21 @@ from statek_sim.agent.context.units import texts_of
 from statek_sim.agent.context.variants import TierName
 from statek_sim.agent.context.vram.shape import KvShape, Layer
 from statek_sim.agent.context.wire_check import wire_faults
-from statek_sim.agent.effects import SummaryModel
+from statek_sim.agent.effects import SideModel
 from statek_sim.errors import ContextOverflow
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.request import WireRequest, text_in
 from statek_sim.values import Message
 from tests.context.histories import count, tokens
+from tests.examples import examples
 
 WIRES: tuple[FormatName, ...] = ("openai", "responses", "anthropic", "gemini")
 WORDS = st.lists(st.sampled_from(("text", "call", "batch", "large", "nudge", "user", "pinned")), max_size=24)
 STEPS: tuple[TierName, ...] = ("clear", "summarise", "drop", "cut")
 SUMMARIES = st.sampled_from((None, "", "Short.", "word " * 900))
 
-quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(150))
 
 
 @st.composite
@@ -46,7 +47,7 @@ def asked(draw: st.DrawFn) -> tuple[list[Message], ContextSettings, FormatName]:
         keep=draw(st.integers(0, 5)),
         pinned=(PINNED,),
         steps=draw(st.none() | st.permutations(STEPS).map(tuple) | st.just(("drop",))),
-        summary=draw(st.sampled_from((None, SummaryModel(model="m")))),
+        summary=draw(st.sampled_from((None, SideModel(model="m")))),
         max_summary=draw(st.integers(1, 300)),
     )
     return history, chosen, wire

@@ -1,4 +1,7 @@
-"""Ten thousand secrets, planted in every place that the documentation claims, in every encoding: none can be seen."""
+"""Ten thousand secrets, planted in every place that the documentation claims, in every encoding: none can be seen.
+
+`make thorough` plants them all, `make test` a share.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import pytest
 
 from statek_sim.cassettes.exchange import Exchange
 from statek_sim.cassettes.scrub import scrubbed
+from tests.examples import examples
 from tests.property.planted import (
     ANYWHERE,
     NAMED,
@@ -25,7 +29,7 @@ from tests.property.planted import (
     sight,
 )
 
-PLANTS: Final = int(os.environ.get("STATEK_PLANTS", "10000"))
+PLANTS: Final = int(os.environ.get("STATEK_PLANTS", examples(10_000)))
 """Secrets per run; the environment may ask for more."""
 SEED: Final = os.environ.get("STATEK_PLANTS_SEED", "1")
 

@@ -20,6 +20,7 @@ from statek_sim.semantics import PROFILES
 from statek_sim.trace import HandlerRan, HandlerRegistered
 from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem, WorkQueue
+from tests.examples import examples
 
 STATEMENTS = (
     "x = 1",
@@ -184,7 +185,7 @@ def test_a_claim_is_never_both_released_and_held_and_every_handler_runs_at_most_
 STEPS = ("a = 1", "b = [a]", "b.append(2)", "print(b)", "c = {'k': b}", "d = sum(b)")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, len(STEPS)), st.floats(0.5, 100), profiles)
 def test_suspending_anywhere_and_resuming_gives_the_same_final_locals(
     position: int, delay: float, profile: str

@@ -21,6 +21,7 @@ from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import DEFAULT_PROFILES
 from statek_sim.suite.run import builtin_suites
 from statek_sim.trace import Event, LLMRequested
+from tests.examples import examples
 
 SUITES = (
     "workloads",
@@ -63,7 +64,7 @@ def requests(record: RunRecord) -> list[Event]:
     return [event for event in record.events if isinstance(event, LLMRequested)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.sampled_from(replays()), st.sampled_from([0.0, 0.25]))
 def test_limits_that_answer_every_check_alike_need_no_run_of_their_own(
     replay: Replay, extension: float
@@ -82,7 +83,7 @@ def test_limits_that_answer_every_check_alike_need_no_run_of_their_own(
         known.append((checks, record))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.sampled_from(replays()), st.integers(0, 6))
 def test_a_watched_harness_changes_nothing(replay: Replay, turns: int) -> None:
     limits = replace(GENEROUS, max_turns=turns)

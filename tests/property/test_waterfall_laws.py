@@ -24,6 +24,7 @@ from statek_sim.metering.waterfall import STEPS, CallParts, Waterfall, waterfall
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.trace import LLMRequested
 from statek_sim.values import JSON, Message
+from tests.examples import examples
 from tests.unit.usage_samples import dialog, played
 
 COUNT = tokenizer_for_model("gpt-4o").tokenizer
@@ -48,7 +49,7 @@ def run(replies: Sequence[JSON], message: str, *, tools: bool) -> tuple[Scenario
     return result, scenario_use(result)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(replies=conversations, message=texts.filter(bool), tools=st.booleans())
 def test_every_level_of_the_waterfall_is_what_the_bodies_say(
     replies: list[JSON], message: str, tools: bool
@@ -59,7 +60,7 @@ def test_every_level_of_the_waterfall_is_what_the_bodies_say(
     assert [steps.once, *_running(steps)] == _levels(result)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(replies=conversations, message=texts.filter(bool), tools=st.booleans())
 def test_the_waterfall_starts_at_the_estimate_and_ends_at_the_measure(
     replies: list[JSON], message: str, tools: bool
@@ -71,7 +72,7 @@ def test_the_waterfall_starts_at_the_estimate_and_ends_at_the_measure(
     assert steps.measured == usage.measured_tokens
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(replies=conversations, message=texts.filter(bool))
 def test_turns_add_up_to_jobs_and_jobs_to_the_scenario(replies: list[JSON], message: str) -> None:
     result, use = run(replies, message, tools=False)

@@ -84,7 +84,21 @@ SHAPES: Final[dict[str, Shape]] = {
     "MiniMax M3, nested": Shape(f"{_M3}<a>", f'{_M3}<invoke name="f">'),
     "MiniMax M3, many": Shape(f"{_M3}<item>1{_M3}</item>", f'{_M3}<invoke name="f">{_M3}<a>'),
     "Kimi K3": Shape('<|open|>argument key="k{n}"<|sep|>v<|close|>argument<|sep|>', '<|open|>call tool="f"<|sep|>'),
+    "calls without arguments, an argument closed at the end": Shape(
+        "<function=f></function>\n", "", "<parameter=a>x</parameter>"
+    ),
+    "calls behind each other, half between newlines": Shape("<function=f><parameter=a>\nx</parameter></function>"),
+    "Kimi K3 as JSON": Shape(
+        '<|open|>call tool="f"<|sep|><|open|>json<|sep|>{}<|close|>json<|sep|><|close|>call<|sep|>'
+    ),
+    "Hunyuan 3": Shape("<tool_call:opensource>f<tool_sep:opensource>{}<end_of_tool_call:opensource>"),
+    "Hunyuan 3, versions": Shape("<tool_call:" + "o" * 40),
+    "Hunyuan 3, keys": Shape(
+        "<arg_key:v>k{n}</arg_key:v><arg_value:v>v</arg_value:v>", "<tool_call:v>f<tool_sep:v>", "<end_of_tool_call:v>"
+    ),
     # Python
+    "a Python call with one object": Shape("'k{n}': 1, ", "[f({", "})]"),
+    "Python calls with one object": Shape("[f({})] "),
     "arguments of a Python call": Shape("a{n}=1, ", "[f(", ")]"),
     "Python calls": Shape("f(a=1), ", "<|python_start|>[", "]"),
     "Python calls in brackets": Shape("[f(a=1)] "),
@@ -97,12 +111,21 @@ SHAPES: Final[dict[str, Shape]] = {
     "Harmony headers": Shape("<|channel|>commentary to=functions.f <|constrain|>json<|message|>"),
     "Harmony calls": Shape("<|channel|>commentary to=functions.f<|message|>{}<|call|>"),
     "Gemma calls": Shape('<|tool_call>call:f{a:<|"|>b<|"|>}<tool_call|>'),
+    "Gemma calls behind one token": Shape('call:f{a:<|"|>b<|"|>}', "<|tool_call>"),
+    "Gemma calls without tokens": Shape('call:f{a:<|"|>b<|"|>} ', "", "end"),
+    "Gemma in brackets": Shape("<|tool_call>call:f(a=1)"),
     "Gemma quotes": Shape('<|"|>', "<|tool_call>call:f{a:"),
     "Gemma values without quotes": Shape("a b ", "<|tool_call>call:f{a:"),
     "Kimi K2 calls": Shape("<|tool_call_begin|>functions.f:{n}<|tool_call_argument_begin|>{}<|tool_call_end|>"),
     "DeepSeek headers": Shape("<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n"),
     "ReAct": Shape("Action: f\nAction Input: {}\n"),
     "Action in a block": Shape("Action: ```json\n[", "", "```"),
+    "Mistral calls behind one token": Shape("f[ARGS]{}", "[TOOL_CALLS]"),
+    "Mistral calls that break off": Shape("f [CALL_ID] a ", "[TOOL_CALLS]f[ARGS]{}"),
+    "calls as text": Shape('[Calling tool: f({"a": 1})] '),
+    "calls as text that are not closed": Shape('[Calling tool: f({"a": 1}) '),
+    "calls as text with keys": Shape(' k{n}="v"', '[Calling tool="f"', "]"),
+    "calls as text with quotes": Shape('[Calling tool="f" a="'),
     "Mistral identifiers": Shape("[TOOL_CALLS]f[CALL_ID]a[ARGS]"),
     "Functionary": Shape(">>>f\n{}\n"),
     # Thinking, code, prose

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cli import main
 from statek_sim.errors import BadCassette, BadInput, CassetteMiss
+from statek_sim.reporting.cassette_diff import changes, unread
 
 
 def exchange(number: int, answer: str = "fine", **headers: str) -> Exchange:
@@ -294,3 +296,58 @@ def test_orphans_tells_when_pytest_cannot_collect(
     assert code == 2
     assert err.startswith("pytest could not collect the tests:\n")
     assert "nothing_of_this_name" in err
+
+
+ADDRESSES = (
+    "https://api.openai.com/v1/chat/completions",
+    "https://api.openai.com/v1/responses",
+    "https://api.anthropic.com/v1/messages",
+    "https://generativelanguage.googleapis.com/v1beta/models/g:generateContent",
+)
+BODIES = (
+    json.dumps({"choices": [{"message": {"content": "hi"}}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
+    json.dumps({"type": "message", "content": [{"type": "text", "text": "hi"}], "usage": {"input_tokens": 1}}),
+    json.dumps({"candidates": [{"content": {"parts": [{"text": "hi"}]}}]}),
+    json.dumps({"output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]}),
+    '{"choices": [{"mess',
+    '{"error": {"message": "x"}}',
+    "<html></html>",
+    "",
+    "null",
+    "[]",
+    'data: {"choices":[{"delta":{"content":"hi"}}]}\n\ndata: [DONE]\n\n',
+    'data: {"choices":[{"delta":{"content":"hi"}}]}\n\ndata: {"cho',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("media", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("uri", ADDRESSES)
+def test_diff_tells_any_two_bodies_apart_whatever_provider_they_are_of(uri: str, media: str) -> None:
+    def answered(body: str) -> Exchange:
+        response = Response(status=200, headers=(("content-type", media),), body=body.encode())
+        return Exchange(request=Request(method="POST", uri=uri, body=b"{}"), response=response, line=1)
+
+    for old, new in permutations(BODIES, 2):
+        one, other = answered(old), answered(new)
+        # Only a stream that was cut off after its last word says what the whole one says.
+        alike = {old, new} == set(BODIES[-2:]) and not unread([one, other])
+        assert alike or changes([one], [other], Matching()), (old, new)
+
+
+def test_diff_says_which_body_is_no_answer_of_its_address(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fine = exchange(0)
+    foreign = Exchange(request=fine.request, response=Response(status=200, body=BODIES[2].encode()))
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    store.write(old, [foreign])
+    store.write(new, [foreign])
+    code, out, err = run(["cassette", "diff", str(old), str(new)], capsys)
+    assert (code, out) == (0, "")
+    assert [line.partition(": ")[0] for line in err.splitlines()] == [str(old), str(new)]
+    assert err.count("no answer in the format of this address, compared as JSON or text") == 2
+    store.write(new, [fine])
+    code, out, err = run(["cassette", "diff", str(old), str(new)], capsys)
+    assert code == 1
+    assert "    reply\n" in out
+    assert err.count("\n") == 1

@@ -350,6 +350,7 @@ COMMANDS = (
     "presets",
     "profiles",
     "conformance",
+    "containment",
     "context",
     "drift",
     "cassette",
@@ -362,8 +363,11 @@ COMMANDS = (
     "calibrate",
     "sensitivity",
     "gate",
+    "explore",
     "rescue",
     "guards",
+    "metrics",
+    "escalation",
 )
 
 

@@ -43,7 +43,8 @@ def test_jobs_that_differ_in_one_thing_do_not(runtime: Runtime, options: dict[st
         ("L:gpt-4o,MH:gpt-5", {}),
         ("LMH:gpt-4o", {}),
         ("gpt-4o", {"locale": "pl"}),
-        ("gpt-4o", {"warmup_code": "echo() #STATEK: as tool"}),
+        ("gpt-4o", {"warmup_code": "echo('x') #STATEK: as tool"}),
+        ("gpt-4o", {"warmup_code": "echo(value=1) #STATEK: as tool"}),
     ],
 )
 def test_some_work_is_not_found_again_and_every_job_has_its_own_definition(

@@ -25,7 +25,16 @@ def five(*args, **named):
     return 5
 
 async def waiting(*args, **named):
-    return Verdict()
+    return 5
+
+async def raising_later(*args, **named):
+    raise KeyError("late")
+
+def asking_oddly(*args, **named):
+    yield "a question"
+
+def asking_at_input(*args, **named):
+    return Verdict(action="ask", reason="may it?")
 
 def odd_verdict(*args, **named):
     return Verdict(action="stop")
@@ -102,9 +111,11 @@ def _exit(command: list[str]) -> object:
         ('guards: ["odd_parts:raising"]', "part 'odd_parts:raising' (guards[0]) raised ValueError: boom"),
         ('guards: ["odd_parts:leaving"]', "part 'odd_parts:leaving' (guards[0]) raised SystemExit: 3"),
         ('guards: ["odd_parts:five"]', "(guards[0]) gave something of type 'int', expected a Verdict"),
-        ('guards: ["odd_parts:waiting"]', "of type 'coroutine', expected a Verdict"),
-        ('guards: ["odd_parts:odd_verdict"]', "expected a Verdict with an action of pass, warn, modify, block"),
-        ('guards: ["json:loads"]', "it is called with GuardPoint, str, tool="),
+        ('guards: ["odd_parts:waiting"]', "(guards[0]) gave something of type 'int', expected a Verdict"),
+        ('guards: ["odd_parts:raising_later"]', "part 'odd_parts:raising_later' (guards[0]) raised KeyError"),
+        ('guards: ["odd_parts:asking_oddly"]', "of type 'str', expected a TextWanted or Wait from what it yields"),
+        ('guards: ["odd_parts:asking_at_input"]', "(ask: about a call), and texts"),
+        ('guards: ["odd_parts:odd_verdict"]', "expected a Verdict with an action of pass, warn, modify, ask, block"),
         ('gates: ["odd_parts:raising"]', "part 'odd_parts:raising' (gates[0]) raised ValueError: boom"),
         ('gates: ["odd_parts:five"]', "expected a gate with the methods `admit`, `ended` and `withdrawn`"),
         (
@@ -122,7 +133,7 @@ def _exit(command: list[str]) -> object:
         ('compactor: "odd_parts:raising"', "part 'odd_parts:raising' (compactor) raised ValueError: boom"),
         ('compactor: "odd_parts:odd_history"', "expected None or a Compaction of messages"),
         ('compactor: "json:loads"', "part 'json:loads' (compactor) raised TypeError"),
-        ('compactor: "odd_parts:asks_oddly"', "of type 'str', expected a SummaryWanted from what it yields"),
+        ('compactor: "odd_parts:asks_oddly"', "of type 'str', expected a TextWanted from what it yields"),
         ('compactor: "odd_parts:breaks_late"', "part 'odd_parts:breaks_late' (compactor) raised KeyError: 'late'"),
         ('reader: "odd_parts:raising"', "part 'odd_parts:raising' (reader) raised ValueError: boom (odd_parts.py:5)"),
         ('reader: "odd_parts:odd_reading"', "expected a Reading of texts and WrittenCalls"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -376,14 +378,44 @@ def test_the_command_answers_every_line_with_its_id() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", r"^-:1: not JSON: "),
-        ('{"id": 1}', r'^-:1: expected an object with "id", "text" and "tools"; `text` is a string$'),
-        ('{"id": 1, "text": "", "tools": "f"}', r"^-:1: the tools are a list of names or of specs, not str$"),
-        ('{"id": 1, "text": "", "tools": [{}]}', r"^-:1: tool 1 has no name: "),
+        (b"{", "-:2: not JSON: "),
+        (b"\xff", "-:2: byte 0 is not UTF-8"),
+        (b"[1]", '-:2: expected an object with "id", "text" and "tools"; `text` is a string'),
+        (b'{"id": 1}', '-:2: expected an object with "id", "text" and "tools"; `text` is a string'),
+        (b'{"id": 1, "text": "", "tools": "f"}', "-:2: the tools are a list of names or of specs, not str"),
+        (b'{"id": 1, "text": "", "tools": [{}]}', "-:2: tool 1 has no name: "),
     ],
 )
-def test_a_line_that_is_wrong_is_bad_input_with_its_place(line: str, message: str) -> None:
-    ran = CliRunner().invoke(app, ["rescue", "--jsonl"], input=line)
-    assert isinstance(ran.exception, BadInput)
-    with pytest.raises(BadInput, match=message):
-        raise ran.exception
+def test_a_line_that_is_wrong_is_told_with_its_place_and_the_others_are_answered(
+    line: bytes, message: str
+) -> None:
+    good = b'{"id": 7, "text": ""}'
+    ran = CliRunner().invoke(app, ["rescue", "--jsonl"], input=b"\r\n".join([good, line, b"", good]))
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith(message)
+    assert ran.stderr.count("\n") == 1
+    assert [json.loads(answer)["id"] for answer in ran.stdout.splitlines()] == [7, 7]
+
+
+def test_a_line_whose_tools_are_null_accepts_any_name_and_one_without_tools_those_of_the_command(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "tools.json").write_bytes(b'\xef\xbb\xbf["g"]')
+    text = '{"name": "f", "arguments": {}}'
+    lines = [{"id": 1, "text": text, "tools": None}, {"id": 2, "text": text}]
+    given = "\ufeff" + "\n".join(map(json.dumps, lines))
+    ran = CliRunner().invoke(app, ["rescue", "--jsonl", "--tools", str(tmp_path / "tools.json")], input=given)
+    assert [len(json.loads(line)["calls"]) for line in ran.stdout.splitlines()] == [1, 0]
+
+
+def test_a_line_is_answered_before_the_next_is_written() -> None:
+    command = [sys.executable, "-c", "from statek_sim.cli import main; main()", "rescue", "--jsonl"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ran:
+        assert ran.stdin is not None
+        assert ran.stdout is not None
+        for number in range(2):
+            ran.stdin.write(b'{"id": %d, "text": ""}\n' % number)
+            ran.stdin.flush()
+            assert json.loads(ran.stdout.readline())["id"] == number
+        ran.stdin.close()
+    assert ran.returncode == 0

@@ -1,7 +1,7 @@
 """A corpus of hostile programs: each is stopped, or ends, before it has used much processor time or memory.
 
-Under a twentieth of the usual limits, and a share of the programs, so that it takes a minute. Everything:
-`STATEK_SIM_HOSTILE=all pytest tests/unit/test_sandbox_hostile.py`.
+Under a twentieth of the usual limits, and a share of the programs. Everything, as `make thorough` does:
+`STATEK_SIM_EXAMPLES=all pytest tests/unit/test_sandbox_hostile.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
+from tests.examples import EVERYTHING
 from tests.hostile_programs import Program, programs
 from tests.unit.sandbox_session import Session
 
@@ -39,7 +40,7 @@ What is kept over turns is bounded where turns are: see `contained-data-kept-ove
 """
 
 EVERY: Final = [one for one in programs() if not one.name.startswith(ONLY_THE_WATCHDOG)]
-CHOSEN: Final = EVERY if os.environ.get("STATEK_SIM_HOSTILE") == "all" else EVERY[::17]
+CHOSEN: Final = EVERY if EVERYTHING else EVERY[::17]
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of processes are those of Linux")
 

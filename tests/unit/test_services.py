@@ -53,7 +53,9 @@ def test_a_harder_task_goes_to_another_model_at_once() -> None:
 
 def test_without_a_scope_requests_offer_no_tools() -> None:
     llm = ScriptedLLM(["exit(1)"])
-    Runtime(llm).create_job(Agent("worker")).host.run()  # type: ignore[attr-defined]
+    runtime = Runtime(llm)
+    runtime.create_job(Agent("worker"))
+    runtime.run()
     assert llm.requests[0].tools == ()
 
 

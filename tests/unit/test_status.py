@@ -34,12 +34,12 @@ def test_a_change_that_is_not_in_the_table_is_refused(old: JobStatus, new: JobSt
 def test_a_job_refuses_a_forbidden_change_and_stays_where_it_is() -> None:
     job: Job = run_one("exit(1)")
     with pytest.raises(TransitionError, match=r"^job 'job-1': DONE -> SUSPENDED is not allowed"):
-        job.move_to(JobStatus.SUSPENDED)
+        job.life.move_to(JobStatus.SUSPENDED)
     assert job.status is JobStatus.DONE
 
 
 def test_moving_to_the_present_status_changes_nothing_and_leaves_no_trace() -> None:
     job = run_one("exit(1)")
     before = len(list(job.trace))
-    job.move_to(JobStatus.DONE)
+    job.life.move_to(JobStatus.DONE)
     assert len(list(job.trace)) == before

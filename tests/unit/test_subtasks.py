@@ -39,7 +39,7 @@ def test_a_new_subtask_waits_and_is_among_the_childs_names(child: Job) -> None:
 def test_a_child_that_has_begun_or_ended_without_report_counts_as_started(child: Job) -> None:
     handler = create_sub_task(child)
     for status in (JobStatus.STARTED, JobStatus.DONE):
-        child.move_to(status)
+        child.life.move_to(status)
         assert handler.state is SubTaskState.STARTED
 
 

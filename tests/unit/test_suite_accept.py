@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -213,3 +214,30 @@ def test_several_scenarios_of_a_file_are_rewritten_together(tmp_path: Path) -> N
     accepted = accept(results(tmp_path, both))
     assert len(accepted.changes) == 6
     assert all(not result.mismatches for result in run_suite(load_or_fail([tmp_path])))
+
+
+def calls_to_accept(folder: Path, count: int) -> int:
+    """Return how many functions are called, in Python and in C, to accept changes in so many scenarios of a file."""
+    folder.mkdir()
+    many = "".join(
+        TEXT.replace("id: one", f"id: s-{n}").replace("print('x')", f"print({n})") for n in range(count)
+    )
+    before = list(run_suite(load(folder, many), profiles=["docs"]))
+    calls = 0
+
+    def count_calls(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count_calls)
+    try:
+        accepted = accept(before)
+    finally:
+        sys.setprofile(None)
+    assert len(accepted.changes) == 3 * count
+    return calls
+
+
+def test_four_times_as_many_scenarios_take_four_times_as_many_steps_to_accept(tmp_path: Path) -> None:
+    few, many = calls_to_accept(tmp_path / "few", 25), calls_to_accept(tmp_path / "many", 100)
+    assert many < 4 * few * 1.15

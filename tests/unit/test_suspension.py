@@ -428,6 +428,18 @@ def test_the_worker_can_be_killed_between_two_runs() -> None:
     ]
 
 
+def test_runs_that_stand_still_leave_pythons_recursion_limit_alone() -> None:
+    limit = sys.getrecursionlimit()
+    runtimes = [
+        runtime_of({"a": ["work('a', 10); exit('ok')"], "b": ["work('b', 5); exit('ok')"]}) for _ in range(2)
+    ]
+    for until in (3, 7, 20):
+        for runtime in runtimes:
+            runtime.run(until=until)
+            assert sys.getrecursionlimit() == limit
+    assert [job.py_env.exit_status for runtime in runtimes for job in runtime.jobs] == ["ok"] * 4
+
+
 def test_a_run_that_is_given_up_in_the_middle_leaves_nothing_behind() -> None:
     runtime = runtime_of({"a": ["work('a', 10); exit('ok')"]})
     runtime.run(until=3)

@@ -16,7 +16,7 @@ from statek_sim.agent.context.talks import Needle, Place, Talk
 from statek_sim.agent.context.units import Count, texts_of
 from statek_sim.agent.context.variants import DOCUMENT, FORGE, HARDENED, ContextRules
 from statek_sim.agent.context.wire_check import wire_faults
-from statek_sim.agent.effects import Compactor, SummaryModel, SummaryWanted
+from statek_sim.agent.effects import Compactor, SideModel, TextWanted
 from statek_sim.errors import CompactionFailed, ContextOverflow
 from statek_sim.metering.messages import REPLY_PRIMING
 from statek_sim.providers.wire.format import FormatName
@@ -39,7 +39,7 @@ def _steps(*names: str, rules: ContextRules = HARDENED) -> MakeCompactor:
 
 
 def _document(settings: ContextSettings, count: Count) -> Compactor:
-    return ContextManager(replace(settings, summary=SummaryModel(model="qwen3:1.7b")), count, rules=DOCUMENT)
+    return ContextManager(replace(settings, summary=SideModel(model="qwen3:1.7b")), count, rules=DOCUMENT)
 
 
 def _document_without_null(settings: ContextSettings, count: Count) -> Compactor:
@@ -69,7 +69,7 @@ STRATEGIES: Final[Mapping[str, MakeCompactor]] = {
 """What is compared; `tiered` is `hardened` as it comes. A model's summary is played by `excerpt`."""
 
 
-def excerpt(wanted: SummaryWanted) -> str:
+def excerpt(wanted: TextWanted) -> str:
     """Return a summary as a small model might write it: the beginning of each line, four characters to the token."""
     lines = [line[:100] for line in text_in(wanted.messages[-1].get("content")).splitlines()]
     return "\n".join(lines)[: wanted.max_tokens * 3]

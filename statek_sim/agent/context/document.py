@@ -11,7 +11,7 @@ from typing import Any
 
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.units import NOTE_OPENING
-from statek_sim.agent.effects import Compaction, SummaryWanted
+from statek_sim.agent.effects import Compaction, TextWanted
 from statek_sim.errors import CompactionFailed
 from statek_sim.values import Message
 
@@ -30,7 +30,7 @@ def counted(messages: Sequence[Message]) -> int:
 
 def document_compaction(
     messages: Sequence[Message], settings: ContextSettings
-) -> Generator[SummaryWanted, str | None, Compaction | None] | None:
+) -> Generator[TextWanted, str | None, Compaction | None] | None:
     """Return what `maybe_compact` does with a history, None where it gives it back as it is."""
     if counted(messages) <= settings.room:
         return None
@@ -39,7 +39,7 @@ def document_compaction(
 
 def _compaction(
     messages: list[Message], settings: ContextSettings
-) -> Generator[SummaryWanted, str | None, Compaction | None]:
+) -> Generator[TextWanted, str | None, Compaction | None]:
     # With keep = 0 both slices are at 0: everything is recent and nothing is left to compress.
     recent = messages[-(settings.keep * 2) :]
     older = messages[: -(settings.keep * 2)]
@@ -51,7 +51,7 @@ def _compaction(
         raise CompactionFailed("AttributeError: 'ContextManager' object has no attribute '_summarise'")
     told = "\n".join(f"{message.get('role')}: {message.get('content')}" for message in older)
     ask: Message = {"role": "system", "content": settings.summary.prompt}
-    text = yield SummaryWanted(
+    text = yield TextWanted(
         by=settings.summary,
         messages=(ask, {"role": "user", "content": told}),
         max_tokens=settings.max_summary,

@@ -11,7 +11,7 @@ from typing import Final
 
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.units import NUDGE_OPENING
-from statek_sim.agent.effects import Compaction, SummaryWanted
+from statek_sim.agent.effects import Compaction, TextWanted
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import Message
 
@@ -28,7 +28,7 @@ def counted(messages: Sequence[Message]) -> int:
 
 def forge_compaction(
     messages: Sequence[Message], settings: ContextSettings
-) -> Generator[SummaryWanted, str | None, Compaction | None] | None:
+) -> Generator[TextWanted, str | None, Compaction | None] | None:
     """Return what `maybe_compact` does with a history, None where it gives it back as it is."""
     trigger = int(settings.budget * 0.75)
     if counted(messages) < trigger:
@@ -38,7 +38,7 @@ def forge_compaction(
 
 def _compaction(
     messages: list[Message], keep: int, trigger: int
-) -> Generator[SummaryWanted, str | None, Compaction | None]:
+) -> Generator[TextWanted, str | None, Compaction | None]:
     yield from ()
     end = _eligible_end(messages, keep)
     made = messages

@@ -17,7 +17,7 @@ from statek_sim.agent.context.steps import STEPS, cut, drop, drop_the_rest, summ
 from statek_sim.agent.context.units import Count, Unit, messages_of, open_from, units_of
 from statek_sim.agent.context.variants import HARDENED, ContextRules
 from statek_sim.agent.context.wire_check import wire_faults
-from statek_sim.agent.effects import Compaction, SummaryWanted
+from statek_sim.agent.effects import Compaction, TextWanted
 from statek_sim.errors import BadInput, CompactionFailed, ContextOverflow
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.values import Message
@@ -25,10 +25,10 @@ from statek_sim.values import Message
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-Compacting: TypeAlias = Generator[SummaryWanted, str | None, Compaction | None]  # Python 3.11
+Compacting: TypeAlias = Generator[TextWanted, str | None, Compaction | None]  # Python 3.11
 """A compaction that may need a model on its way."""
 
-Summarise = Callable[[SummaryWanted], str | None]
+Summarise = Callable[[TextWanted], str | None]
 """Answers what a step wants of a model; None: there is no answer."""
 
 
@@ -97,7 +97,7 @@ class ContextManager:
             cut=past.cut,
         )
 
-    def _shorter(self, past: Past, goal: Goal) -> Generator[SummaryWanted, str | None, Past]:
+    def _shorter(self, past: Past, goal: Goal) -> Generator[TextWanted, str | None, Past]:
         for step in self._steps:
             if past.tokens <= (goal.enough if step is summarise else goal.room):
                 break

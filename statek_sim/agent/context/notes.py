@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from statek_sim.agent.context.units import NOTE_OPENING, Count, Unit, calls_of
-from statek_sim.agent.effects import SUMMARY_PROMPT, SummaryModel, SummaryWanted
+from statek_sim.agent.effects import SUMMARY_PROMPT, SideModel, TextWanted
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import Message
 
@@ -90,9 +90,7 @@ def _lines(unit: Unit, shown: int) -> Iterator[str]:
         yield f"- {name}({_line(arguments, shown)}) -> {_line(answer, shown)}"
 
 
-def wanted_of(
-    units: Sequence[Unit], by: SummaryModel, *, limit: int, room: int, count: Count
-) -> SummaryWanted:
+def wanted_of(units: Sequence[Unit], by: SideModel, *, limit: int, room: int, count: Count) -> TextWanted:
     """Return the request for a summary of these units: the newest of their texts that fit into `room` tokens."""
     texts = [text for unit in units for text in _read(unit)]
     ask: Message = {"role": "system", "content": f"{by.prompt or SUMMARY_PROMPT}\nAt most {limit} tokens."}
@@ -104,7 +102,7 @@ def wanted_of(
             break
         kept.append(text)
     story: Message = {"role": "user", "content": "\n".join(reversed(kept))}
-    return SummaryWanted(by=by, messages=(ask, story), max_tokens=limit)
+    return TextWanted(by=by, messages=(ask, story), max_tokens=limit)
 
 
 def _read(unit: Unit) -> Iterator[str]:

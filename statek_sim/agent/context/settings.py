@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statek_sim.agent.context.variants import TierName
-from statek_sim.agent.effects import SummaryModel, SummaryWanted
+from statek_sim.agent.effects import SideModel, TextWanted
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ KEEP = 4
 MAX_SUMMARY = 512
 """Tokens of a summary (004 §5, `max_summary_tokens`)."""
 
-Summarising = Generator[SummaryWanted, str | None, "Past"]
+Summarising = Generator[TextWanted, str | None, "Past"]
 """A step that needs a model: it yields what it wants and is sent the text, None where there is none."""
 
 Step = Callable[["Past", "Goal"], "Past | Summarising"]
@@ -45,7 +45,7 @@ class ContextSettings:
     keep: int = KEEP
     pinned: tuple[str, ...] = ()
     steps: tuple[TierName | Step, ...] | None = None
-    summary: SummaryModel | None = None
+    summary: SideModel | None = None
     max_summary: int = MAX_SUMMARY
 
     def __post_init__(self) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadInput
+from statek_sim.agent.named import named
 
 TierName = Literal["clear", "summarise", "drop", "cut"]
 """The steps of `hardened`; `tiers` has what each does."""
@@ -94,9 +93,4 @@ RULES: Final = {rules.name: rules for rules in (DOCUMENT, HARDENED, FORGE)}
 
 def context_rules(name: str) -> ContextRules:
     """Return the variant called `name`, or raise BadInput."""
-    if name not in RULES:
-        known = ", ".join(RULES)
-        raise BadInput(
-            f"no variant of the context manager is called {name!r}: {known}.{suggestion(name, RULES)}"
-        )
-    return RULES[name]
+    return named(RULES, name, of="the context manager")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +23,8 @@ from statek_sim.agent.guards.injection import Rule
 from statek_sim.agent.guards.pipeline import GuardSet, Outcome
 from statek_sim.agent.guards.shipped import injection
 from statek_sim.errors import BadInput
+from statek_sim.intervals import wilson
 
-Z: Final = 1.959963984540054
-"""The normal quantile of 95 %, both sides."""
 OWN: Final = ("injection", "personal-data")
 """The guards that have a corpus of our own; it is called as the guard is."""
 
@@ -179,18 +177,8 @@ def finds_of(guard: Guard, sample: Sample) -> tuple[Find, ...]:
     """Return what a plain guard finds in a sample, wherever it stands."""
     found = guard.check(Subject(point=sample.point, text=sample.text))
     if not isinstance(found, Iterable):
-        raise BadInput(f"guard {guard.name!r} is async; only plain guards are measured")
+        raise BadInput(f"guard {guard.name!r} waits, or asks a model; only plain guards are measured")
     return tuple(found)
-
-
-def wilson(hits: int, of: int) -> tuple[float, float] | None:
-    """Return Wilson's 95 % interval of a share; None of nothing."""
-    if not of:
-        return None
-    share, square = hits / of, Z * Z
-    middle = (share + square / (2 * of)) / (1 + square / of)
-    half = Z / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 # -- disguises --------------------------------------------------------------------------------------------------
@@ -263,8 +251,8 @@ def unmissed_rules(rules: Sequence[Rule], corpora: Iterable[Corpus]) -> tuple[st
 # -- lines ------------------------------------------------------------------------------------------------------
 
 
-def checked(guards: GuardSet, entry: Mapping[str, Any], place: str) -> tuple[object, Outcome]:
+def checked(guards: GuardSet, entry: Mapping[str, Any], place: str, tier: str = "") -> tuple[object, Outcome]:
     """Return the id of a line and what the guards say of it."""
     point = point_of(entry, place)
     tool = entry.get("tool")
-    return entry.get("id"), guards.run(Subject(point=point, text=entry["text"], tool=tool))
+    return entry.get("id"), guards.run(Subject(point=point, text=entry["text"], tool=tool, tier=tier))

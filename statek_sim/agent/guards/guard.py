@@ -6,62 +6,45 @@ clock, so that it can be tested by calling it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
 
-from statek_sim.agent.effects import GuardPoint
+from statek_sim.agent.effects import Ask, GuardPoint, Spent, Subject, TextWanted
 from statek_sim.errors import BadInput
-from statek_sim.values import JSON
 
-Action = Literal["warn", "modify", "block"]
-"""What follows from a find, from the weakest to the strongest."""
+Action = Literal["warn", "modify", "ask", "block"]
+"""What follows from a find, from the weakest to the strongest; `ask`: a person has to allow the call."""
 
-STRENGTH: Final[Mapping[str, int]] = {"pass": 0, "warn": 1, "modify": 2, "block": 3}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What a session has used so far; `seconds` and `cost` may be virtual."""
-
-    tokens: int = 0
-    cost: float = 0.0
-    seconds: float = 0.0
-    steps: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """What a guard looks at: a text at a point, and what is known around it.
-
-    `arguments` and `tool` are of a call; `sources` the texts that an answer may cite; `at` seconds of the caller's
-    clock; `role` and `tier` the user's.
-    """
-
-    point: GuardPoint
-    text: str
-    tool: str | None = None
-    arguments: Mapping[str, JSON] = field(default_factory=dict)
-    session: str = ""
-    role: str = ""
-    tier: str = ""
-    sources: Sequence[str] = ()
-    spent: Spent = Spent()
-    at: float = 0.0
+STRENGTH: Final[Mapping[str, int]] = {"pass": 0, "warn": 1, "modify": 2, "ask": 3, "block": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """One thing a check found: the rule, and where in the text (None: the text as a whole); `put` may replace it."""
+    """One thing a check found: the rule, and where in the text (None: the text as a whole); `put` may replace it.
+
+    `ask` is what a person is asked, where the guard's action is that.
+    """
 
     rule: str
     span: tuple[int, int] | None = None
     put: str = ""
     detail: str = ""
+    ask: Ask | None = None
 
 
 Finds = Iterable[Find]
-Check = Callable[[Subject], "Finds | Awaitable[Finds]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a check returns that asks a model: the request, and what reads the answer (None: there is none)."""
+
+    wanted: TextWanted
+    read: Callable[[str | None], Finds]
+
+
+Check = Callable[[Subject], "Finds | Awaitable[Finds] | Judgement"]
 """Looks at a subject; what it yields is wrong with it."""
 
 
@@ -72,8 +55,9 @@ class Guard:
     `fails` says what a check that raises, or takes longer than `timeout` seconds, means: "closed", the text is
     blocked; "open", it passes and that is recorded. A timeout holds for async checks; a plain function cannot be
     interrupted. `tiers` and `environments`: where it applies; empty: everywhere.
-    `needs` are fields of a subject without which the check means nothing. `undo` takes back what the check noted of a
-    subject that it let pass and a later guard blocked.
+    `undo` takes back what the check noted of a call that it let pass and that is not made after all. A check that
+    remembers something from one subject to the next is an object with `saved` and `restore` (`effects.Saved`), so
+    that a run that is taken up again goes on with it.
     """
 
     name: str
@@ -84,7 +68,6 @@ class Guard:
     timeout: float | None = None
     tiers: frozenset[str] = frozenset()
     environments: frozenset[str] = frozenset()
-    needs: frozenset[str] = frozenset()
     undo: Callable[[Subject], None] | None = None
 
     def __post_init__(self) -> None:
@@ -92,8 +75,12 @@ class Guard:
             raise BadInput(
                 f"guard {self.name!r} stands nowhere; give it one or more of {', '.join(GuardPoint)}"
             )
-        if self.action not in ("warn", "modify", "block"):
-            raise BadInput(f"guard {self.name!r}: action is warn, modify or block, not {self.action!r}")
+        if self.action not in get_args(Action):
+            raise BadInput(f"guard {self.name!r}: action is warn, modify, ask or block, not {self.action!r}")
+        if self.action == "ask" and self.points != {GuardPoint.CALL}:
+            raise BadInput(
+                f"guard {self.name!r}: a person can be asked about a call alone; action ask goes with points call"
+            )
         if self.fails not in ("closed", "open"):
             raise BadInput(f"guard {self.name!r}: fails is closed or open, not {self.fails!r}")
         if self.timeout is not None and not self.timeout > 0:
@@ -108,3 +95,6 @@ class Guard:
             and (not self.tiers or subject.tier in self.tiers)
             and (not self.environments or environment in self.environments)
         )
+
+
+__all__ = ["STRENGTH", "Action", "Check", "Find", "Finds", "Guard", "Judgement", "Spent", "Subject"]

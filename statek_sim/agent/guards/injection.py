@@ -22,6 +22,8 @@ REACH: Final = 300
 """Characters around a word that a rule needs in which it is looked for."""
 _SPACE: Final = r"[^\\w]{1,5}"
 
+_THREE: Final = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -69,8 +71,14 @@ def matches(views: Iterable[View], among: Iterable[Rule] | None = None) -> list[
     found: dict[tuple[str, int, int], Match] = {}
     chosen = rules() if among is None else tuple(among)
     for view in views:
+        seen = _threes(view.lowered)
         for rule in chosen:
-            for start, end in near(_places(view.lowered, rule.needs), REACH, len(view.lowered)):
+            needs = [
+                need
+                for need in rule.needs
+                if need[:_THREE] in seen or not need[:_THREE].isalpha() or len(need) < _THREE
+            ]
+            for start, end in near(_places(view.lowered, needs), REACH, len(view.lowered)):
                 for match in rule.pattern.finditer(view.lowered, start, end):
                     if match.end() > match.start():
                         span = view.span(*match.span())
@@ -81,6 +89,12 @@ def matches(views: Iterable[View], among: Iterable[Rule] | None = None) -> list[
 def weight_of(found: Iterable[Match]) -> float:
     """Return what the matches weigh together: a rule counts once, however often it matches."""
     return sum({match.rule: match.weight for match in found}.values())
+
+
+def _threes(text: str) -> set[str]:
+    """Return what three letters stand together in a text: what a text does not have is not looked for in it."""
+    words = "\n".join(dict.fromkeys(text.split(" ")))
+    return set(map("".join, zip(words, words[1:], words[2:], strict=False)))
 
 
 def _places(text: str, words: Iterable[str]) -> Iterator[int]:

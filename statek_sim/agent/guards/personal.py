@@ -56,6 +56,7 @@ _TAIWAN_LETTERS: Final = {letter: 10 + at for at, letter in enumerate("ABCDEFGHJ
 
 def is_taiwan_id(text: str) -> bool:
     """Return whether the check digit of a national ID or a resident certificate fits."""
+    text = text.upper()
     first = _TAIWAN_LETTERS[text[0]]
     second = _TAIWAN_LETTERS[text[1]] % 10 if text[1].isalpha() else int(text[1])
     weighted = first // 10 + first % 10 * 9 + second * 8
@@ -113,7 +114,7 @@ def _phone_reader() -> Callable[[str], bool] | None:
 
 KINDS: Final = (
     _kind("us-ssn", _NUMBER, r"[0-9]{3}([- .])[0-9]{2}\1[0-9]{4}", is_social_security_number),
-    _kind("taiwan-id", _NUMBER, r"[A-Z][A-D1289][0-9]{8}", is_taiwan_id),
+    _kind("taiwan-id", _NUMBER, r"[A-Za-z][A-Da-d1289][0-9]{8}", is_taiwan_id),
     _kind("taiwan-mobile", _NUMBER, r"(?:\+?886[- ]?|0)9[0-9]{2}[- ]?[0-9]{3}[- ]?[0-9]{3}"),
     _kind("card", _NUMBER, r"[0-9](?:[ -]?[0-9]){12,18}", is_card_number),
     _kind("iban", _NUMBER, r"[A-Za-z]{2}[0-9]{2}(?: ?[A-Za-z0-9]{4}){2,7}(?: ?[A-Za-z0-9]{1,3})?", is_iban),

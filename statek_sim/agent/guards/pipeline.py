@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from statek_sim.agent.effects import Guard as LoopGuard
-from statek_sim.agent.effects import GuardPoint, Verdict
-from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Subject
+from statek_sim.agent.effects import Ask, GuardPoint, Judging, Saved, TextWanted, Verdict, Wait, Waited
+from statek_sim.agent.execution import waited
+from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Judgement, Subject
 from statek_sim.errors import BadInput
 
 
@@ -27,9 +26,18 @@ class GuardRules:
     error: Literal["by_guard", "raises"] = "by_guard"
     """What a check that raises does: what the guard says, or it ends the pipeline (the document)."""
 
+    results: Literal["guarded", "not_guarded"] = "guarded"
+    """Whether guards look at what tools return. The document has four layers, and none there."""
+
 
 HARDENED: Final = GuardRules()
-DOCUMENT: Final = GuardRules(warning="blocks", modified="is_lost", error="raises")
+DOCUMENT: Final = GuardRules(warning="blocks", modified="is_lost", error="raises", results="not_guarded")
+
+RULES: Final[Mapping[str, GuardRules]] = {"hardened": HARDENED, "document": DOCUMENT}
+"""The rules by the name of a harness's variant; another one has those of `hardened`."""
+
+AskModel = Callable[[TextWanted], Awaitable[str | None]]
+"""Answers a guard's request to a model; None: there is no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +56,15 @@ class Record:
 class Outcome:
     """What a set of guards says of a subject: the strongest action, the text that goes on, and every record."""
 
-    action: Literal["pass", "warn", "modify", "block"]
+    action: Literal["pass", "warn", "modify", "ask", "block"]
     text: str
     records: tuple[Record, ...] = ()
+    asks: tuple[Ask, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether the text may go on."""
-        return self.action != "block"
+        """Whether the text may go on, without a person's word."""
+        return self.action not in ("ask", "block")
 
     @property
     def reason(self) -> str:
@@ -78,61 +87,88 @@ class GuardSet:
             raise BadInput(f"two guards are called {twice!r}; names tell their records apart")
 
     def run(self, subject: Subject) -> Outcome:
-        """Return what plain guards say; an async one is a `BadInput`, which `arun` takes."""
-        records: list[Record] = []
-        passed: list[Guard] = []
-        for guard in self._of(subject):
-            try:
-                found = guard.check(subject)
-                if inspect.isawaitable(found):
-                    _close(found)
-                    raise BadInput(f"guard {guard.name!r} is async; run it with arun")
-                finds = tuple(found)
-            except BadInput:
-                raise
-            except Exception as error:  # noqa: BLE001  # a user's check
-                finds = self._failed(guard, error)
-            subject, goes_on = self._passed(guard, subject, finds, records, passed)
-            if not goes_on:
-                break
-        return _outcome(subject.text, records)
+        """Return what plain guards say; one that is async, or asks a model, is a `BadInput`: `arun` takes it."""
+        steps = self.steps(subject)
+        try:
+            wanted = next(steps)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+        steps.close()
+        if isinstance(wanted, Wait):
+            _close(wanted.what)
+        what = "is async" if isinstance(wanted, Wait) else "asks a model"
+        raise BadInput(
+            f"a guard of {', '.join(guard.name for guard in self.guards)} {what}; run it with arun"
+        )
 
-    async def arun(self, subject: Subject) -> Outcome:
-        """Return what plain and async guards say."""
+    async def arun(self, subject: Subject, *, model: AskModel | None = None) -> Outcome:
+        """Return what plain and async guards say; `model` answers those that ask one (without it: `BadInput`)."""
+        steps = self.steps(subject)
+        told: Waited | str | None = None
+        try:
+            while True:
+                wanted = steps.send(told)
+                if isinstance(wanted, Wait):
+                    told = await waited(wanted)
+                elif model is None:
+                    raise BadInput(f"a guard asks {wanted.by.model!r}; give arun a model")
+                else:
+                    told = await model(wanted)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+        finally:
+            steps.close()
+
+    def steps(self, subject: Subject) -> Generator[Wait | TextWanted, Waited | str | None, Outcome]:
+        """Look at a subject, guard by guard: yield what is to be waited for or asked, return the outcome."""
         records: list[Record] = []
+        asks: list[Ask] = []
         passed: list[Guard] = []
         for guard in self._of(subject):
-            try:
-                async with asyncio.timeout(guard.timeout):
-                    found = guard.check(subject)
-                    finds = tuple(await found if inspect.isawaitable(found) else found)
-            except BadInput:
-                raise
-            except Exception as error:  # noqa: BLE001  # a user's check
-                finds = self._failed(guard, error)
-            subject, goes_on = self._passed(guard, subject, finds, records, passed)
-            if not goes_on:
-                break
-        return _outcome(subject.text, records)
+            finds = yield from self._finds(guard, subject)
+            subject = self._noted(guard, subject, finds, records)
+            if records and records[-1].action == "block":
+                _undo(passed, subject)
+                return _outcome(subject.text, records, ())
+            if finds and records[-1].action == "ask":
+                asks += [
+                    find.ask or Ask(text=f"{records[-1].reason}: may it be called?", confirms=True)
+                    for find in finds
+                ]
+            passed.append(guard)
+        return _outcome(subject.text, records, asks)
+
+    def withdrawn(self, subject: Subject) -> None:
+        """Let the guards take back what they noted of a call that is not made after all."""
+        _undo(self._of(subject), subject)
+
+    def _finds(
+        self, guard: Guard, subject: Subject
+    ) -> Generator[Wait | TextWanted, Waited | str | None, tuple[Find, ...]]:
+        try:
+            found = guard.check(subject)
+            if isinstance(found, Judgement):
+                text = yield found.wanted
+                assert not isinstance(text, Waited), "what was asked of a model is answered with a text"
+                return tuple(found.read(text))
+            if inspect.isawaitable(found):
+                done = yield Wait(found, guard.timeout)
+                assert isinstance(done, Waited), "a wait is answered with what came of it"
+                if done.error is not None:
+                    raise done.error
+                found = done.value
+            return tuple(found)
+        except BadInput:
+            raise
+        except Exception as error:  # noqa: BLE001  # a user's check
+            return self._failed(guard, error)
 
     def _of(self, subject: Subject) -> Sequence[Guard]:
+        if subject.point is GuardPoint.RESULT and self._rules.results == "not_guarded":
+            return ()
         return [guard for guard in self.guards if guard.applies(subject, self._environment)]
-
-    def _passed(
-        self,
-        guard: Guard,
-        subject: Subject,
-        finds: Sequence[Find],
-        records: list[Record],
-        passed: list[Guard],
-    ) -> tuple[Subject, bool]:
-        """Return the subject after a guard, and whether others look at it still; a block takes back what was noted."""
-        subject = self._noted(guard, subject, finds, records)
-        if records and records[-1].action == "block":
-            _undo(passed, subject)
-            return subject, False
-        passed.append(guard)
-        return subject, True
 
     def _failed(self, guard: Guard, error: Exception) -> tuple[Find, ...]:
         if self._rules.error == "raises":
@@ -192,9 +228,9 @@ def _told(finds: Sequence[Find]) -> str:
     return ", ".join(said)
 
 
-def _outcome(text: str, records: Sequence[Record]) -> Outcome:
+def _outcome(text: str, records: Sequence[Record], asks: Iterable[Ask]) -> Outcome:
     action = max((record.action for record in records), key=STRENGTH.__getitem__, default="pass")
-    return Outcome(action=action, text=text, records=tuple(records))  # type: ignore[arg-type]  # one of the four
+    return Outcome(action=action, text=text, records=tuple(records), asks=tuple(asks))  # type: ignore[arg-type]  # one of the five
 
 
 def _close(found: object) -> None:
@@ -203,25 +239,59 @@ def _close(found: object) -> None:
         found.close()
 
 
-def in_loop(guards: GuardSet, *, session: str = "", role: str = "", tier: str = "") -> LoopGuard:
-    """Return the guards as one part of an agent's loop: `Parts(guards=[in_loop(...)])`.
+class LoopGuards:
+    """Guards as one part of an agent's loop: `Parts(guards=[in_loop(...)])`."""
 
-    The loop shows its guards a text, and the tool where there is one. A guard that needs more (arguments, the time,
-    what is spent, sources) is a `BadInput`: hold calls by a gate, and spending by the loop's own budget.
-    """
-    for one in guards.guards:
-        if one.needs:
-            raise BadInput(
-                f"guard {one.name!r} needs {', '.join(sorted(one.needs))}, which the loop does not show its guards; "
-                "run it yourself, or use a gate or the loop's budget"
-            )
+    def __init__(self, guards: GuardSet, role: str, tier: str) -> None:
+        self._guards = guards
+        self._role = role
+        self._tier = tier
 
-    def guard(point: GuardPoint, text: str, *, tool: str | None) -> Verdict:
-        outcome = guards.run(
-            Subject(point=point, text=text, tool=tool, session=session, role=role, tier=tier)
-        )
-        return Verdict(action=outcome.action, reason=outcome.reason, text=outcome.text)
+    def __call__(self, subject: Subject) -> Verdict | Judging:
+        """Return the verdict at once where no guard waits."""
+        steps = self._guards.steps(replace(subject, role=self._role, tier=self._tier))
+        try:
+            wanted = next(steps)
+        except StopIteration as end:
+            return _verdict(end.value)
+        return _continued(steps, wanted)
 
-    # What a check notes it can take back; one that takes nothing back knows nothing that a checkpoint had to hold.
-    guard.stateless = all(one.undo is None for one in guards.guards)  # type: ignore[attr-defined]  # a function takes any
-    return guard
+    def withdrawn(self, subject: Subject) -> None:
+        """Take back what was noted of a call that is not made."""
+        self._guards.withdrawn(replace(subject, role=self._role, tier=self._tier))
+
+    def saved(self) -> dict[str, object]:
+        """Return what the checks know that say it, by the names of their guards: see `effects.Saved`."""
+        return {name: check.saved() for name, check in self._knowing()}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `saved` returned."""
+        for name, check in self._knowing():
+            check.restore(saved[name])
+
+    def _knowing(self) -> Iterator[tuple[str, Saved]]:
+        for guard in self._guards.guards:
+            check: object = guard.check
+            if isinstance(check, Saved):
+                yield guard.name, check
+
+
+def in_loop(guards: GuardSet, *, role: str = "", tier: str = "") -> LoopGuards:
+    """Return the guards as one part of an agent's loop, for a user of this role and tier."""
+    return LoopGuards(guards, role, tier)
+
+
+def _continued(
+    steps: Generator[Wait | TextWanted, Waited | str | None, Outcome], wanted: Wait | TextWanted
+) -> Judging:
+    try:
+        while True:
+            wanted = steps.send((yield wanted))
+    except StopIteration as end:
+        return _verdict(end.value)
+    finally:
+        steps.close()
+
+
+def _verdict(outcome: Outcome) -> Verdict:
+    return Verdict(action=outcome.action, reason=outcome.reason, text=outcome.text, asks=outcome.asks)

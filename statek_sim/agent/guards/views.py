@@ -22,8 +22,8 @@ MOST_DECODED: Final = 65_536
 """Characters that are decoded of one text, over all of its views."""
 
 LOOK_ALIKE: Final = str.maketrans(
-    "авекмнорстухіѕјԁԛԝһьΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιν",
-    "abekmhopctyxisjdqwhbabezhikmnoptyxoiv",
+    "авекмнорстухіѕјԁԛԝһьАВЕКМНОРСТУХІЅЈԀԚԜΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιν",
+    "abekmhopctyxisjdqwhbABEKMHOPCTYXISJDQWABEZHIKMNOPTYXoiv",
 )
 """Letters of other alphabets that look like Latin ones, as `str.translate` takes them."""
 _INVISIBLE: Final = re.compile(
@@ -44,7 +44,10 @@ _ENCODED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One reading: `text`, the same in small letters (`lowered`, as long), and where its characters stand."""
+    """One reading: `text`, with Latin letters for those that look like them, and where its characters stand.
+
+    `lowered` is the same in small letters, and as long.
+    """
 
     name: str
     text: str
@@ -90,13 +93,14 @@ def _plain(name: str, text: str, starts: Sequence[int], ends: Sequence[int]) -> 
         done = found.end()
         for position in range(*found.span()):
             for one in _undisguised(text[position]):
-                small = one.translate(LOOK_ALIKE).lower()
-                pieces.append(one)
-                lowered.append(small if len(small) == 1 else one)
+                shown = one.translate(LOOK_ALIKE)
+                small = shown.lower()
+                pieces.append(shown)
+                lowered.append(small if len(small) == 1 else shown)
                 kept_starts.append(starts[position])
                 kept_ends.append(ends[position])
     as_it_is(len(text))
-    return View(name, "".join(pieces), "".join(lowered).translate(LOOK_ALIKE), kept_starts, kept_ends)
+    return View(name, "".join(pieces), "".join(lowered), kept_starts, kept_ends)
 
 
 @lru_cache(maxsize=8192)
@@ -125,8 +129,12 @@ def _put_together(view: View) -> View | None:
             while gap < found.end() and not view.text[gap].isalnum():
                 gap += 1
             pieces.append((position, position + 1))
-            # Two spaces or more set words apart where one sets letters apart.
-            if gap - position > 2:
+            between = view.text[position + 1 : gap]
+            if len(between) == 3 and between[0] == between[2] != between[1]:
+                # A mark that is set apart as the letters are.
+                pieces.append((position + 2, position + 3))
+            elif len(between) > 1:
+                # Two spaces or more set words apart where one sets letters apart.
                 pieces.append((position + 1, position + 2))
             position = gap
         done = found.end()

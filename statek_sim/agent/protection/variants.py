@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadInput
+from statek_sim.agent.named import named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +73,4 @@ RULES: Final = {rules.name: rules for rules in (DOCUMENT, HARDENED, FORGE)}
 
 def protection_rules(name: str) -> ProtectionRules:
     """Return the variant called `name`, or raise BadInput."""
-    if name not in RULES:
-        known = ", ".join(RULES)
-        raise BadInput(f"no variant of loop protection is called {name!r}: {known}.{suggestion(name, RULES)}")
-    return RULES[name]
+    return named(RULES, name, of="loop protection")

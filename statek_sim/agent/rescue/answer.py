@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from statek_sim.agent.rescue.offered import Misfit
+from statek_sim.agent.rescue.offered import Misfit, Unclear
 from statek_sim.agent.rescue.openings import NOISE
 from statek_sim.agent.rescue.taking import Found, Taker
 from statek_sim.agent.rescue.values import Call, Reason, Refusal, Rescued, Span
@@ -22,8 +22,7 @@ def answer(taker: Taker) -> Rescued:
         try:
             calls.append(_checked(taker, found, Span(offsets.of(found.start), offsets.of(found.end))))
         except Misfit as misfit:
-            reason = Reason.SCHEMA if taker.offered.knows(found.name) else Reason.NOT_OFFERED
-            refused.append((reason, str(misfit), found.start, found.end))
+            refused.append((_reason(taker, found, misfit), str(misfit), found.start, found.end))
     refused.sort(key=lambda one: one[2])
     return Rescued(
         calls=tuple(calls),
@@ -35,6 +34,12 @@ def answer(taker: Taker) -> Rescued:
         ),
         steps=taker.meter.steps,
     )
+
+
+def _reason(taker: Taker, found: Found, misfit: Misfit) -> Reason:
+    if isinstance(misfit, Unclear):
+        return Reason.BROKEN
+    return Reason.SCHEMA if taker.offered.knows(found.name) else Reason.NOT_OFFERED
 
 
 def _checked(taker: Taker, found: Found, span: Span) -> Call:

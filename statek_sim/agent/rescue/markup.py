@@ -13,10 +13,13 @@ from html import unescape
 from typing import Final
 
 from statek_sim.agent.rescue.meter import Broken, Meter
-from statek_sim.agent.rescue.offered import Argument, NestedText, TypedText
+from statek_sim.agent.rescue.offered import TypedText
 
 _NS: Final = r"(?:[|｜]DSML[|｜] ?|ifm\||[A-Za-z_]\w*:)?"
 _SP: Final = r"[\sĠ]*"
+
+
+_STRINGS: Final = ("true", "string", "str", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,23 @@ class Element:
     remains: re.Pattern[str]
     """What is left of a value's closing tag when it is damaged."""
     one_newline: bool = True
+    """Whether a newline behind the opening and one before the closing belong to the format."""
     escaped_keys: bool = False
     """Whether `&` and quotes in a key are written as XML writes them."""
     call_ends: re.Pattern[str] | None = None
     """What closes a call and its wrapper, behind a last value that lost its closing tag."""
-    """Whether a newline behind the opening and one before the closing belong to the format."""
+    on_lines: bool = False
+    """Whether every value stands between newlines of the format."""
+    writes_json: bool = False
+    """Whether values that are no texts are written as JSON, so that one in quotes is a text in quotes."""
+
+    def kind(self, said: str | None) -> str:
+        """Return what `TypedText.kind` a value has that is said to be of a type, or about which nothing is said."""
+        if said is None:
+            return "json" if self.writes_json else ""
+        if said not in _STRINGS:
+            return "json"
+        return "text" if self.writes_json else "string"
 
 
 _WRAPPED_END: Final = rf"</{_NS}(?:tool_calls?|function_calls|calls|dots_function_call)>"
@@ -47,10 +62,11 @@ FUNCTION: Final = Element(
     ends=re.compile(rf"\s*</function>(?:\s*{_WRAPPED_END})?|\s*{_WRAPPED_END}"),
     remains=re.compile(r"</parameter(?!>)"),
     call_ends=re.compile(rf"\n\s{{0,40}}</function>\s{{0,40}}{_WRAPPED_END}"),
+    on_lines=True,
 )
 INVOKE: Final = Element(
     opening=re.compile(
-        rf'\s*<{_NS}parameter\s+name=(?P<quote>["\']?)(?P<key>[^<>"\'\n]{{1,200}})(?P=quote)'
+        rf'\s*<{_NS}parameter\s+(?:type="(?P<first_kind>\w+)"\s+)?name=(?P<quote>["\']?)(?P<key>[^<>"\'\n]{{1,200}})(?P=quote)'
         r'(?:\s+(?:string|type)="(?P<kind>\w+)")?\s*>'
     ),
     closing=re.compile(rf"</{_NS}parameter>"),
@@ -60,22 +76,28 @@ INVOKE: Final = Element(
     call_ends=re.compile(rf"</{_NS}invoke>\s{{0,40}}{_WRAPPED_END}"),
 )
 PARAM: Final = Element(
-    opening=re.compile(rf'\s*<param(?:eter)?{_SP}name="(?P<key>[^<>"\n]{{1,200}})"\s*>'),
+    opening=re.compile(
+        rf'\s*<param(?:eter)?{_SP}name=(?P<quote>["\'])(?P<key>[^<>"\'\n]{{1,200}})(?P=quote)\s*>'
+    ),
     closing=re.compile(r"</param(?:eter)?>"),
     goes_on=re.compile(rf"\s*(?:<param(?:eter)?{_SP}|</function>|\Z)"),
     ends=re.compile(r"\s*</function>"),
     remains=re.compile(r"</param(?!(?:eter)?>)"),
 )
+_SUFFIX: Final = r"(?::\w{1,40})?"
+"""Hunyuan 3 writes a version into its tags: `<arg_key:opensource>`."""
+_KEYS_END: Final = rf"(?:</{_NS}tool_call{_SUFFIX}>|<end_of_tool_call{_SUFFIX}>)"
 KEYS: Final = Element(
     opening=re.compile(
-        rf"\s*(?:<tool_sep>)?\s*<{_NS}arg_key>\s*(?P<key>[^<>\n]{{1,200}}?)\s*</{_NS}arg_key>\s*"
-        rf"(?:<{_NS}arg_type>(?P<kind>\w+)</{_NS}arg_type>\s*)?<{_NS}arg_value>"
+        rf"\s*(?:<tool_sep{_SUFFIX}>)?\s*<{_NS}arg_key{_SUFFIX}>\s*(?P<key>[^<>\n]{{1,200}}?)\s*</{_NS}arg_key{_SUFFIX}>"
+        rf"\s*(?:<{_NS}arg_type>(?P<kind>\w+)</{_NS}arg_type>\s*)?<{_NS}arg_value{_SUFFIX}>"
     ),
-    closing=re.compile(rf"</{_NS}arg_value>"),
-    goes_on=re.compile(rf"\s*(?:<{_NS}arg_key>|</{_NS}tool_call>|\Z)"),
-    ends=re.compile(rf"\s*(?:<tool_sep>)?\s*</{_NS}tool_call>"),
-    remains=re.compile(rf"</{_NS}arg_value(?!>)"),
+    closing=re.compile(rf"</{_NS}arg_value{_SUFFIX}>"),
+    goes_on=re.compile(rf"\s*(?:<{_NS}arg_key{_SUFFIX}>|{_KEYS_END}|\Z)"),
+    ends=re.compile(rf"\s*(?:<tool_sep{_SUFFIX}>)?\s*{_KEYS_END}"),
+    remains=re.compile(rf"</{_NS}arg_value(?!{_SUFFIX}>)"),
     one_newline=False,
+    writes_json=True,
 )
 KIMI3: Final = Element(
     opening=re.compile(
@@ -89,7 +111,6 @@ KIMI3: Final = Element(
     escaped_keys=True,
 )
 _CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
-_STRINGS: Final = ("true", "string", "str")
 
 
 def read_elements(
@@ -112,7 +133,10 @@ def read_elements(
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
         made[key] = TypedText("")
         value, at = _value(text, opening.end(), element, meter, known, made)
-        made[key] = TypedText(value, _kind(opening.groupdict().get("kind")))
+        groups = opening.groupdict()
+        said = groups.get("kind") or groups.get("first_kind")
+        kind = element.kind(said)
+        made[key] = TypedText(value, kind, unsure=element.on_lines and _half_lined(text[opening.end() : at]))
     end = element.ends.match(text, at)
     if end is None:
         rest = text[at : at + 200].strip()
@@ -123,10 +147,25 @@ def read_elements(
     return made, end.end()
 
 
-def _kind(said: str | None) -> str:
-    if said is None:
-        return ""
-    return "string" if said in _STRINGS else "json"
+_OPENS: Final = re.compile(r"<(?:[|｜]DSML[|｜] ?|[A-Za-z_]\w{0,40}[:|])?param|<\|open\|>argument")
+"""How arguments open, in any of these dialects."""
+
+
+def nothing_closes(text: str, end: int, element: Element, meter: Meter) -> None:
+    """Raise `Broken` when an argument is closed behind a call that ends at `end`, and none was opened there.
+
+    `<parameter=a>x </parameter></function> y</parameter></function>`: the end may have been part of the argument.
+    """
+    if meter.next(element.closing, text, end) < meter.next(_OPENS, text, end):
+        raise Broken(end, "an argument is closed behind the end of its call")
+
+
+def _half_lined(written: str) -> bool:
+    """Whether a value with its closing tag has one newline of the two that belong to the format, or to the text."""
+    body, tag, _ = written.rpartition("</parameter>")
+    if not tag:
+        return False
+    return body in _NEWLINES or body.startswith(_NEWLINES) != (_LINE.search(body[-_NEAR:]) is not None)
 
 
 def _value(
@@ -171,6 +210,9 @@ def _value(
     for inner in element.opening.finditer(value):
         own_line = inner.group().startswith(("\n", "\r\n"))
         if lined and begins and not own_line:
+            if element.closing.search(value, 0, inner.start()) is not None:
+                # One argument closes and the next opens, on one line: text, or two arguments.
+                raise Broken(end, "where an argument ends cannot be told")
             continue
         key = inner["key"].strip()
         if key not in known or key in made or not own_line:
@@ -197,6 +239,7 @@ def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, 
 
 
 _LINE: Final = re.compile(r"\n[ \t]*\Z")
+_NEWLINES: Final = ("\n", "\r\n")
 _NEWLINE: Final = re.compile(r"\r?\n")
 _NEAR: Final = 60
 _TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")
@@ -215,59 +258,3 @@ def _lines(value: str) -> str:
         if all(line.startswith(margin) or not line.strip() for line in lines):
             value = "\n".join(line.removeprefix(margin) for line in lines)
     return value.removesuffix(mark)
-
-
-_M3: Final = "]<]minimax[>["
-_M3_OPEN: Final = re.compile(re.escape(_M3) + r"<(?P<tag>[\w.-]{1,128})>")
-_M3_CLOSE: Final = re.compile(r"\s*" + re.escape(_M3) + r"</(?P<tag>[\w.-]{1,128})>")
-_M3_END: Final = re.compile(r"\s*" + re.escape(_M3) + r"</invoke>")
-
-
-def read_minimax(text: str, at: int, meter: Meter, max_depth: int) -> tuple[dict[str, Argument], int]:
-    """Return the arguments of MiniMax M3's nested elements; a list's members are elements called `item`."""
-    made, at = _members(text, at, meter, max_depth, top=True)
-    end = _M3_END.match(text, at)
-    if end is None or not isinstance(made, dict):
-        raise Broken(at, "the reply ends inside the call", cut=not text[at : at + 200].strip())
-    arguments: dict[str, Argument] = dict(made.items())
-    return arguments, end.end()
-
-
-def _members(text: str, at: int, meter: Meter, depth: int, *, top: bool = False) -> tuple[Argument, int]:
-    if depth <= 0:
-        raise Broken(at, "it is nested too deeply", limit=True)
-    found: list[tuple[str, Argument]] = []
-    while True:
-        meter.token(at)
-        opening = _M3_OPEN.match(text, at)
-        if opening is None:
-            break
-        value, at = _member(text, opening.end(), meter, depth)
-        closing = _M3_CLOSE.match(text, at)
-        if closing is None or closing["tag"] != opening["tag"]:
-            raise Broken(at, f"no closing tag of {opening['tag'][:40]!r}", cut=at >= len(text))
-        found.append((opening["tag"], value))
-        at = closing.end()
-    keys = [key for key, _ in found]
-    if keys and set(keys) == {"item"}:
-        return [value for _, value in found], at
-    if top and len(set(keys)) != len(keys):
-        raise Broken(at, "an argument is there twice")
-    grouped: dict[str, list[Argument]] = {}
-    for key, value in found:
-        grouped.setdefault(key, []).append(value)
-    members: dict[str, Argument] = {}
-    for key, values in grouped.items():
-        members[key] = values[0] if len(values) == 1 else values
-    return members, at
-
-
-def _member(text: str, at: int, meter: Meter, depth: int) -> tuple[Argument, int]:
-    if _M3_OPEN.match(text, at) is not None:
-        value, end = _members(text, at, meter, depth - 1)
-        return NestedText(text[at:end], value), end
-    end = text.find(_M3, at)
-    if end < 0:
-        raise Broken(len(text), "the reply ends inside an argument", cut=True)
-    meter.steps += end - at
-    return TypedText(text[at:end]), end

@@ -32,6 +32,7 @@ class Meter:
         self.steps = 0
         self.gone: set[re.Pattern[str]] = set()
         """Tags that were looked for up to the reply's end, so that nothing is searched twice."""
+        self._next: dict[re.Pattern[str], int] = {}
         self._values = values
         self._values_left = values
         self._decoder = json.JSONDecoder(
@@ -40,6 +41,14 @@ class Meter:
             parse_float=self._real,
             parse_constant=no_constant,
         )
+
+    def next(self, pattern: re.Pattern[str], text: str, at: int) -> int:
+        """Return where `pattern` next matches from `at` on, the text's length for nowhere. Asked again, it is known."""
+        if self._next.get(pattern, -1) < at:
+            found = pattern.search(text, at)
+            self._next[pattern] = len(text) if found is None else found.start()
+            self.steps += self._next[pattern] - at
+        return self._next[pattern]
 
     def decode(self, text: str, at: int) -> tuple[JSON, int]:
         """Return the strict JSON at `at` and where it ends, as `JSONDecoder.raw_decode` does."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from statek_sim.agent.rescue.meter import Broken, Meter
-from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, Reader
+from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, JSON_STYLE, Reader, Style
 from statek_sim.agent.schema import (
     SchemaError,
     Validator,
@@ -32,6 +32,7 @@ NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
 
 _ZEROS: Final = re.compile(r"-?0+\d{1,18}", re.ASCII)
 """An integer with zeros before it: no JSON, but where an integer is wanted it is one."""
+_CONTAINERS: Final = frozenset(("object", "array", "null"))
 _WHOLE: Final = frozenset(("integer", "null"))
 
 
@@ -39,12 +40,21 @@ class Misfit(Exception):
     """A call that names no offered tool, or whose arguments do not fit."""
 
 
+class Unclear(Misfit):
+    """A call with an argument that has two readings."""
+
+
 @dataclass(frozen=True, slots=True)
 class TypedText:
-    """An argument that a dialect writes as text. `kind`: what the dialect says it is, `string`, `json`, or nothing."""
+    """An argument that a dialect writes as text.
+
+    `kind`: what the dialect says it is, `string`, `json`, or nothing; `text`: a string, whatever the schema says.
+    """
 
     text: str
     kind: str = ""
+    unsure: bool = False
+    """Whether a newline at its end or beginning may be the format's or the text's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +161,7 @@ def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, A
     if key not in (*ARGUMENT_KEYS, "properties", "kwargs"):
         return None
     if isinstance(value, TypedText):
-        reader = Reader(value.text.strip(), Meter(1_000, 1_000), 64)
-        try:
-            value, end = reader.value(0)
-        except Broken:
-            return None
-        if end != len(reader.text):
-            return None
+        value = _read(value.text.strip(), JSON_STYLE)
     return value if isinstance(value, dict) and value and set(value) <= known else None
 
 
@@ -168,7 +172,10 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON]) -> JSON
         as_text = "string" in kinds and not kinds & {"object", "array"}
         return value.text if as_text else _as_meant(value.value, schema, root)
     if isinstance(value, TypedText):
-        return _from_text(value, kinds)
+        made = _from_text(value, kinds)
+        if value.unsure and isinstance(made, str):
+            raise Unclear(f"whether {value.text[:24]!r} begins or ends with a newline cannot be told")
+        return made
     if isinstance(value, dict):
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
         known = properties if isinstance(properties, dict) else {}
@@ -179,13 +186,35 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON]) -> JSON
     return converted(value, kinds) if kinds else value
 
 
+def _literal(text: str) -> JSON:
+    """Return the object or list that a text writes as Python does (`{'a': True}`), or the text."""
+    made = _read(text.strip(), Style(python=True)) if text.lstrip().startswith(("{", "[")) else None
+    return made if isinstance(made, dict | list) else text
+
+
+def _read(text: str, style: Style) -> JSON:
+    """Return the value that a text is, read tolerantly, or None when it is none."""
+    reader = Reader(text, Meter(1_000, 1_000), 64, style)
+    try:
+        value, end = reader.value(0)
+    except Broken:
+        return None
+    return value if end == len(text) else None
+
+
 def _from_text(value: TypedText, kinds: set[str]) -> JSON:
+    if value.kind == "text":
+        return value.text
     if kinds:
         if kinds == {"string"}:
             return value.text
         if kinds <= _WHOLE and _ZEROS.fullmatch(value.text.strip()):
             return int(value.text)
-        return from_text(value.text, kinds)
+        made = from_text(value.text, kinds)
+        return _literal(value.text) if made is value.text and kinds <= _CONTAINERS else made
     if value.kind == "string":
         return value.text
+    if value.kind == "json" and value.text.lstrip().startswith('"'):
+        made = _read(value.text.strip(), JSON_STYLE)
+        return value.text if made is None else made
     return from_text(value.text, {"number", "boolean", "null", "object", "array", "string"})

@@ -25,26 +25,33 @@ OPENINGS: Final[dict[str, str]] = {
     "fence": r"(?P<ticks>`{3,12})(?!`)(?P<language>[\w+-]*)[ \t]*\n?",
     # Formats with a name and JSON behind it.
     "mistral": r"\[TOOL_CALLS\]\s*(?=(?P<mistral_name>" + _NAME + r")\s*(?:\[CALL_ID\]|\[ARGS\]|\{))",
-    "deepseek": r"<[|｜]tool[▁_]call[▁_]begin[|｜]>(?:function<[|｜]tool[▁_]sep[|｜]>)?\s*"
-    r"(?P<deepseek_name>" + _NAME + r")\s*(?:<[|｜]tool[▁_]sep[|｜]>)?\s*(?:```(?:json)?\s*)?(?=\{)",
+    "deepseek": r"<[|｜]tool[▁_ ]call[▁_ ]begin[|｜]>(?:function(?:<[|｜]tool[▁_ ]sep[|｜]>|=))?\s*"
+    r"(?P<deepseek_name>" + _NAME + r")\s*(?:<[|｜]tool[▁_ ]sep[|｜]>)?\s*(?:```(?:json)?\s*)?(?=\{)",
     "kimi": r"<\|tool_call_begin\|>\s*(?P<kimi_name>[\w.-]{1,128}:\d+)\s*<\|tool_call_argument_begin\|>\s*(?=\{)",
     "harmony": r"(?:<\|channel\|>\s*\w+\s*)?\bto=functions\.(?P<harmony_name>[\w.-]{1,128})\s*"
     r"(?:<\|channel\|>\s*\w+\s*)?"
     r"(?:<\|constrain\|>\s*\w+\s*|(?:\s*code|\s*json)\b\s*)?<\|message\|>\s*(?=\{)",
-    "gemma": r"<(?:\|tool_call|start_function_call)>\s*(?:call)?:?\s*(?P<gemma_name>" + _NAME + r")\s*(?=\{)",
+    "gemma": r"<(?:\|tool_call|start_function_call)>\s*(?:call)?:?\s*(?P<gemma_name>"
+    + _NAME
+    + r")\s*(?=[{(])",
     "all_name": r">>>\s*(?P<all_name_name>" + _NAME + r")\s*\n(?=\{)",
+    "recipient": r"<\|from\|>\s*assistant\s*<\|recipient\|>\s*(?P<recipient_name>" + _NAME + r")\s*"
+    r"<\|content\|>\s*(?=\{)",
     "react": r"Action:\s*(?P<react_name>" + _NAME + r")\s*\n+Action Input:\s*(?=\{)",
     # Formats with an element per argument.
     "function": r"<function=(?P<function_name>[^\W\d][\w.:/ -]{0,127})>",
-    "invoke": rf"<{_NS}invoke\s+name=[\"']?(?P<invoke_name>" + _NAME + r")[\"']?\s*/?>",
-    "param": r"<function[\sĠ]*name=\"(?P<param_name>" + _NAME + r")\"\s*>",
-    "kimi3": r"<\|open\|>call\s+tool=\"(?P<kimi3_name>[\w.:/-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
+    "invoke": rf"<{_NS}invoke\s+name=[\"']?[ \t]*+(?P<invoke_name>" + _NAME + r")[ \t]*+[\"']?\s*/?>",
+    "param": r"<function[\sĠ]*name=[\"'](?P<param_name>" + _NAME + r")[\"']\s*>",
+    "kimi3": r"<\|open\|>call\s+tool=\"(?P<kimi3_name>[\w.:/&;#-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
     "minimax": r"\]<\]minimax\[>\[<invoke name=\"(?P<minimax_name>" + _NAME + r")\">",
     # A wrapper with one or more calls in it, as JSON, Python or a name with keys.
     "wrapper": r"<(?:ifm\||longcat_)?(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?)>"
     r"|<\|(?:tool_calls?|function_call|tool_call_start|python_start|tools_prefix|START_ACTION|python_tag)\|>"
-    r"|<\|action_start\|>\s*<\|plugin\|>|\[TOOL_CALLS?\]|functools(?=\[)|function call<\|role_sep\|>"
-    r"|Action:\s*```json",
+    r"|<tool_calls?:\w{1,40}>|<\|action_start\|>\s*<\|plugin\|>|\[TOOL_CALLS?\]|functools(?=\[)"
+    r"|function call<\|role_sep\|>|Action:\s*```json",
+    # What a model writes that was shown calls as text.
+    "calling": r"\[Calling\s+tool(?::\s*(?P<calling_name>" + _NAME + r")\s*\(\s*(?=\{)"
+    r"|=\"(?P<calling_keyed>" + _NAME + r")\"(?=[\s\]]))",
     # JSON and Python without any wrapper.
     "brace": r"\{(?=\s*+(?:[\"'“][^\"'“”\\\n{}]{0,64}+[\"'”]|[A-Za-z_]\w{0,64}+)\s*+:)",
     "bracket": r"\[(?=\s*+(?:\{|[A-Za-z_][\w.]{0,127}\())",
@@ -53,8 +60,9 @@ OPENINGS: Final[dict[str, str]] = {
 
 FAMILIES: Final[dict[str, Dialect]] = {
     "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "gemma": "tokens",
-    "all_name": "tokens", "react": "tokens", "function": "markup", "invoke": "markup", "param": "markup",
-    "kimi3": "markup", "minimax": "markup", "wrapper": "hermes", "brace": "json", "bracket": "json",
+    "all_name": "tokens", "recipient": "tokens", "react": "tokens", "function": "markup",
+    "invoke": "markup", "param": "markup", "kimi3": "markup", "minimax": "markup", "calling": "tokens",
+    "wrapper": "hermes", "brace": "json", "bracket": "json",
 }  # fmt: skip
 """Which family of `RescueRules.dialects` a reader belongs to. Thinking and code are always known."""
 
@@ -91,8 +99,9 @@ NOISE: Final = re.compile(
     r"(?:tool_calls?|TOOLCALL|function_calls?|tool_use|dots_function_call|tools?|calls?|function|response|answer)>|<\|/?(?:tool_calls?|python_start|python_end|python_tag"
     r"|tool_call_start|tool_call_end|tool_calls_section_begin|tool_calls_section_end|tools_prefix|tools_suffix"
     r"|START_ACTION|END_ACTION|action_start|action_end|plugin|function_call|message_sep|role_sep|call|end|eom|eot|eot_id"
-    r"|im_end|START_RESPONSE|END_RESPONSE|open|close|sep|role_end|tool_call_begin)\|>|<[|｜]tool[▁_]calls?[▁_](?:begin|end)[|｜]>"
-    r"|<tool_call\|>|<\|tool_call>|<end_function_call>|\[TOOL_CALLS?\]|\]<\]minimax\[>\[</?tool_call>"
+    r"|im_end|START_RESPONSE|END_RESPONSE|open|close|sep|role_end|tool_call_begin)\|>"
+    r"|<[|｜]tool[▁_ ]calls?[▁_ ](?:begin|end)[|｜]>"
+    r"|<tool_call\|>|<\|tool_call>|<end_function_call>|</?tool_calls?:\w{1,40}>|<end_of_tool_calls?(?::\w{1,40})?>|\[TOOL_CALLS?\]|\]<\]minimax\[>\[</?tool_call>"
     r"|<\|start\|>(?:assistant\b)?|<\|channel\|>\s*(?:final|commentary)\s*<\|message\|>|<\|return\|>"
 )
 """Tokens of the formats that say nothing by themselves; they are left out of a reply's text."""
@@ -104,6 +113,6 @@ EXAMPLE: Final = re.compile(
 CLOSERS: Final = re.compile(
     r"\s*(?:</[\w:|｜ -]{0,40}(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>|<\|?/[\w|]+\|?>"
     r"|<\|[\w|▁]*(?:end|END|suffix)[\w|▁]*\|>"
-    r"|<tool_call\|>|<end_function_call>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]|```)"
+    r"|<tool_call\|>|<end_function_call>|<end_of_tool_call(?::\w{1,40})?>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]|```)"
 )
 """What closes a call in some format."""

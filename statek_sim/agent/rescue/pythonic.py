@@ -33,7 +33,8 @@ def read_python(reader: Reader, at: int, measure: Measure, *, bracket: bool) -> 
     text, taken = reader.text, list[PythonCall]()
     while (call := PYTHON_CALL.match(text, at)) is not None:
         reader.meter.token(at)
-        arguments, end = _keywords(reader, call.end(), measure)
+        whole = bracket and text.startswith("{", reader.space(call.end()))
+        arguments, end = (_object if whole else _keywords)(reader, call.end(), measure)
         taken.append(PythonCall(call["name"], arguments, end))
         at = reader.space(end)
         if text.startswith(",", at):
@@ -48,6 +49,17 @@ def read_python(reader: Reader, at: int, measure: Measure, *, bracket: bool) -> 
         elif end < len(text) and CLOSERS.match(text, end) is None:
             raise Broken(end, f"{text[end : end + 12]!r} behind a call")
     return taken, end
+
+
+def _object(reader: Reader, at: int, measure: Measure) -> tuple[dict[str, JSON], int]:
+    """Return the arguments of `f({"a": 1})`: an only argument without a name, whose members have one each."""
+    value, end = reader.value(at)
+    measure(value, at)
+    behind = reader.space(end)
+    if not isinstance(value, dict) or not reader.text.startswith(")", behind):
+        raise Broken(behind, "an argument has no name", cut=behind >= len(reader.text))
+    reader.repaired("positional_object")
+    return value, behind + 1
 
 
 def _keywords(reader: Reader, at: int, measure: Measure) -> tuple[dict[str, JSON], int]:

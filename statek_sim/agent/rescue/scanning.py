@@ -14,6 +14,7 @@ from typing import Final
 
 from statek_sim.agent.rescue import markup
 from statek_sim.agent.rescue.answer import answer
+from statek_sim.agent.rescue.beginning import Beginning
 from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import Offered
@@ -27,7 +28,6 @@ from statek_sim.agent.rescue.openings import (
     SECTION,
     THINK_ENDS,
 )
-from statek_sim.agent.rescue.pythonic import PYTHON_CALL
 from statek_sim.agent.rescue.taking import Taker
 from statek_sim.agent.rescue.values import Limits, Reason, Rescued
 from statek_sim.agent.rescue.variants import RescueRules
@@ -53,7 +53,6 @@ _BLOCKS: Final = frozenset(
 _NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_name|action)\b")
 _PYTHON_FIRST: Final = re.compile(r"\[\s*([^\W\d][\w.]*)\(")
 """How JSON and Python begin that were meant as calls."""
-_TOOL_LINE: Final = re.compile(r"\s{0,40}(?P<line_name>[^\W\d][\w.-]{0,127})[ \t]{0,40}\n\s{0,40}(?=\{)")
 _LOOKBACK: Final = 120
 """Characters before bare JSON in which a word may make it an example."""
 _BLOCK_CLOSERS: Final = 8
@@ -85,7 +84,7 @@ class Pass:
     def run(self) -> Rescued:
         """Read the reply from its beginning to its end."""
         at, end = self._unquoted()
-        at = self._lines_first(at, end)
+        at = self._first(at, end)
         while at < end:
             prose = PROSE.match(self.text, at, end)
             opening = OPENING.match(self.text, at if prose is None else prose.end(), end)
@@ -96,43 +95,9 @@ class Pass:
             at = max(self._at(opening), opening.end() if opening.lastgroup in _SOLID else here + 1)
         return answer(self.taker)
 
-    def _lines_first(self, at: int, end: int) -> int:
-        """Read what is a call only where a reply begins: a tool's name on a line, or Python calls and nothing else."""
-        named = self._named_first(at)
-        return named if named > at else self._python_only(at, end)
-
-    def _python_only(self, at: int, end: int) -> int:
-        """Read a reply that is Python calls of offered tools, without brackets around them."""
-        call = PYTHON_CALL.match(self.text, at)
-        known = call is not None and (call["name"] in self.offered.schemas or self._expects_python())
-        if call is None or not known or "python" not in self.rules.dialects:
-            return at
-        before, start = len(self.taker.found), call.start("name")
-        try:
-            stop = self.taker.python(start, "python", start, bracket=False)
-        except Broken as error:
-            if error.cut:
-                self.taker.refused.append((Reason.CUT, error.why, start, len(self.text)))
-            return len(self.text) if error.cut else at
-        if self.text[stop:end].strip():
-            del self.taker.found[before:]
-            return at
-        return stop
-
-    def _expects_python(self) -> bool:
-        return self.hint is not None and self.hint.python == "anywhere" and self.offered.anything
-
-    def _named_first(self, at: int) -> int:
-        """Read a reply that begins with a tool's name on a line and its arguments on the next (Functionary)."""
-        first = _TOOL_LINE.match(self.text, at)
-        if (
-            first is None
-            or first["line_name"] not in self.offered.schemas
-            or "tokens" not in self.rules.dialects
-            or self.hint is not None
-        ):
-            return at
-        return self._try(lambda: self.taker.named(first, "line", first.end()), first)
+    def _first(self, at: int, end: int) -> int:
+        """Read what is a call only where a reply begins."""
+        return Beginning(self.taker, self._try).read(at, end)
 
     def _unquoted(self) -> tuple[int, int]:
         """Return where the reply begins and ends; a reply that is one piece of code on a line is what is in it."""
@@ -158,7 +123,7 @@ class Pass:
         if kind in ("think", "thought"):
             self._leads(opening.start())
             self.leading = behind = self._think(opening, opens=kind == "think")
-            return self._lines_first(behind, len(self.text))
+            return self._first(behind, len(self.text))
         leads = self._leads(opening.start())
         if self.hint is not None and not self.hint.expects(kind, leads=leads):
             return self._over(kind, opening)
@@ -181,7 +146,7 @@ class Pass:
             name = self.hint.name if self.hint is not None else ""
             why = f"the call is not written as {name!r} writes one"
             self.taker.refused.append((Reason.DIALECT, why, opening.start(), end))
-            del self.taker.found[before:]
+            self.taker.forget(before)
         return end
 
     def _opened(self, kind: str, opening: re.Match[str]) -> int:
@@ -205,6 +170,8 @@ class Pass:
                 return taker.mistral(opening)
             case "gemma":
                 return taker.gemma(opening)
+            case "calling":
+                return taker.calling(opening)
             case "minimax":
                 return taker.minimax(opening)
             case "brace":
@@ -261,7 +228,8 @@ class Pass:
     def _think(self, opening: re.Match[str], *, opens: bool) -> int:
         if not opens:
             # It was opened in the prompt: everything up to here was thinking.
-            del self.taker.found[:], self.taker.refused[:], self.taker.thinking[:]
+            self.taker.forget(0)
+            del self.taker.refused[:], self.taker.thinking[:]
             self.taker.thinking.append((0, opening.end()))
             return opening.end()
         closing = THINK_ENDS.search(self.text, opening.end())
@@ -300,7 +268,7 @@ class Pass:
         else:
             stop = self.taker.block(head, start)
         if self.text[stop:inside].strip() and stop <= inside:
-            del self.taker.found[before:]
+            self.taker.forget(before)
             return end
         for found in self.taker.found[before:]:
             found.start, found.end = start, max(end, stop)

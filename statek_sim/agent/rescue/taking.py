@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import unescape
 from typing import Final
 
-from statek_sim.agent.rescue import markup
+from statek_sim.agent.rescue import markup, nested
 from statek_sim.agent.rescue.brackets import closed, nothing_more, one_place
 from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meaning import Meaning, Meant
 from statek_sim.agent.rescue.meter import Broken, Meter, measure, strict
-from statek_sim.agent.rescue.offered import Argument, Offered
+from statek_sim.agent.rescue.offered import NAME, Argument, Offered, TypedText
 from statek_sim.agent.rescue.pythonic import PYTHON_CALL, read_python
 from statek_sim.agent.rescue.reader import JSON_STYLE, Reader, Style
 from statek_sim.agent.rescue.values import Limits, Reason
@@ -24,6 +25,16 @@ from statek_sim.agent.rescue.variants import RescueRules
 from statek_sim.values import JSON
 
 _ID: Final = re.compile(r"\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\])?\s*")
+_MISTRAL_NEXT: Final = re.compile(
+    rf"\s{{0,40}}(?P<name>{NAME.pattern})\s{{0,8}}(?:\[CALL_ID\]\s{{0,8}}[\w-]{{0,128}}\s{{0,8}})?\[ARGS\]\s{{0,40}}(?=\{{)"
+)
+GEMMA_NEXT: Final = re.compile(rf"\s{{0,40}}call:(?P<name>{NAME.pattern})\s{{0,40}}(?=\{{)")
+"""How a further call begins behind another."""
+_CALLING_ENDS: Final = re.compile(r"\s{0,40}\)\s{0,40}\]")
+_MEMBER: Final = re.compile(r"\s{1,40}(?P<key>[^\W\d]\w{0,127})=\"(?P<value>[^\"\\\n]*+)\"(?=[\s\]])")
+_KEYED_ENDS: Final = re.compile(r"\s{0,40}\]")
+_KIMI3_JSON: Final = re.compile(r"\s{0,40}<\|open\|>json\b[^<>\n]{0,80}<\|sep\|>\s{0,40}(?=\{)")
+_KIMI3_ENDS: Final = re.compile(r"\s{0,40}<\|close\|>json<\|sep\|>\s{0,40}<\|close\|>call<\|sep\|>")
 _MARGIN: Final = 200
 """Characters of white space before a reply's first word, at most."""
 
@@ -55,6 +66,11 @@ class Taker:
     sure: int = 0
     """How many of `found` stay, whatever becomes of the format that is being read."""
 
+    def forget(self, since: int) -> None:
+        """Take back the calls from number `since` on."""
+        del self.found[since:]
+        self.sure = min(self.sure, since)
+
     # What the readers are made of
 
     def reader(self, style: Style) -> Reader:
@@ -77,13 +93,22 @@ class Taker:
         """Refuse what is too deep or too much, and text that is no Unicode."""
         measure(value, at, depth=self.rules.max_depth or 64, values=self.limits.max_values)
 
-    def arguments(self, at: int, name: str, dialect: str, start: int, style: Style) -> Found:
-        """Read `{...}` at `at` as the arguments of `name`."""
+    def arguments(
+        self,
+        at: int,
+        name: str,
+        dialect: str,
+        start: int,
+        style: Style,
+        next_one: re.Pattern[str] | None = None,
+    ) -> Found:
+        """Read `{...}` at `at` as the arguments of `name`; `next_one` opens a further call behind them."""
         value, end, repairs = self._whole_json(at, style)
         made = value if isinstance(value, dict) else None
         if made is None:
             raise Broken(at, f"the arguments of {name!r} are no object")
-        nothing_more(self.text, end, [made])
+        if next_one is None or next_one.match(self.text, end) is None:
+            nothing_more(self.text, end, [made])
         return Found(name, made, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
@@ -147,9 +172,24 @@ class Taker:
 
     def mistral(self, opening: re.Match[str]) -> int:
         """Read `[TOOL_CALLS]name[ARGS]{...}`."""
-        name = opening["mistral_name"]
-        behind = _ID.match(self.text, opening.end() + len(name))
-        return self.named(opening, "mistral", behind.end() if behind else opening.end())
+        name, at, start = opening["mistral_name"], opening.end(), opening.start()
+        behind = _ID.match(self.text, at + len(name))
+        at = behind.end() if behind else at
+        return self._each(at, name, "mistral", start, JSON_STYLE, _MISTRAL_NEXT)
+
+    def _each(
+        self, at: int, name: str, dialect: str, start: int, style: Style, next_one: re.Pattern[str]
+    ) -> int:
+        """Read the arguments at `at` of `name`, and the calls that follow in the same wrapper."""
+        while True:
+            one = self.arguments(at, name, dialect, start, style, next_one)
+            self.found.append(one)
+            self.sure = len(self.found)
+            more = next_one.match(self.text, one.end)
+            if more is None or len(self.found) > self.limits.max_calls:
+                return one.end
+            self.meter.steps += more.end() - one.end + 1
+            at, name, start = more.end(), more["name"], one.end
 
     def named(self, opening: re.Match[str], dialect: str, at: int, style: Style = JSON_STYLE) -> int:
         """Read the arguments at `at` of the call that the opening names."""
@@ -158,8 +198,40 @@ class Taker:
         return one.end
 
     def gemma(self, opening: re.Match[str]) -> int:
-        """Read `call:name{key:<|"|>value<|"|>}`."""
-        return self.named(opening, "gemma", opening.end(), Style(bare=True))
+        """Read `call:name{key:<|"|>value<|"|>}` and its like behind it, or `call:name(key="value")`."""
+        at, name = opening.end(), opening["gemma_name"]
+        if self.text.startswith("(", at):
+            return self.python(opening.start("gemma_name"), "gemma", opening.start(), bracket=False)
+        return self._each(at, name, "gemma", opening.start(), Style(bare=True), GEMMA_NEXT)
+
+    def calling(self, opening: re.Match[str]) -> int:
+        """Read `[Calling tool: name({...})]` or `[Calling tool="name" key="text"]`."""
+        if opening["calling_name"] is not None:
+            one = self.arguments(
+                opening.end(), opening["calling_name"], "calling", opening.start(), JSON_STYLE
+            )
+            behind = _CALLING_ENDS.match(self.text, one.end)
+        else:
+            one, behind = self._keyed(opening)
+        if behind is None:
+            rest = self.text[one.end : one.end + 40].strip()
+            raise Broken(one.end, "the call is not closed", cut=rest in ("", ")"))
+        one.end = behind.end()
+        self.found.append(one)
+        return one.end
+
+    def _keyed(self, opening: re.Match[str]) -> tuple[Found, re.Match[str] | None]:
+        made: dict[str, Argument] = {}
+        at = opening.end()
+        while (member := _MEMBER.match(self.text, at)) is not None:
+            self.meter.token(at)
+            self.meter.steps += member.end() - at
+            if member["key"] in made:
+                raise Broken(at, f"the argument {member['key'][:40]!r} is there twice")
+            made[member["key"]] = TypedText(member["value"])
+            at = member.end()
+        one = Found(opening["calling_keyed"], made, ("calling",), opening.start(), at)
+        return one, _KEYED_ENDS.match(self.text, at)
 
     def elements(self, opening: re.Match[str], dialect: str, element: markup.Element) -> int:
         """Read a call that is written as one element per argument, or as JSON between its tags."""
@@ -171,14 +243,31 @@ class Taker:
         if opening.group().endswith("/>"):
             self.found.append(Found(name, {}, (dialect,), opening.start(), closed(self.text, at)))
             return closed(self.text, at)
+        if dialect == "kimi3":
+            name = unescape(name)
+            json_inside = _KIMI3_JSON.match(self.text, at)
+            if json_inside is not None:
+                return self._kimi3(opening, name, json_inside.end())
         arguments, end = markup.read_elements(self.text, at, element, self.meter, self._arguments_of(name))
+        markup.nothing_closes(self.text, end, element, self.meter)
         self.found.append(Found(name, arguments, (dialect,), opening.start(), closed(self.text, end)))
         return closed(self.text, end)
+
+    def _kimi3(self, opening: re.Match[str], name: str, at: int) -> int:
+        """Read Kimi K3's call with all its arguments as JSON."""
+        one = self.arguments(at, name, "kimi3", opening.start(), JSON_STYLE)
+        behind = _KIMI3_ENDS.match(self.text, one.end)
+        if behind is None:
+            rest = self.text[one.end : one.end + 40].strip()
+            raise Broken(one.end, f"{rest[:24]!r} behind the arguments of a call", cut=not rest)
+        one.end = behind.end()
+        self.found.append(one)
+        return one.end
 
     def minimax(self, opening: re.Match[str]) -> int:
         """Read MiniMax M3's nested elements."""
         depth = self.rules.max_depth or 64
-        arguments, end = markup.read_minimax(self.text, opening.end(), self.meter, depth)
+        arguments, end = nested.read_minimax(self.text, opening.end(), self.meter, depth)
         self.found.append(Found(opening["minimax_name"], arguments, ("minimax",), opening.start(), end))
         return end
 
@@ -223,5 +312,5 @@ class Taker:
                 return len(self.text)
             raise
         if self.offered.anything and not expected and self.text[end:].strip():
-            del self.found[before:]
+            self.forget(before)
         return end

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadInput
+from statek_sim.agent.named import named
 
 Dialect = Literal["json", "fence", "hermes", "mistral", "markup", "keys", "python", "tokens"]
 """A family of formats, see docs/rescue.md."""
@@ -104,7 +103,4 @@ RULES: Final = {rules.name: rules for rules in (DOCUMENT, HARDENED, FORGE)}
 
 def rescue_rules(name: str) -> RescueRules:
     """Return the variant called `name`, or raise BadInput."""
-    if name not in RULES:
-        known = ", ".join(RULES)
-        raise BadInput(f"no variant of rescue parsing is called {name!r}: {known}.{suggestion(name, RULES)}")
-    return RULES[name]
+    return named(RULES, name, of="rescue parsing")

@@ -20,9 +20,11 @@ from statek_sim.agent.rescue.reader import JSON_STYLE, Style
 from statek_sim.agent.rescue.taking import Found, Taker
 from statek_sim.agent.rescue.values import Reason
 
+_VERSION: Final = r"(?::\w{1,40})?"
 _SEPARATOR: Final = re.compile(r"[\s,;]*")
 _NAMED: Final = re.compile(
-    rf"\s*(?P<name>{NAME.pattern})\s*(?P<behind><tool_sep>|<(?:ifm\|)?arg_key>|</(?:ifm\|)?tool_call>|\{{)"
+    rf"\s*(?P<name>{NAME.pattern})\s*(?P<behind>(?:<tool_sep{_VERSION}>\s*)?\{{|<tool_sep{_VERSION}>"
+    rf"|<(?:ifm\|)?arg_key{_VERSION}>|</(?:ifm\|)?tool_call{_VERSION}>|<end_of_tool_call{_VERSION}>)"
 )
 
 
@@ -67,12 +69,12 @@ class Wrapper:
         named = _NAMED.match(self.text, at)
         if named is None:
             return None
-        if named["behind"].startswith("</"):
+        if named["behind"].startswith(("</", "<end")):
             # A word and nothing else: a call without arguments to a tool that was offered, or text.
             meant = named["name"] in self.taker.offered.schemas or self.taker.hint is not None
             if not meant or not self.dialect.endswith("tool_call"):
                 return None
-        if named["behind"] == "{":
+        if named["behind"].endswith("{"):
             one = self.taker.arguments(named.end() - 1, named["name"], self.dialect, start, JSON_STYLE)
         else:
             arguments, end = markup.read_elements(self.text, named.end("name"), markup.KEYS, self.taker.meter)
@@ -139,5 +141,5 @@ class Wrapper:
 
 
 def _label(token: str) -> str:
-    word = re.sub(r"\W+", "_", token).strip("_").lower()
+    word = re.sub(r"\W+", "_", re.sub(r":\w+>\Z", "", token)).strip("_").lower()
     return "functools" if word.startswith("functools") else word

@@ -6,8 +6,8 @@ import enum
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, get_type_hints
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
@@ -18,6 +18,9 @@ from statek_sim.values import JSON, ToolSpec
 
 CONTEXT: Final = "context"
 """A parameter of this name is given the `ToolContext` and is no part of the schema."""
+
+Access = Literal["read", "write", "host", "command"]
+"""What an argument is to the world outside: a path that is read or written, a host or URL, a command."""
 
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _SECTION: Final = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):\s*$")
@@ -74,7 +77,8 @@ class Tool:
 
     `run` is made a `ToolCode`. `timeout` are seconds, None for the variant's; `server` is where it comes from when it
     is not local. A tool with `asks` runs no code: a person is asked that, with `{argument}` filled in, and what they
-    say is its result.
+    say is its result. `access` says which arguments are paths that it reads or writes, hosts it talks to, or commands;
+    `sandboxed`, that its commands run in a container.
 
     `after_crash` says what becomes of a call that was begun when the process died, so that nobody knows whether it
     happened: a person is asked; or it is called again, which is right for what only reads; or a function of the
@@ -89,6 +93,8 @@ class Tool:
     timeout: float | None = None
     server: str | None = None
     asks: Ask | None = None
+    access: Mapping[str, Access] = field(default_factory=dict)
+    sandboxed: bool = False
     after_crash: AfterCrash = "ask"
 
     def __post_init__(self) -> None:
@@ -97,6 +103,11 @@ class Tool:
             object.__setattr__(self, "run", code_of(self.run))
         except TypeError as error:
             raise BadTool(f"tool {self.name!r}: {error}") from None
+        wrong = next((kind for kind in self.access.values() if kind not in get_args(Access)), None)
+        if wrong is not None:
+            raise BadTool(
+                f"tool {self.name!r}: access {wrong!r} is none; expected {', '.join(get_args(Access))}"
+            )
 
     @property
     def spec(self) -> ToolSpec:
@@ -116,6 +127,7 @@ def tool_from(
     description: str | None = None,
     tags: Sequence[str] = (),
     timeout: float | None = None,
+    access: Mapping[str, Access] | None = None,
     after_crash: AfterCrash = "ask",
 ) -> Tool:
     """Return the tool that a plain function is: its name, docstring and type hints say what the model reads.
@@ -136,6 +148,7 @@ def tool_from(
         run=function,
         tags=tuple(tags),
         timeout=timeout,
+        access=dict(access or {}),
         after_crash=after_crash,
     )
 
@@ -148,6 +161,7 @@ def tool_of_schema(
     *,
     tags: Sequence[str] = (),
     timeout: float | None = None,
+    access: Mapping[str, Access] | None = None,
 ) -> Tool:
     """Return a tool whose parameters are given as JSON Schema; the schema is copied."""
     return Tool(
@@ -157,6 +171,7 @@ def tool_of_schema(
         run=run,
         tags=tuple(tags),
         timeout=timeout,
+        access=dict(access or {}),
     )
 
 

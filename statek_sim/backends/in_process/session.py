@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
-import dbzero
 import statek
 from statek import runner
 from statek.executors import utils
-from statek.executors.job import Job
 from statek.task import create_new_job
 
 from statek_sim.backends.application import AppJob, AppOutcome
 from statek_sim.backends.in_process.describe import described
 from statek_sim.backends.in_process.isolation import isolated
+from statek_sim.backends.in_process.known_jobs import KnownJobs
 from statek_sim.backends.in_process.plain_dates import plain_dates
 from statek_sim.backends.in_process.stored_names import StoredNames
 from statek_sim.backends.in_process.transport import Stopped, Transport
@@ -32,7 +31,6 @@ from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.ids import IdSource
 from statek_sim.providers.protocol import Provider
 from statek_sim.runtime.execution.separate_stack import SeparateStack
 from statek_sim.semantics import Profile
@@ -111,18 +109,16 @@ class InstalledApplication:
         self.profile = profile.name
         self._clock = clock
         self._time = ClockedTime(clock)
-        self._jobs: dict[str, Any] = {}
-        self._names: dict[str, str] = {}
-        self._ids = IdSource()
+        self._known = KnownJobs()
         self._transport = Transport(provider, self._time, self._current)
-        self._watch = Watch(self._name_of)
-        self._stored = StoredNames(lambda: self._time.now, self._name_of)
+        self._watch = Watch(self._known.name_of)
+        self._stored = StoredNames(lambda: self._time.now, self._known.name_of)
         self._events = asyncio.new_event_loop()
         let_loops_nest(self._events)
         self._time.rule(self._events)
         self._worker = AgentLoops(
             self._time,
-            self._known,
+            self._known.jobs,
             max_concurrency=max_concurrency,
             dormant=profile.waiting_job_is_dormant,
             pass_seconds=profile.warmup_wait_pass_seconds,
@@ -224,17 +220,17 @@ class InstalledApplication:
         **options: Any,
     ) -> Any:
         """Create a job as the application would."""
-        if name is not None and name in self._known():
+        if name is not None and name in self._known.jobs():
             raise BadInput(f"job {name!r} exists already; names of jobs are unique within a test")
         job = create_new_job(agent, caller_frame=_callers_frame(), **options)
-        self._meet(job, self._ids.next("job") if name is None else name)
+        self._known.meet(job, name)
         if message is not None:
             job.push_user_message(message)
         return job
 
     def jobs(self) -> Mapping[str, Any]:
         """Return all jobs by name."""
-        return dict(self._known())
+        return dict(self._known.jobs())
 
     def remarks(self) -> Sequence[StoreRemark]:
         """Return what the store has done to variables so far."""
@@ -242,39 +238,20 @@ class InstalledApplication:
 
     def describe(self, job: Any) -> AppJob:
         """Return what there is to say about a job."""
-        name = self._name_of(job)
+        name = self._known.name_of(job)
         return described(
             name,
             job,
-            others=self._known(),
+            others=self._known.jobs(),
             llm_calls=self._transport.calls.get(name, 0),
             history=self._transport.last.get(name, ()),
             tools=self._watch.tools.get(name, []),
             handlers=self._watch.handlers,
         )
 
-    def _known(self) -> dict[str, Any]:
-        """Return the jobs by name, oldest first: the store's own order is nobody's promise."""
-        newcomers = [job for job in dbzero.find(Job) if dbzero.uuid(job) not in self._names]
-        # The store finds the newest first, and jobs of one moment have one time.
-        for job in reversed(newcomers):
-            self._meet(job, self._ids.next("job"))
-        return self._jobs
-
-    def _meet(self, job: Any, name: str) -> None:
-        while name in self._jobs:
-            name = self._ids.next("job")
-        self._names[dbzero.uuid(job)] = name
-        self._jobs[name] = job
-
-    def _name_of(self, job: Any) -> str:
-        if dbzero.uuid(job) not in self._names:
-            self._known()
-        return self._names[dbzero.uuid(job)]
-
     def _current(self) -> tuple[str, str, str | None]:
         job = statek.get_current_job()
-        name = self._name_of(job)
+        name = self._known.name_of(job)
         style = job.job_def.chat_style
         return name, job.agent.role, None if style is None else label(style)
 
@@ -301,7 +278,7 @@ class InstalledApplication:
         return AppOutcome(
             at=self.now(),
             settled=settled,
-            waiting=tuple(waiting_names(self._known())),
+            waiting=tuple(waiting_names(self._known.jobs())),
             worker=self._worker.died,
         )
 

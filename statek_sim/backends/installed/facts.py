@@ -17,7 +17,7 @@ from statek_sim.values import JSON
 
 def run_facts(stage: Played) -> Message:
     """Return everything that was seen of a run."""
-    jobs = stage.known()
+    jobs = stage.cast.known()
     facts: Message = {
         "jobs": {name: _job_facts(stage, name, job) for name, job in jobs.items()},
         "events": stage.witness.taken(),
@@ -30,7 +30,7 @@ def run_facts(stage: Played) -> Message:
         "worker": stage.loop.died,
         "error": stage.error,
     }
-    return _with_names(facts, stage.names)
+    return _with_names(facts, stage.cast.names)
 
 
 def _with_names(facts: Message, names: dict[str, str]) -> Message:
@@ -84,7 +84,7 @@ def _tool_log(results: Any) -> list[JSON]:
 
 def _subtasks(stage: Played, parent: Any) -> dict[str, JSON]:
     states: dict[str, JSON] = {}
-    for name, job in stage.jobs.items():
+    for name, job in stage.cast.jobs.items():
         handle = job.py_env.local_state.get("sub_task_handler")
         if handle is None or job.parent_job is None or dbzero.uuid(job.parent_job) != dbzero.uuid(parent):
             continue

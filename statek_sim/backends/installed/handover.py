@@ -106,14 +106,14 @@ def _of_the_store(stage: Played) -> Message:
         for kept_object in objects.values():
             dbzero.tags(kept_object).add(_KEPT)
     return {
-        "names": {name: uuid for uuid, name in stage.names.items()},
+        "names": {name: uuid for uuid, name in stage.cast.names.items()},
         **{kind: {name: dbzero.uuid(one) for name, one in objects.items()} for kind, objects in kept.items()},
     }
 
 
 def _take_store(stage: Played, told: Any) -> None:
     for name, uuid in told["names"].items():
-        stage.names[uuid], stage.jobs[name] = name, dbzero.fetch(uuid)
+        stage.cast.names[uuid], stage.cast.jobs[name] = name, dbzero.fetch(uuid)
     for role, uuid in told["agents"].items():
         stored_world.AGENTS[role] = dbzero.fetch(uuid)
     stage.driver.subtasks.update({name: dbzero.fetch(uuid) for name, uuid in told["handles"].items()})

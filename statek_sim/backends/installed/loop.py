@@ -7,16 +7,14 @@ of one step per runnable job, first come, first served (behaviour 10).
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import dbzero
-from statek.executors import utils
 from statek.executors.job import Job, JobStatus
 from statek.executors.utils import job_worker, unsuspend_jobs
 
+from statek_sim.backends.installed.rounds import Rounds, found_in_order
 from statek_sim.backends.installed.virtual_time import STEP, VirtualTime, let_others_run
 from statek_sim.harness.limits import MOST_ESCAPES, MOST_STEPS
 from statek_sim.values import JSON
@@ -55,11 +53,7 @@ class WorkerLoop:
         self._most = max_concurrency
         self._dormant = dormant
         self._pass_seconds = pass_seconds
-        self._order = order
-        self._random = random.Random(seed)
-        self._queue: list[str] = []
-        self._ties: dict[str, float] = {}
-        self._round: list[str] = []
+        self._rounds = Rounds(order, seed, lambda name: list(known()).index(name))
         self._flying: dict[str, asyncio.Task[None]] = {}
         self._waiting: list[str] = []
         self._busy: set[str] = set()
@@ -106,16 +100,9 @@ class WorkerLoop:
         ]
 
     def _offer(self, name: str, job: Any) -> None:
-        held = name in self._queue or name in self._round or name in self._flying or name in self._busy
+        held = name in self._rounds or name in self._flying or name in self._busy
         if not held and self.died is None and self._can_run(job):
-            self._queue.append(name)
-            self._ties[name] = self._tie(name)
-
-    def _tie(self, name: str) -> float:
-        """Return a job's place in the next round, drawn as the reference runtime draws it."""
-        if self._order == "newest":
-            return -list(self._known()).index(name)
-        return self._random.random() if self._order == "shuffled" else 0.0
+            self._rounds.queue(name)
 
     def _can_run(self, job: Any) -> bool:
         return job.status in _RUNNABLE and not (self._dormant and self._waits(job))
@@ -133,9 +120,11 @@ class WorkerLoop:
 
     async def _step(self) -> bool:
         """Begin the next step of this round; return whether there was one."""
-        if self.died is not None or not self._round or len(self._flying) >= self._most:
+        if self.died is not None or len(self._flying) >= self._most:
             return False
-        name = self._round.pop(0)
+        name = self._rounds.take()
+        if name is None:
+            return False
         job = self._known()[name]
         if not self._can_run(job):
             return True
@@ -152,7 +141,8 @@ class WorkerLoop:
         if self.died is not None:
             return False
         try:
-            with self._oldest_wait_first():
+            jobs = self._known()
+            with found_in_order({dbzero.uuid(jobs[name]): at for at, name in enumerate(self._waiting)}):
                 unsuspend_jobs()
             for start_jobs in self.on_pass:
                 start_jobs(self._most - len(self._flying))
@@ -163,32 +153,7 @@ class WorkerLoop:
         # for one that changed, so without this question it may not find a job that waits for the second time.
         any(True for _ in dbzero.find(Job, [JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED]))
         self.offer()
-        if not self._queue or len(self._flying) >= self._most:
-            return False
-        self._round, self._queue = sorted(self._queue, key=self._ties.__getitem__), []
-        return True
-
-    @contextmanager
-    def _oldest_wait_first(self) -> Iterator[None]:
-        """Have STATEK look at waiting jobs in the order of their waits; the store's own order is nobody's promise."""
-        jobs = self._known()
-        known = {dbzero.uuid(jobs[name]): place for place, name in enumerate(self._waiting)}
-
-        class Store:
-            """The store, with an order to what it finds."""
-
-            def __getattr__(self, name: str) -> Any:
-                return getattr(dbzero, name)
-
-            def find(self, *query: Any) -> list[Any]:
-                """Return what the store finds."""
-                return sorted(dbzero.find(*query), key=lambda job: known.get(dbzero.uuid(job), len(known)))
-
-        utils.db0 = Store()
-        try:
-            yield
-        finally:
-            utils.db0 = dbzero
+        return len(self._flying) < self._most and self._rounds.open()
 
     async def _settle(self) -> None:
         """Let tasks run until they wait for time to pass, and take in those that ended."""
@@ -232,17 +197,15 @@ class WorkerLoop:
             task.cancel()
         self._flying.clear()
         self._time.forget_steps()
-        self._queue.clear()
-        self._round.clear()
+        self._rounds.clear()
 
     def memory(self) -> JSON:
         """Return what the next process must know of this loop."""
-        version, state, gauss = self._random.getstate()
         return {
             "steps": dict(self.steps),
             "waiting": list(self._waiting),
             "died": self.died,
-            "random": [version, list(state), gauss],
+            "random": self._rounds.memory(),
         }
 
     def remember(self, memory: Any) -> None:
@@ -250,8 +213,7 @@ class WorkerLoop:
         self.steps.update(memory["steps"])
         self._waiting = memory["waiting"]
         self.died = memory["died"]
-        version, state, gauss = memory["random"]
-        self._random.setstate((version, tuple(state), gauss))
+        self._rounds.remember(memory["random"])
 
     def restart(self) -> None:
         """Begin to work: every runnable job starts its pending work again."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from statek_sim.backends.driver import Driver
+from statek_sim.backends.installed.cast import Cast
 from statek_sim.backends.installed.loop import WorkerLoop
 from statek_sim.backends.installed.transport import Transport
 from statek_sim.backends.installed.virtual_time import VirtualTime
@@ -20,12 +21,8 @@ class Played(Protocol):
     driver: Driver
     transport: Transport
     loop: WorkerLoop
-    jobs: dict[str, Any]
-    names: dict[str, str]
+    cast: Cast
     delivered: dict[str, list[JSON]]
     error: dict[str, JSON] | None
     settled: bool
     broke_off: bool
-
-    def known(self) -> dict[str, Any]:
-        """Return the jobs by name, in order of creation, those that STATEK created by itself included."""

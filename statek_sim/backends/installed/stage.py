@@ -26,6 +26,7 @@ from statek_sim import trace as events  # noqa: E402
 from statek_sim.backends.driver import Driver, Refused  # noqa: E402
 from statek_sim.backends.installed import stored_objects, stored_world  # noqa: E402
 from statek_sim.backends.installed.agents import is_async, make_agent, outbox  # noqa: E402
+from statek_sim.backends.installed.cast import Cast  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
 from statek_sim.backends.installed.handover import hand_over, take_over  # noqa: E402
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
@@ -38,7 +39,6 @@ from statek_sim.backends.installed.watching import Watching  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.backends.installed.witness import Witness  # noqa: E402
 from statek_sim.errors import BadInput, UnusedEvents  # noqa: E402
-from statek_sim.ids import IdSource  # noqa: E402
 from statek_sim.scenario.references import WorldReference  # noqa: E402
 from statek_sim.scenario.schema import JobText, Scenario, ScenarioText  # noqa: E402
 from statek_sim.values import JSON  # noqa: E402
@@ -70,19 +70,17 @@ class Stage:
         self._line = line
         self._folder = folder
         self.time = VirtualTime()
-        self.jobs: dict[str, Any] = {}
-        self.names: dict[str, str] = {}
         self.delivered: dict[str, list[JSON]] = {}
         self.driver = Driver(scenario, self)
         self._loops: list[Callable[[int], None]] = []
         self._fresh = False
-        self._ids = IdSource()
-        self._one_style = False
-        self.witness = Witness(lambda: self.time.now, self.name_of, self._answer_to, self._newcomer)
+        self.cast = Cast(scenario.agents)
+        self.witness = Witness(lambda: self.time.now, self.cast.name_of, self._answer_to, self.cast.newcomer)
+        self.cast.witness = self.witness
         self.transport = Transport(line, self.time, self.witness, self._current)
         self.loop = WorkerLoop(
             self.time,
-            self.known,
+            self.cast.known,
             max_concurrency=scenario.max_concurrency,
             dormant=bool(order["dormant"]),
             pass_seconds=float(order["pass_seconds"]),  # type: ignore[arg-type]  # the other side sends a number
@@ -100,61 +98,16 @@ class Stage:
 
     def configure(self, order: Message) -> None:
         """Bring STATEK into the state that the scenario wants it in."""
-        access: Any = order["environment"]
-        os.environ.update(access)
-        settings: Any = dict(order["settings"])  # type: ignore[arg-type]  # the other side sends a mapping
-        styles = {text.chat_style for text in self.scenario.agents.values() if not text.dialog}
-        if len(styles) == 1 and None not in styles:
-            # Only dialog agents read their style from their metadata; the others have the setting's.
-            settings["chat_style"] = ChatStyle[styles.pop()]
-        self._one_style = "chat_style" in settings
-        statek.init(StatekSettings(**settings))
-        limits: Any = order["limits"]
-        _use_harness(LLM_Harness(**limits))
+        self.cast.one_style = _init_statek(self.scenario, order)
         self.transport.install()
         asyncio.sleep = self._sleep  # type: ignore[assignment]  # nothing sleeps for real
         Watching(self.witness, Watchdog(self._lost)).install()
         ToolWitness(
-            self.witness, lambda job, tool: self.driver.tool_returned(self.name_of(job), tool)
+            self.witness, lambda job, tool: self.driver.tool_returned(self.cast.name_of(job), tool)
         ).install()
         stored_world.HANDLED.tell = lambda job, *facts: self.witness.tell(events.HandlerRan, job, *facts)
         outbox.deliver = self._deliver
         install_wall_clock(lambda: self.time.now)
-
-    # -- jobs and events -------------------------------------------------------------------------------------------
-
-    def known(self) -> dict[str, Any]:
-        """Return the jobs by name, in order of creation, those that STATEK created by itself included."""
-        self.witness.introduce()
-        return self.jobs
-
-    def _newcomer(self, job: Any) -> None:
-        if dbzero.uuid(job) not in self.names:
-            self._meet(job, self._free_name())
-
-    def _free_name(self) -> str:
-        """Return the next name that no job has."""
-        while (name := self._ids.next("job")) in self.jobs:
-            pass
-        return name
-
-    def _meet(self, job: Any, name: str) -> None:
-        self.names[dbzero.uuid(job)] = name
-        self.jobs[name] = job
-        text = self.scenario.agents[job.agent.role]
-        if text.chat_style is not None and not text.dialog and not self._one_style:
-            # As `update_prompt_config` does for an application whose prompt files say CHAT_STYLE.
-            job.job_def.set_chat_style(ChatStyle[text.chat_style])
-        parent = None if job.parent_job is None else self.name_of(job.parent_job)
-        self.witness.tell(events.JobCreated, name, job.agent.role, text.model, parent)
-
-    def name_of(self, job: Any) -> str:
-        """Return a job's name."""
-        if job is None:
-            return ""
-        if dbzero.uuid(job) not in self.names:
-            self.witness.introduce()
-        return self.names[dbzero.uuid(job)]
 
     # -- what happens ----------------------------------------------------------------------------------------------
 
@@ -166,12 +119,12 @@ class Stage:
         self.witness.tell(events.StepStarted, name, self.loop.steps[name])
 
     def _world_changed(self, subject: str, what: str) -> None:
-        self.witness.tell(events.WorldChanged, self.name_of(statek.get_current_job()), subject, what)
+        self.witness.tell(events.WorldChanged, self.cast.name_of(statek.get_current_job()), subject, what)
 
     def _begin_anew(self) -> None:
         self._fresh = False
         self.witness.tell(events.WorldChanged, "", "worker", "restarted")
-        self._start_loops()
+        self.loop.on_pass[:] = self._loops
         self.loop.restart()
 
     def _lost(self, kind: str, message: str) -> None:
@@ -181,13 +134,17 @@ class Stage:
 
     async def _sleep(self, seconds: float, result: Any = None) -> Any:
         """Stand in for `asyncio.sleep`; between two attempts at a request it is STATEK's client that sleeps."""
-        self.witness.asks_again(self.name_of(statek.get_current_job()), seconds)
+        self.witness.asks_again(self.cast.name_of(statek.get_current_job()), seconds)
         return await self.time.sleep(seconds, result)
 
     def _current(self) -> tuple[str, str, str | None]:
         job = statek.get_current_job()
         style = job.job_def.chat_style
-        return self.name_of(job), job.agent.role, None if style is None else str(style).rpartition(".")[2]
+        return (
+            self.cast.name_of(job),
+            job.agent.role,
+            None if style is None else str(style).rpartition(".")[2],
+        )
 
     # -- the stage that the driver plays on ---------------------------------------------------------------------
 
@@ -213,29 +170,18 @@ class Stage:
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
         """Create a job as an application does."""
         agent = stored_world.AGENTS[text.agent or next(iter(stored_world.AGENTS))]
-        parent = self.jobs[text.parent] if text.parent is not None else None
+        parent = self.cast.jobs[text.parent] if text.parent is not None else None
         job = _new_job(agent, shared, parent, text.warmup)
-        self._meet(job, name)
+        self.cast.meet(job, name)
         return job
 
     def job(self, name: str) -> Any:
         """Return a job by its name."""
-        return self.jobs[name]
+        return self.cast.jobs[name]
 
     def thing(self, reference: WorldReference) -> object:
         """Return what a reference to the world stands for."""
-        world = stored_world.WORLD
-        match reference.kind:
-            case "owner":
-                return world.owner
-            case "item":
-                return world.queue.items[reference.name]
-            case "future":
-                return world.events[reference.name]
-            case "queue":
-                return stored_objects.WorkQueue()
-            case _:
-                assert_never(reference.kind)
+        return _thing(reference)
 
     def make_subtask(self, job: Any, subtask_id: str) -> Any:
         """Make a job a subtask of its parent."""
@@ -243,7 +189,7 @@ class Stage:
 
     def find_subtask(self, subtask_id: str) -> Any:
         """Return the subtask of this id that a tool made."""
-        handles = (job.py_env.local_state.get("sub_task_handler") for job in self.known().values())
+        handles = (job.py_env.local_state.get("sub_task_handler") for job in self.cast.known().values())
         return next((handle for handle in handles if handle is not None and handle.id == subtask_id), None)
 
     def kill(self, reason: str, *, in_call: bool) -> None:
@@ -304,35 +250,64 @@ class Stage:
         else:
             take_over(self, handover)
             self._fresh = True
-        await self._prepare_loops()
+        for role in self.scenario.loops:
+            self._loops.append(await _prepared_loop(role, self.scenario.agents[role].warmup))
         if handover is None:
-            self._start_loops()
+            self.loop.on_pass[:] = self._loops
         elif handover["restart"]:
             self._begin_anew()
 
-    async def _prepare_loops(self) -> None:
-        """Have STATEK make what starts jobs of an agent; its own loop is not run."""
-
-        async def keep(*, start_jobs_func: Callable[[int], None], **_: Any) -> None:
-            self._loops.append(start_jobs_func)
-
-        for role in self.scenario.loops:
-            warmup = self.scenario.agents[role].warmup
-            ready = stored_objects.LIVE.queue.ready
-            run_loop, utils.run_jobs_loop = utils.run_jobs_loop, keep
-            try:
-                await utils.run_agentic_loop(stored_world.AGENTS[role], warmup, ready, queue_prefixes=())
-            finally:
-                utils.run_jobs_loop = run_loop
-
-    def _start_loops(self) -> None:
-        self.loop.on_pass[:] = self._loops
-
     def _deliver(self, body: str, media: str | None) -> None:
         """Keep what was said to the user of the current job."""
-        name = self.name_of(statek.get_current_job())
+        name = self.cast.name_of(statek.get_current_job())
         self.delivered.setdefault(name, []).append({"body": body, "media": media})
         self.witness.tell(events.Delivered, name, shown(body), None if media is None else shown(media))
+
+
+def _thing(reference: WorldReference) -> object:
+    world = stored_world.WORLD
+    match reference.kind:
+        case "owner":
+            return world.owner
+        case "item":
+            return world.queue.items[reference.name]
+        case "future":
+            return world.events[reference.name]
+        case "queue":
+            return stored_objects.WorkQueue()
+        case _:
+            assert_never(reference.kind)
+
+
+def _init_statek(scenario: Scenario, order: Message) -> bool:
+    """Give STATEK its settings and limits; return whether every agent has the style of the settings."""
+    access: Any = order["environment"]
+    os.environ.update(access)
+    settings: Any = dict(order["settings"])  # type: ignore[arg-type]  # the other side sends a mapping
+    styles = {text.chat_style for text in scenario.agents.values() if not text.dialog}
+    if len(styles) == 1 and None not in styles:
+        # Only dialog agents read their style from their metadata; the others have the setting's.
+        settings["chat_style"] = ChatStyle[styles.pop()]
+    statek.init(StatekSettings(**settings))
+    limits: Any = order["limits"]
+    _use_harness(LLM_Harness(**limits))
+    return "chat_style" in settings
+
+
+async def _prepared_loop(role: str, warmup: str | None) -> Callable[[int], None]:
+    """Return what STATEK makes to start jobs of an agent; its own loop is not run."""
+    made: list[Callable[[int], None]] = []
+
+    async def keep(*, start_jobs_func: Callable[[int], None], **_: Any) -> None:
+        made.append(start_jobs_func)
+
+    ready = stored_objects.LIVE.queue.ready
+    run_loop, utils.run_jobs_loop = utils.run_jobs_loop, keep
+    try:
+        await utils.run_agentic_loop(stored_world.AGENTS[role], warmup, ready, queue_prefixes=())
+    finally:
+        utils.run_jobs_loop = run_loop
+    return made[0]
 
 
 def _new_job(_agent: Any, _shared: Mapping[str, Any], _parent: Any, _warmup: str | None) -> Any:

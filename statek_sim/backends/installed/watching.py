@@ -13,32 +13,30 @@ from typing import Any
 from statek.exceptions import FutureError, LLM_HarnessError
 from statek.executors import utils
 from statek.executors.job import Job, JobStatus
-from statek.task import SubTaskHandler
 
 from statek_sim import trace as events
 from statek_sim.backends.installed.stored_value import label, shown
 from statek_sim.backends.installed.watchdog import Watchdog
+from statek_sim.backends.installed.watched_messages import WatchedMessages
 from statek_sim.backends.installed.witness import Witness
 from statek_sim.harness.limits import EXCEEDED
 
 
 class Watching:
-    """Everything about jobs that can be seen from outside: status, console, code, messages, subtasks, handlers."""
+    """Everything about jobs that can be seen from outside: status, console, code, replies, handlers, and messages."""
 
     def __init__(self, witness: Witness, watchdog: Watchdog) -> None:
         self._witness = witness
         self._watchdog = watchdog
-        self._completing: Any = None
-        self._reopened_by = ""
+        self._messages = WatchedMessages(witness)
 
     def install(self) -> None:
         """Watch STATEK from now on."""
         self._watch_status()
         self._watch_console()
         self._watch_code()
-        self._watch_messages()
-        self._watch_notifications()
-        self._watch_subtasks()
+        self._watch_replies()
+        self._messages.install()
         self._watch_handlers()
 
     def _watch_status(self) -> None:
@@ -65,7 +63,7 @@ class Watching:
         if new == JobStatus.DONE:
             self._witness.tell(events.JobStopped, job, *_reason(job, old))
         elif old == JobStatus.DONE:
-            self._witness.tell(events.Reactivated, job, self._reopened_by, job.num_completions)
+            self._witness.tell(events.Reactivated, job, self._messages.reopened_by, job.num_completions)
         elif new == JobStatus.SUSPENDED:
             self._witness.tell(events.Waiting, job, str(job.next_instr_num))
 
@@ -145,15 +143,8 @@ class Watching:
 
         utils._release_ready_continuation = released
 
-    def _watch_messages(self) -> None:
-        push, append_log, panic = Job.push_user_message, Job.append_chat_log, Job.panic
-
-        @wraps(push)
-        def pushed(job: Any, message: Any) -> bool:
-            self._witness.tell(events.UserMessage, job, _as_stored(job._resolve_user_message(message)))
-            self._reopened_by = "message"
-            restarted: bool = push(job, message)
-            return restarted
+    def _watch_replies(self) -> None:
+        append_log, panic = Job.append_chat_log, Job.panic
 
         @wraps(append_log)
         def logged(job: Any, request: Any, llm_resp: Any, *args: Any, **kwargs: Any) -> None:
@@ -170,7 +161,7 @@ class Watching:
                 job.approx_token_usage,
             )
 
-        Job.push_user_message, Job.append_chat_log, Job.panic = pushed, logged, panicked
+        Job.append_chat_log, Job.panic = logged, panicked
 
     def replied(self, job: Any, response: Any) -> None:
         """Tell of a reply that STATEK could read."""
@@ -189,64 +180,6 @@ class Watching:
             step.text or "",
             calls,
         )
-
-    def _watch_notifications(self) -> None:
-        notify, flush = Job.push_notification, Job._process_pending_notifications
-
-        @wraps(notify)
-        def notified(job: Any, handler: Any) -> None:
-            self._tell_completion(handler)
-            if handler.is_completed:
-                queued = job.status != JobStatus.DONE
-                self._witness.tell(events.Notified, job, "subtask", handler.get_log_message(), queued)
-            self._reopened_by = "subtask"
-            notify(job, handler)
-
-        @wraps(flush)
-        def flushed(job: Any) -> bool:
-            pending = list(job._pending_notifications())
-            moved: bool = flush(job)
-            for item in pending if moved else ():
-                self._witness.tell(events.Notified, job, *_described(item), False)
-            return moved
-
-        Job.push_notification, Job._process_pending_notifications = notified, flushed
-        if hasattr(Job, "send_notification"):
-            self._watch_plain_notifications()
-
-    def _watch_plain_notifications(self) -> None:
-        send = Job.send_notification
-
-        @wraps(send)
-        def sent(job: Any, message: str) -> None:
-            text = _as_stored(str(message))
-            self._witness.tell(events.Notified, job, "notification", text, job.status != JobStatus.DONE)
-            self._reopened_by = "notification"
-            send(job, message)
-
-        Job.send_notification = sent
-
-    def _watch_subtasks(self) -> None:
-        complete = SubTaskHandler.complete
-
-        @wraps(complete)
-        def completed(handler: Any, result: Any = None, error: str | None = None) -> None:
-            self._completing = handler
-            try:
-                complete(handler, result, error)
-                self._tell_completion(handler)
-            finally:
-                self._completing = None
-
-        SubTaskHandler.complete = completed
-
-    def _tell_completion(self, handler: Any) -> None:
-        """Tell of the subtask that is being completed, once, with what the store kept of its result."""
-        if self._completing is handler:
-            self._completing = None
-            failed = handler.error is not None
-            result, error = (None, handler.error.err_message) if failed else (str(handler), None)
-            self._witness.tell(events.SubtaskCompleted, handler.job, str(handler.id or ""), result, error)
 
     def _watch_handlers(self) -> None:
         add = Job.add_error_handler
@@ -277,13 +210,3 @@ def _reason(job: Any, old: Any) -> tuple[str, str | None]:
         return next(str(limit) for limit, begin in EXCEEDED.items() if begin == sentence), str(error)
     reason = "warmup" if job.error is None and old == JobStatus.WARMING_UP else "crash"
     return reason, f"{type(error).__name__}: {error}"
-
-
-def _as_stored(text: str) -> str:
-    """Return a text as it comes back from the store."""
-    return text.partition("\0")[0]
-
-
-def _described(item: Any) -> tuple[str, str]:
-    handler = getattr(item, "handler", None)
-    return ("notification", item.message) if handler is None else ("subtask", handler.get_log_message())

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
+from statek_sim.agent.telemetry.report import metrics_json, metrics_report
 from statek_sim.analysis.corpus.table import CorpusTable
 from statek_sim.analysis.read import scenario_use
+from statek_sim.analysis.tasks import tasks_of
 from statek_sim.analysis.usage import Use
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.reporting.model import Report, in_order
@@ -76,6 +78,7 @@ def page_data(
         corpus=corpus,
         gate=gate,
         sweep=sweep,
+        metrics=_metrics(ordered),
         shown=frozenset(details),
     )
     return PageData(title=str(index["title"]), index=embedded(index), details=details)
@@ -86,6 +89,19 @@ def page_schema() -> dict[str, JSON]:
     text = (resources.files("statek_sim.reporting.page") / "page_schema.json").read_text("utf-8")
     schema: dict[str, JSON] = json.loads(text)
     return schema
+
+
+_ON_PAGE: Final = ("definitions", "all", "groups")
+"""Parts of the metrics that are shown."""
+
+
+def _metrics(results: Sequence[ScenarioResult]) -> dict[str, JSON] | None:
+    """Return the metrics of the runs' tasks, None where there is none."""
+    tasks = tasks_of(results)
+    if not tasks:
+        return None
+    told = metrics_json(metrics_report(tasks))
+    return {part: told[part] for part in _ON_PAGE}
 
 
 def _use(results: Sequence[ScenarioResult], tokenizers: TokenizerRegistry | None) -> Use | None:

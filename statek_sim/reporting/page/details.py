@@ -34,7 +34,7 @@ def details_of(
     scenario, record = result.scenario, result.record
     texts = Excerpts()
     # The transcript first: of texts that are too many, those that people read are the last to be cut.
-    told = [_entry(seq, line, record.events, texts) for seq, line in numbered(record.events)]
+    entries = [_entry(seq, line, record.events, texts) for seq, line in numbered(record.events)]
     queue = scenario.world.queue
     return {
         "source": scenario.source,
@@ -50,7 +50,7 @@ def details_of(
         "lanes": list(_lanes(record)),
         "marks": list(marks(record.events)),
         "spans": [span.as_json() for span in spans(record.events, () if queue is None else queue.items)],
-        "transcript": [*told],
+        "transcript": [*entries],
     }
 
 
@@ -93,8 +93,8 @@ def _job(job: JobRecord, created: events.JobCreated | None, texts: Excerpts) -> 
 
 def _limits(harness: LLM_Harness) -> dict[str, JSON]:
     """Return the limits before any extension, and by how much a completion extends them."""
-    told: dict[str, JSON] = {limit.value: getattr(harness.limits, limit.value) for limit in LimitName}
-    return {**told, "limit_extension_per_completion": harness.limits.limit_extension_per_completion}
+    figures: dict[str, JSON] = {limit.value: getattr(harness.limits, limit.value) for limit in LimitName}
+    return {**figures, "limit_extension_per_completion": harness.limits.limit_extension_per_completion}
 
 
 def _usage(curve: Curve, use: JobUse | None) -> dict[str, JSON]:

@@ -32,12 +32,14 @@ def index_of(
     corpus: CorpusTable | None,
     gate: Mapping[str, JSON] | None,
     sweep: Mapping[str, JSON] | None,
+    metrics: Mapping[str, JSON] | None,
     shown: frozenset[int],
 ) -> dict[str, JSON]:
     """Return the index in the schema's `index`. `results` are in the order of the report's rows.
 
     `use` is the usage of all runs together, None when no call can be taken apart. `shown` are the runs whose details
-    are on the page. `gate` is what `gate_json` makes of the gate's result, `sweep` what `sweep_json` makes of a sweep.
+    are on the page. `gate` is what `gate_json` makes of the gate's result, `sweep` what `sweep_json` makes of a sweep,
+    and `metrics` what `metrics_json` makes of the runs' tasks.
     """
     overall = report.overall
     places = {row.name: n for n, row in enumerate(report.rows)}
@@ -67,6 +69,7 @@ def index_of(
         "corpus": None if corpus is None else _corpus(corpus),
         "gate": None if gate is None else dict(gate),
         "sweep": None if sweep is None else dict(sweep),
+        "metrics": None if metrics is None else dict(metrics),
         "failures": [
             {
                 "runs": [places[name] for name in failure.runs],

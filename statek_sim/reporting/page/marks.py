@@ -25,15 +25,15 @@ class _Told(NamedTuple):
 def marks(trace: Sequence[Event]) -> Iterator[dict[str, JSON]]:
     """Yield the marks of a run, oldest first; `seq` is the event's place in the trace, which orders equal times."""
     for seq, event in enumerate(trace):
-        told = _told(event)
-        if told is not None:
+        mark = _told(event)
+        if mark is not None:
             yield {
                 "job": event.job,
                 "seq": seq,
                 "at": event.at,
-                "kind": told.kind,
-                "label": label(told.label),
-                "detail": None if told.detail is None else excerpt(told.detail, _DETAIL),
+                "kind": mark.kind,
+                "label": label(mark.label),
+                "detail": None if mark.detail is None else excerpt(mark.detail, _DETAIL),
             }
 
 
@@ -156,6 +156,10 @@ def _told_of_harness(event: events.AgentEvent) -> _Told:
             return _Told("asked", event.question, event.tool)
         case events.PersonAnswered():
             return _Told("person", event.kind, event.text or None)
+        case events.AttemptEnded():
+            return _Told("attempt", f"{event.level}: {event.cause}", event.detail or None)
+        case events.Escalated():
+            return _Told("escalated", f"to {event.to_level or 'nobody'}", f"{event.cause}: {event.detail}")
         case events.Committed():
             return _Told("commit", event.point, f"iteration {event.iteration}")
         case events.ProcessKilled():

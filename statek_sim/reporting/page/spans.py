@@ -97,8 +97,8 @@ class _Open:
     def claim(self, item: str, change: str, seq: int, at: float, *, job: str) -> None:
         """Begin a claim on an item: `change` is `CLAIMED by OWNER`."""
         _, _, owner = change.partition(" by ")
-        told = label(f"{item} by {owner}")
-        span = Span(job=job, kind="claim", label=told, from_seq=seq, start=at)
+        words = label(f"{item} by {owner}")
+        span = Span(job=job, kind="claim", label=words, from_seq=seq, start=at)
         self._claims[item] = span
         self.all.append(span)
 

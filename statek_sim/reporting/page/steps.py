@@ -24,13 +24,13 @@ _FROM_ESTIMATE = STEPS[1:]
 
 def waterfall_json(found: Waterfall) -> dict[str, JSON]:
     """Return the steps: `once + history` is `from`, `from` and all `steps` together are `to`. Everything in tokens."""
-    told = found._asdict()
+    members = found._asdict()
     return {
         "once": found.once,
         "history": found.history,
         "from": found.estimate,
         "to": found.measured,
-        "steps": [{"name": name, "label": LABELS[name], "tokens": told[name]} for name in _FROM_ESTIMATE],
+        "steps": [{"name": name, "label": LABELS[name], "tokens": members[name]} for name in _FROM_ESTIMATE],
         "why": why(found),
     }
 
@@ -41,9 +41,11 @@ def why(found: Waterfall) -> str:
     both = f"The harness counts {plural(found.estimate, 'token')}, the model saw {count(found.measured)}"
     if not off:
         return f"{both}."
-    told = found._asdict()
+    members = found._asdict()
     # A step down from the estimate explains an estimate that is too high, and the other way round.
-    name = min(_FROM_ESTIMATE, key=lambda step: told[step] if off > 0 else -told[step])
+    name = min(_FROM_ESTIMATE, key=lambda step: members[step] if off > 0 else -members[step])
     amount = share(abs(off), found.measured) if found.measured else plural(abs(off), "token")
     side = "high" if off > 0 else "low"
-    return f"{both}: {amount} too {side}, above all by {MEANINGS[name]} ({plural(abs(told[name]), 'token')})."
+    return (
+        f"{both}: {amount} too {side}, above all by {MEANINGS[name]} ({plural(abs(members[name]), 'token')})."
+    )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from statek_sim.errors import BadTool
 from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.context import traced_job
 from statek_sim.runtime.tools.tool_trace import record_delivery
 
@@ -50,6 +51,12 @@ class Agent:
                 raise BadTool(f"agent {role!r}: tool {function!r} is not callable")
         # STATEK keeps internal tools behind the others; before 1.3.0 models are offered both, in this order.
         self.all_tools: tuple[Callable[..., Any], ...] = tuple(sorted(tools, key=_is_internal))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Refuse an attribute that there is not, in the words of the store."""
+            raise missing(self, name)
 
     @property
     def tools(self) -> tuple[Callable[..., Any], ...]:

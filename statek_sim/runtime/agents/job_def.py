@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.warmup_source import WarmupBlock
+from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.chat_style import ChatStyle
 
 
@@ -38,6 +39,12 @@ class JobDef:
     locale: str | None = None
     post_processing: tuple[Processor, ...] = ()
     errors: list[JobDefError] = field(default_factory=list)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Refuse an attribute that there is not, in the words of the store."""
+            raise missing(self, name)
 
     def set_error(self, error: BaseException) -> None:
         """Record a startup failure; jobs of this definition are not started by an agent loop any more."""

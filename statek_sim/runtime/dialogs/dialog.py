@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from statek_sim.runtime.dialogs.logged_job import LoggedJob
 from statek_sim.runtime.dialogs.markup import dialog_messages, extract_dialog
+from statek_sim.runtime.state.access import FULL, current_access
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.context import FULL, current_access
 from statek_sim.runtime.state.tool_loop import Running
 
 

@@ -207,8 +207,8 @@ def _subtask(job: LoggedJob, item: SubTaskLogItem, index: int, reader: _Reader) 
     if not reader.plain:
         yield system_message(item.handler.get_log_message())
     if item.tool_log is not None:
-        asked = "" if item.handler.id is None else f"id={item.handler.id!r}"
-        call = _cli_call(f"STATEK-SUBTASK-{index:03d}", f"print(find_sub_task_handler({asked}))")
+        arguments = "" if item.handler.id is None else f"id={item.handler.id!r}"
+        call = _cli_call(f"STATEK-SUBTASK-{index:03d}", f"print(find_sub_task_handler({arguments}))")
         yield from _call_and_result(job, call, item.tool_log, reader)
 
 
@@ -234,8 +234,8 @@ def _execution(
     else:
         reasoning = reader.reasoning(item)
         if code:
-            said = assistant_code(code, style)
-            yield {**said, **reasoning} if reasoning else said
+            message = assistant_code(code, style)
+            yield {**message, **reasoning} if reasoning else message
         elif reasoning:
             yield {"role": "assistant", "content": None, **reasoning}
         if end > start:

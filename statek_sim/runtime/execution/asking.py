@@ -18,11 +18,12 @@ from statek_sim.providers.retry import ask, retry_delay
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import ParsedReply, ReportedUsage
 from statek_sim.providers.wire.request import ClientOptions, WireRequest
+from statek_sim.runtime.agents.agent import RecurringReminder
 from statek_sim.runtime.dialogs.dialog import deliver
 from statek_sim.runtime.dialogs.markup import extract_dialog, strip_markup
 from statek_sim.runtime.jobs.post_processing import is_final, processed
 from statek_sim.runtime.state.calls import CallSpec, CodeBlock, stored_call
-from statek_sim.runtime.state.chat_log import LLM_LogItem, Reasoning
+from statek_sim.runtime.state.chat_log import LLM_LogItem, Reasoning, ReminderLogItem
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
@@ -42,7 +43,7 @@ def ask_model(services: Services, job: Job) -> Generator[float | Running, None, 
     if not services.profile.message_may_end_chat_log:
         # 1.2.5 finds the provider, looks at the newest item, and reads the rest of the agent's metadata after that.
         services.wire_of(job)
-        job.check_newest_item()
+        job.job_log.newest_position()
     envelope = services.envelope(job)
     prompt_tokens = _prepare(services, job, envelope)
     request, raw = yield from _send(services, job, envelope)
@@ -205,6 +206,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
         left, touched = processed(job, reply)
         if left is None:
             # Held back: it is paid for and never stored.
+            services.trace.passed("reply held back", job.id)
             services.harness.check_after_step(job)
             return
         reply = left
@@ -218,6 +220,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
             reasoning=Reasoning(provider.casefold(), reply.reasoning) if reply.reasoning else None,
         )
     )
+    services.trace.passed("reply stored", job.id)
     delivered = True
     if job.chat_style in (ChatStyle.MD_DIALOG, ChatStyle.DIRECT):
         try:
@@ -236,7 +239,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
 def _finish_final(services: Services, job: Job) -> None:
     """End the unit after a final text, unless a reminder or a notification keeps it going."""
     reminder = getattr(job.agent, "reminder", None)
-    if reminder is not None and job.remind(reminder):
+    if reminder is not None and _reminded(job, reminder):
         services.harness.check_after_step(job)
         return
     if job.inbox.flush():
@@ -245,8 +248,17 @@ def _finish_final(services: Services, job: Job) -> None:
         return
     services.harness.check_after_step(job)
     job.py_env.exit_status = None
-    job.finish("final")
-    job.check_newest_item()
+    job.life.finish("final")
+    job.job_log.newest_position()
+
+
+def _reminded(job: Job, reminder: RecurringReminder) -> bool:
+    """Let a reminder keep the dialog going instead of ending it; return whether it fired."""
+    if not reminder.fire_ready(job):
+        return False
+    job.log(ReminderLogItem(job.console_pos, job.host.timestamp(), reminder))
+    job.console_append(reminder.text)
+    return True
 
 
 def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | None:
@@ -259,7 +271,7 @@ def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | 
             calls.append(stored_call(call))
         except Exception as error:
             remark = Remark(f"arguments of {call.name}", "lost", refused_because(error))
-            job.remark([remark], None if job.py_env.stores else FORESEEN_RELEASE)
+            job.keeping.remark([remark], None if job.py_env.stores else FORESEEN_RELEASE)
             if job.py_env.stores:
                 raise
     return replace(response, tool_calls=tuple(calls)) if job.py_env.stores else response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from typing import Final, Literal, get_args
 
 from statek_sim.errors import BadInput
@@ -31,6 +31,8 @@ class Rounds:
         self._offered: dict[str, Job] = {}
         self._ended: dict[str, int] = {}
         self._created: dict[str, int] = {}
+        self.choose: Callable[[Sequence[Job]], int] | None = None
+        """Which of the jobs that are ready in this round steps next; None: the first."""
 
     def enter(self, job: Job) -> None:
         """Take a new job in."""
@@ -78,9 +80,17 @@ class Rounds:
         """Take the next job of this round, or None when there is none."""
         if not self._ready or self._ready[0][0] > self._round:
             return None
-        job = heapq.heappop(self._ready)[3]
+        job = heapq.heappop(self._ready)[3] if self.choose is None else self._chosen(self.choose)
         self._queued.discard(job.id)
         return job
+
+    def _chosen(self, choose: Callable[[Sequence[Job]], int]) -> Job:
+        """Take the job of this round that `choose` picks; it is asked only where there is a choice."""
+        open_ = sorted(entry for entry in self._ready if entry[0] <= self._round)
+        picked = open_[choose([entry[3] for entry in open_])] if len(open_) > 1 else open_[0]
+        self._ready.remove(picked)
+        heapq.heapify(self._ready)
+        return picked[3]
 
     def open(self) -> bool:
         """Open the next round if it has jobs."""

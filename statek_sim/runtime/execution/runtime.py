@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final, cast
+from typing import NoReturn, cast
 
-from statek_sim import trace as events
-from statek_sim.call_hooks import CallHooks
 from statek_sim.clock import FOREVER, VirtualClock
-from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness, harness_of
-from statek_sim.harness.limits import MOST_STEPS, ExtensionRule
+from statek_sim.harness.limits import MOST_STEPS, ExtensionRule, HarnessLimits
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.ids import IdSource
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.metering.usage import UsageTotals
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
-from statek_sim.runtime.agents.agent import Agent, DialogAgent
-from statek_sim.runtime.agents.job_def import JobDef
-from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
-from statek_sim.runtime.dialogs.history import HistoryProjection
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.execution.after_calls import AfterCalls
 from statek_sim.runtime.execution.agent_loop import AgentLoop
-from statek_sim.runtime.execution.model_name import models_by_difficulty
+from statek_sim.runtime.execution.job_book import JobBook, check_arguments, inherited_locale
+from statek_sim.runtime.execution.job_host import JobHost, default_style
+from statek_sim.runtime.execution.passes import MOST_IDLE_POLLS
 from statek_sim.runtime.execution.rounds import Order
-from statek_sim.runtime.execution.scheduler import MOST_IDLE_POLLS, Scheduler
+from statek_sim.runtime.execution.scheduler import Scheduler
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought, Services
 from statek_sim.runtime.execution.waiting import WaitingRoom
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.jobs.job_defs import JobDefs
-from statek_sim.runtime.jobs.post_processing import PostProcessor, normalised, post_processors
-from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
+from statek_sim.runtime.jobs.post_processing import PostProcessor
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import captured_builtins, traced_job
-from statek_sim.runtime.state.tool_loop import Running
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, foresee
-from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.policy import SandboxPolicy
@@ -101,18 +92,8 @@ class Runtime:
         self.settings = settings or StatekSettings()
         self.clock = clock or VirtualClock()
         self.trace = Trace(profile=self.profile.name, seed=seed)
-        self.default_chat_style = _default_style(self.settings.chat_style)
-        self.console_tag = self.settings.xml_box_console or None
-        self.default_difficulty = str(self.settings.statek_default_difficulty)
-        self._ids = IdSource()
-        self._jobs: dict[str, Job] = {}
+        self.default_chat_style = default_style(self.settings)
         self._loops: list[AgentLoop] = []
-        self._after_tools: CallHooks[Callable[[], object]] = CallHooks()
-        self._tool_kills: CallHooks[str] = CallHooks()
-        self.on_tool_returned: list[Callable[[str, str], object]] = []
-        """Called with job and tool when a call has done its work and not returned; WorkerKilled kills the worker."""
-        self._brought = brought
-        self._definitions = JobDefs(brought.job_def)
         self._services = Services(
             provider=llm,
             harness=(harness or harness_of(self.settings)).under(ExtensionRule(self.profile.limit_extension)),
@@ -127,6 +108,12 @@ class Runtime:
             client_options=client_options,
             brought=brought,
         )
+        self.book = JobBook(self._services, brought)
+        self._after_calls = AfterCalls(
+            self._services.budget, lambda action: self.at(self.clock.now(), action)
+        )
+        self.on_tool_returned = self._after_calls.watchers
+        """Called with job and tool when a call has done its work and not returned; WorkerKilled kills the worker."""
         self._max_steps = max_steps
         self._scheduler = Scheduler(
             self._services,
@@ -137,6 +124,7 @@ class Runtime:
             max_steps=max_steps,
             idle_polls=idle_polls,
         )
+        self._host = JobHost(self, self.settings, self._services, self._scheduler, self._after_calls)
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
@@ -162,79 +150,25 @@ class Runtime:
         `post_processing` replaces what the agent's POST_PROCESSORS metadata say. `prompt_params` are further parameters
         of the prompt, for names that are taken here.
         """
-        _check_arguments(agent, name, job_params)
-        if name in self._jobs:
-            raise BadInput(f"job {name!r} exists already; names of jobs are unique within a runtime")
-        locale = _inherited(locale, parent_job)
+        check_arguments(agent, name, job_params)
+        self.book.check_free(name)
+        locale = inherited_locale(locale, parent_job)
         params = {**job_params, **(prompt_params or {})}
-        definition = self.define(agent, warmup_code, chat_style, locale, params, post_processing)
-        job_id = self._free_id() if name is None else name
-        self._services.register(agent)
-        meter = self._services.meter(str(agent.metadata["MODEL"]))
-        job = self._brought.job(self, job_id, definition, HistoryProjection(meter), parent_job)
-        job.py_env.update_locals(**(shared_vars or {}))
-        self._jobs[job_id] = job
-        parent_id = None if parent_job is None else parent_job.id
-        self.trace.add(
-            events.JobCreated(self.clock.now(), job_id, agent.role, str(agent.metadata["MODEL"]), parent_id)
-        )
-        if not job.py_env.stores:
-            job.remark(foresee({}, job.py_env.local_state), FORESEEN_RELEASE)
-        if parent_job is not None:
-            job.add_error_handlers_from(parent_job)
+        definition = self.book.define(agent, warmup_code, chat_style, locale, params, post_processing)
+        job = self.book.make(self._host, name, definition, parent_job, shared_vars or {})
         if message is not None:
             job.push_user_message(message)
         self._scheduler.enter(job)
         return job
 
-    def _free_id(self) -> str:
-        """Return the next id that no job was named after."""
-        while (job_id := self._ids.next("job")) in self._jobs:
-            pass
-        return job_id
-
-    def define(
-        self,
-        agent: Agent,
-        warmup_code: WarmupSource,
-        chat_style: ChatStyle | str | None,
-        locale: str | None,
-        job_params: Mapping[str, object],
-        post_processing: PostProcessor | Iterable[PostProcessor] | None = None,
-        *,
-        shared: bool = True,
-    ) -> JobDef:
-        """Return the definition of such jobs: the one that there is, or a new one that no job has."""
-        # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
-        own, agents = (
-            parse_warmup(source, bind_assignments=self.profile.as_tool_binds_assignment)
-            for source in (warmup_code, agent.warmup)
-        )
-        # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
-        models_by_difficulty(agent.metadata["MODEL"])
-        # STATEK reads the names in it, to copy the caller's variables: in one text as it was written, separators and
-        # lines for tool calls included. The agent's warmup fails when it runs.
-        for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code for block in own]:
-            ast.parse(text)
-        parsed = (*own, *agents)
-        style = _chat_style(agent, chat_style)
-        explicit = post_processing is not None
-        processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
-        make = self._definitions.get if shared else self._definitions.make
-        return make(agent, parsed, style, locale, job_params, processors)
-
     @property
     def jobs(self) -> list[Job]:
         """Every job, in the order of creation."""
-        return list(self._jobs.values())
+        return list(self.book.jobs.values())
 
     def job(self, name: str) -> Job:
         """Return the job with this id; an unknown one is `BadInput`."""
-        try:
-            return self._jobs[name]
-        except KeyError:
-            known = ", ".join(self._jobs) or "none"
-            raise BadInput(f"there is no job {name!r}; jobs: {known}") from None
+        return self.book.named(name)
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -263,13 +197,13 @@ class Runtime:
 
         The loop dies, and the worker with it, once the job definition has errors: STATEK's circuit breaker.
         """
-        definition = self.define(agent, warmup_code, None, None, {})
+        definition = self.book.define(agent, warmup_code, None, None, {})
         loop = AgentLoop(
             agent,
             warmup_code,
             definition,
             queue_size,
-            jobs=self._jobs,
+            jobs=self.book.jobs,
             create=self.create_job,
             clock=self.clock,
             most_at_once=self._max_steps,
@@ -278,7 +212,30 @@ class Runtime:
         self._services.register(agent)
         self._scheduler.on_pass.append(loop.start_jobs)
 
+    def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
+        """Have `choose` say which of several jobs that are ready steps next: its place among them."""
+        self._scheduler.choose_by(choose)
+
     # -- the worker process ------------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> HarnessLimits:
+        """The limits of the harness, before any extension."""
+        return self._services.harness.limits
+
+    @property
+    def worker_alive(self) -> bool:
+        """Whether there is a worker process."""
+        return self._scheduler.alive
+
+    @property
+    def between_steps(self) -> bool:
+        """Whether the worker is at work and in no step: it wakes jobs, and its loops create some."""
+        return self._scheduler.passing
+
+    def end_code(self, death: WorkerKilled) -> NoReturn:
+        """Let the worker die in the middle of a job's code, which cannot catch it."""
+        self._services.budget.end(death)
 
     def crash_worker(self, reason: str = "killed") -> None:
         """Kill the worker process: steps in flight are lost, jobs and the world stay as they are."""
@@ -289,7 +246,7 @@ class Runtime:
 
         Calls are counted over all jobs, or over the one named `job`.
         """
-        self._tool_kills.add(f"killed in call {call} of {name}", tool=name, call=call, job=job)
+        self._after_calls.kill(name, call, job)
 
     def after_tool(
         self, name: str, call: int, action: Callable[[], object], *, job: str | None = None
@@ -298,7 +255,7 @@ class Runtime:
 
         Several actions after one call are done in the order in which they were asked for.
         """
-        self._after_tools.add(action, tool=name, call=call, job=job)
+        self._after_calls.do(action, name, call, job)
 
     def restart_worker(self) -> None:
         """Start a new worker process on the same state; only a loop that begins anew clears its definition's errors.
@@ -306,7 +263,7 @@ class Runtime:
         A loop whose definition STATEK does not find again makes a new one, and the old one keeps its errors.
         """
         for loop in self._loops:
-            loop.begin_anew(self.define(loop.agent, loop.warmup_code, None, None, {}))
+            loop.begin_anew(self.book.define(loop.agent, loop.warmup_code, None, None, {}))
         self._scheduler.restart(self.jobs)
 
     def close(self) -> None:
@@ -317,80 +274,9 @@ class Runtime:
         self.trace.seal()
         self._scheduler.close()
 
-    # -- what jobs need (runtime.host.Host) --------------------------------------------------------------------
-
-    def job_changed(self, job: Job) -> None:
-        """Queue a job that became runnable."""
-        self._scheduler.offer(job)
-
-    def tool_returned(self, job: Job, name: str) -> None:
-        """Let happen what was asked to follow this tool call: the worker's death comes last, and within the call."""
-        kills = self._tool_kills.returned(name, job.id)
-        for action in self._after_tools.returned(name, job.id):
-            self.at(self.clock.now(), action)
-        try:
-            for told in self.on_tool_returned:
-                told(job.id, name)
-        except WorkerKilled as death:
-            self._services.budget.end(death)
-        if kills:
-            self._services.budget.end(WorkerKilled(kills[0]))
-
-    def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return what an async tool of `job` comes to: other jobs' steps and time's passing come before that."""
-        if not self._scheduler.running:
-            # Called by a test: there is no run whose time could pass.
-            return run_virtual(coroutine)
-        return self._scheduler.finish(job, coroutine)
-
-    def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
-        """Begin to run what a step of a job awaits."""
-        return self._scheduler.start(coroutine)
-
-    def block(self, seconds: float) -> None:
-        """Let the process stand still for so many virtual seconds, while it runs."""
-        if self._scheduler.running:
-            self._scheduler.block(seconds)
-
-    def timestamp(self) -> datetime:
-        """Return the wall time for log items."""
-        return self.clock.wall()
-
-    # -- results -----------------------------------------------------------------------------------------------
-
     def usage(self) -> UsageTotals:
         """Return the usage of all jobs together."""
-        totals = UsageTotals()
-        for turn in self._turns():
-            totals.add(turn)
-        return totals
-
-    def _turns(self) -> Iterator[Any]:
-        for job in self._jobs.values():
-            yield from job.usage.turns
-
-
-def _check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
-    """Refuse what would only fail later, or vanish: no agent, an empty name, a misspelt argument."""
-    if not isinstance(agent, Agent):
-        raise BadInput(f"create_job wants an Agent first, got {agent!r}")
-    if name == "":
-        raise BadInput("a job's name is not empty; leave it out to have one made")
-    for param in job_params:
-        if hint := suggestion(param, _CREATE_JOB_ARGUMENTS):
-            raise BadInput(f"create_job: {param!r} would be a prompt parameter.{hint}")
-
-
-_CREATE_JOB_ARGUMENTS: Final = (
-    "shared_vars",
-    "parent_job",
-    "warmup_code",
-    "chat_style",
-    "locale",
-    "message",
-    "name",
-    "post_processing",
-)
+        return self.book.usage()
 
 
 def policy_of(settings: StatekSettings) -> SandboxPolicy:
@@ -406,28 +292,6 @@ def policy_of(settings: StatekSettings) -> SandboxPolicy:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(word.strip() for word in text.split(",") if word.strip())
-
-
-def _default_style(style: object) -> ChatStyle | None:
-    return None if style is None else parse_chat_style(str(style))
-
-
-def _chat_style(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
-    """Return a definition's style: the job's, the agent's; a dialog's metadata has one too, else it is MD_DIALOG."""
-    given = chosen if chosen is not None else agent.chat_style
-    if given is not None:
-        return parse_chat_style(str(given))
-    if not isinstance(agent, DialogAgent):
-        return None
-    said = agent.metadata.get("CHAT_STYLE", ChatStyle.MD_DIALOG.name)
-    if said not in ChatStyle.__members__:
-        # A member of STATEK's stored enumeration, in the store's words; a setting may be in any letter case.
-        raise RuntimeError(f"Enum value not found: {said}\n")
-    return ChatStyle[said]
-
-
-def _inherited(locale: str | None, parent: Job | None) -> str | None:
-    return locale if locale is not None or parent is None else parent.job_def.locale
 
 
 def _ignore(_: object) -> None:
@@ -453,7 +317,7 @@ def current_runtime() -> Runtime:
     """Return the runtime of the executing job, else the active one; without either it is `BadInput`."""
     job = traced_job()
     if job is not None:
-        return cast("Runtime", job.host)  # a job's host is a Runtime wherever jobs are created
+        return cast("Runtime", job.host.runtime)  # a host's runtime is a Runtime wherever jobs are created
     runtime = _ACTIVE.get()
     if runtime is None:
         raise BadInput(

@@ -6,45 +6,27 @@ served. Within a round the order of jobs is one of `ORDERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from inspect import GEN_RUNNING, getgeneratorstate
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
 from statek_sim.clock import FOREVER
-from statek_sim.errors import BadInput, Livelock, RunawayJob, StatekSimError
-from statek_sim.harness.limits import MOST_ESCAPES
+from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.agenda import EVENT, STEP, Agenda
+from statek_sim.runtime.execution.flights import Flights
+from statek_sim.runtime.execution.passes import MOST_IDLE_POLLS, Passes
 from statek_sim.runtime.execution.rounds import Order, Rounds
-from statek_sim.runtime.execution.separate_stack import SeparateStack
+from statek_sim.runtime.execution.run_stack import RunStack
 from statek_sim.runtime.execution.suspension import Progress, Suspension
-from statek_sim.runtime.execution.worker import worker_step
-from statek_sim.runtime.jobs.current import reset_job, set_job
-from statek_sim.runtime.state.containment import Escaped, WorkerKilled
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.state.tool_loop import Running, Timer, in_charge
+from statek_sim.runtime.state.tool_loop import Running, Timer
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
-    from statek_sim.runtime.execution.step import Step
     from statek_sim.runtime.jobs.job import Job
 
-PASS_SECONDS: Final = 0.3
-"""Virtual seconds between two passes of an idle loop over futures that can only be asked (the loop's sleep)."""
-
-MOST_IDLE_POLLS: Final = 12_000
-"""How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
-
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
-
-
-class _Flight(NamedTuple):
-    """A step that has begun and not ended; `begun` numbers them."""
-
-    job: Job
-    step: Step
-    begun: int
 
 
 class Scheduler:
@@ -67,29 +49,28 @@ class Scheduler:
         self._services = services
         self._advance_clock = advance_clock
         self._max_concurrency = max_concurrency
-        self._max_steps = max_steps
-        self._most_idle_polls = idle_polls
         self._agenda = Agenda()
-        self._in_flight: dict[str, _Flight] = {}
-        self._begun = 0
-        self._idle_polls = 0
-        self._escapes: dict[str, int] = {}
-        self._process = 0
+        self._passes = Passes(services, self._agenda, idle_polls)
         self._until = FOREVER
-        self._runs = 0
-        self._unwinding = False
-        self._stack: SeparateStack[bool] | None = None
+        self._stack = RunStack(self._take_in, self._advance_or_fail)
         self._tools = Suspension(
             services.budget,
             services.clock.now,
             self._plan_timer,
             self._advance,
-            self._pause,
+            self._stack.pause,
             prints_apart=services.profile.prints_stay_apart,
         )
+        self._flights = Flights(
+            services, self._agenda, self._tools, max_steps, ended=self._step_ended, died=self.die
+        )
         self.alive = True
-        self.on_pass: list[Callable[[int], None]] = []
-        """Called at the start of each pass with the free capacity: agent loops create jobs here."""
+        self.on_pass = self._passes.hooks
+
+    @property
+    def passing(self) -> bool:
+        """Whether the worker is between steps and at work: it wakes jobs, its loops create some, or a step begins."""
+        return self._passes.passing or self._flights.beginning
 
     # -- what may run ------------------------------------------------------------------------------------------
 
@@ -100,19 +81,23 @@ class Scheduler:
 
     def offer(self, job: Job) -> None:
         """Note that `job` may have become able to run; what is happening now is let end first."""
-        if self.alive and job.id not in self._in_flight:
+        if self.alive and job.id not in self._flights:
             self._rounds.offer(job)
 
     def _take_in(self, *, as_offered: bool = False) -> None:
         """Queue what can run. Nothing while a tool has ended that is still waited for: its job goes on first."""
         if self._rounds.offered and not self._tools.returning:
-            self._rounds.take_in(self._in_flight, None if as_offered else self._services.waiting.rank)
+            self._rounds.take_in(self._flights, None if as_offered else self._services.waiting.rank)
 
     def _can_run(self, job: Job) -> bool:
         waits_in_warmup = job.status is JobStatus.WARMING_UP and job.awaited_result is not None
         if waits_in_warmup and self._services.profile.waiting_job_is_dormant:
             return False
         return job.status in _RUNNABLE and self._rounds.knows(job)
+
+    def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
+        """Have `choose` pick among the jobs of a round that are ready."""
+        self._rounds.choose = choose
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         """Do `action` at virtual second `when`, before any step that is due then."""
@@ -122,51 +107,22 @@ class Scheduler:
 
     def run(self, until: float) -> bool:
         """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
-        self._idle_polls = 0
+        self._passes.something_happens()
         self._until = until
         self._tools.begin_run()
-        if self._stack is None:
-            if until >= FOREVER:
-                return self._run()
-            self._stack = SeparateStack(self._run)
-        return self._go_on()
+        return self._stack.run(until)
 
-    def _go_on(self) -> bool:
-        """Go on on a stack of its own: a run with an end in time may have to stop while a tool is waited for."""
-        assert self._stack is not None
-        settled = False
-        try:
-            # Whoever runs this may have a running loop of his own.
-            with in_charge(None):
-                settled = bool(self._stack.go_on())
-        finally:
-            if self._stack.ended:
-                self._stack = None
-        return settled
-
-    def _run(self) -> bool:
-        self._runs += 1
-        with in_charge(None):
-            return self._run_on()
-
-    def _run_on(self) -> bool:
-        try:
-            self._take_in()
-            while not self._unwinding:
-                progress = self._advance()
-                self._tools.raise_failure()
-                if progress is not Progress.MADE:
-                    return progress is Progress.NOTHING_LEFT
-            return False
-        finally:
-            self._runs -= 1
+    def _advance_or_fail(self) -> Progress:
+        progress = self._advance()
+        self._tools.raise_failure()
+        return progress
 
     def _advance(self) -> Progress:
         """Let the next thing happen that is runnable or due."""
         self._tools.settle()
         if self._step_ready() or self._begin_pass():
             return Progress.MADE
-        if self._agenda.next_at is None and not self._poll_again():
+        if self._agenda.next_at is None and not (self.alive and self._passes.poll_again()):
             return Progress.NOTHING_LEFT
         if (self._agenda.next_at or 0.0) > self._until:
             self._advance_clock(max(self._until, self._services.clock.now()))
@@ -176,13 +132,6 @@ class Scheduler:
         due.action()
         self._take_in()
         return Progress.MADE
-
-    def _pause(self) -> bool:
-        """Return to whoever runs this, in the middle of waiting for an async tool; False if that cannot be."""
-        if self._stack is None or not self._stack.is_current():
-            return False
-        self._stack.pause()
-        return True
 
     # -- async tools -----------------------------------------------------------------------------------------------
 
@@ -197,18 +146,18 @@ class Scheduler:
     @property
     def running(self) -> bool:
         """Whether jobs are being stepped, so that there is somebody to let time pass."""
-        return self._runs > 0
+        return self._stack.running
 
     def _plan_timer(self, timer: Timer) -> None:
         self._agenda.add(timer.when(), STEP, lambda: self._tools.fire(timer), timer)
 
     def block(self, seconds: float) -> None:
         """Let time pass in which this process does nothing, as `time.sleep` does: only the world outside goes on."""
-        process, end = self._process, self._services.clock.now() + seconds
-        while self._process == process:
+        process, end = self._flights.process, self._services.clock.now() + seconds
+        while self._flights.process == process:
             due = self._agenda.next_event(end)
             to = end if due is None else due.at
-            if to > self._until and self._pause():
+            if to > self._until and self._stack.pause():
                 continue
             self._advance_clock(max(to, self._services.clock.now()))
             if due is None:
@@ -217,140 +166,42 @@ class Scheduler:
             due.action()
         raise Suspension.killed(current_execution(), "killed")
 
-    def _poll_again(self) -> bool:
-        """Let a little time pass for futures that can only be asked; return whether there are any worth asking.
-
-        Their conditions may depend on the time. After a while in which nothing else happens they count as waiting
-        for ever.
-        """
-        if not self.alive or not self._services.waiting.polls or self._idle_polls >= self._most_idle_polls:
-            return False
-        self._idle_polls += 1
-        self._agenda.add(self._services.clock.now() + PASS_SECONDS, STEP, _nothing)
-        return True
-
     def _step_ready(self) -> bool:
         """Start the next step of this round; return whether there was one."""
-        if not self.alive or len(self._in_flight) >= self._max_concurrency:
+        if not self.alive or len(self._flights) >= self._max_concurrency:
             return False
         job = self._rounds.take()
         if job is None:
             return False
         if self._can_run(job):
-            self._begin_step(job)
+            self._passes.something_happens()
+            self._tools.step_begins()
+            self._flights.begin(job)
         self._take_in()
         return True
-
-    def _asks_about(self, job: Job) -> bool:
-        """Return whether the loop asks the future that the job waits for.
-
-        Waiting in warmup before 1.3.2 is no wait at all: the loop just enters the block again.
-        """
-        return self._services.profile.waiting_job_is_dormant or job.status is JobStatus.SUSPENDED
 
     def _begin_pass(self) -> bool:
         """Wake jobs whose future is ready, let loops create jobs, open the next round if it has jobs."""
         if not self.alive:
             return False
-        try:
-            for job in self._services.waiting.candidates():
-                future = job.awaited_result
-                if future is not None and self._asks_about(job) and future.check_condition():
-                    self._services.release(job)
-                    self.offer(job)
-            for hook in self.on_pass:
-                hook(self._max_concurrency - len(self._in_flight))
-        except StatekSimError:
-            raise
-        except Exception as error:  # noqa: BLE001  # a condition or a queue size: the user's code
-            self.die(f"the worker loop died of {type(error).__name__}: {error}")
+        # Steps that ended while a tool was about to return were not taken in.
+        self._take_in()
+        death = self._passes.begin(self.offer, lambda: self._max_concurrency - len(self._flights))
+        if death is not None:
+            self.die(death)
             return False
         self._take_in(as_offered=True)
-        return len(self._in_flight) < self._max_concurrency and self._rounds.open()
+        return len(self._flights) < self._max_concurrency and self._rounds.open()
 
-    def _begin_step(self, job: Job) -> None:
-        job.steps += 1
-        self._idle_polls = 0
-        self._tools.step_begins()
-        if job.steps > self._max_steps:
-            raise RunawayJob(
-                f"job {job.id!r} wants step {job.steps}; one run allows {self._max_steps} per job. "
-                + (
-                    "It waits in warmup, where this version of STATEK enters the block again without a pause: let it "
-                    "wait in a reply, or for a shorter time"
-                    if job.awaited_result is not None and job.status is JobStatus.WARMING_UP
-                    else "Give it a limit, the run an end in time (until), or raise max_steps"
-                )
-            )
-        self._services.trace.add(events.StepStarted(self._services.clock.now(), job.id, job.steps))
-        self._begun += 1
-        self._in_flight[job.id] = _Flight(job, worker_step(self._services, job), self._begun)
-        self._continue(job)
-
-    def _continue(self, job: Job) -> None:
-        """Let a step run on until it waits for time to pass or ends."""
-        entry = self._in_flight.get(job.id)
-        if entry is None:
-            return
-        process = self._process
-        token = set_job(job)
-        try:
-            pause = next(entry.step)
-        except StopIteration:
-            self._escapes.pop(job.id, None)
-            self._end_step(job)
-            return
-        except Escaped as escape:
-            self._note_escape(job, escape)
-            self._end_step(job)
-            return
-        except WorkerKilled as death:
-            # Whoever waits beneath this step finds out by itself.
-            if self._process == process and self._tools.failure is None:
-                self.die(str(death))
-            return
-        finally:
-            reset_job(token)
-
-        def resume() -> None:
-            self._resume(job, entry.step)
-
-        if isinstance(pause, int | float):
-            self._agenda.add(self._services.clock.now() + pause, STEP, resume)
-        else:
-            pause.add_done_callback(lambda _: self._agenda.add(self._services.clock.now(), STEP, resume))
-
-    def _resume(self, job: Job, step: Step) -> None:
-        """Continue a paused step, unless its worker died meanwhile."""
-        entry = self._in_flight.get(job.id)
-        if entry is not None and entry.step is step:
-            self._continue(job)
-
-    def _note_escape(self, job: Job, escape: Escaped) -> None:
-        """Count steps in a row that nothing will come of, and end the run when there are too many."""
-        times = self._escapes[job.id] = self._escapes.get(job.id, 0) + 1
-        if times > MOST_ESCAPES:
-            raise Livelock(f"job {job.id!r} repeats the same step forever: {escape}") from escape
-
-    def _end_step(self, job: Job) -> None:
-        self._rounds.step_ended(job, self._in_flight.pop(job.id).begun)
+    def _step_ended(self, job: Job, begun: int) -> None:
+        self._rounds.step_ended(job, begun)
         if job in self._services.waiting and job.status is JobStatus.WARMING_UP:
             if not self._services.profile.waiting_job_is_dormant:
-                self._look_again(job)
+                again = self._services.profile.warmup_wait_pass_seconds
+                self._flights.later(again, lambda: self.offer(job))
             return
         self._services.waiting.forget(job)
         self.offer(job)
-
-    def _look_again(self, job: Job) -> None:
-        """Offer `job` at the next pass of this worker process."""
-        process = self._process
-
-        def again() -> None:
-            if self._process == process:
-                self.offer(job)
-
-        pause = self._services.profile.warmup_wait_pass_seconds
-        self._agenda.add(self._services.clock.now() + pause, STEP, again)
 
     # -- the worker process ------------------------------------------------------------------------------------
 
@@ -368,41 +219,31 @@ class Scheduler:
         self._forget("restarted")
         self.alive = True
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", "restarted"))
+        for job in jobs:
+            self._open(job)
         self._services.waiting.stir_all()
         for job in jobs:
             self.offer(job)
 
+    def _open(self, job: Job) -> None:
+        """Take in what the process before left half done: a job just created, or one that had just begun to wait."""
+        if not self._rounds.knows(job):
+            self._rounds.enter(job)
+        waits = job.status in (JobStatus.SUSPENDED, JobStatus.WARMING_UP) and job.awaited_result is not None
+        if waits and job not in self._services.waiting:
+            self._services.waiting.add(job)
+
     def _forget(self, reason: str) -> None:
         """Lose what only the process knew."""
-        self._process += 1
+        self._flights.end_process()
         self._tools.die(reason)
-        lost, self._in_flight = self._in_flight, {}
-        for entry in lost.values():
-            entry.job.history.step_lost()
-            # One that is running waits for an async tool, further up this stack: it is unwound from there.
-            if getgeneratorstate(entry.step) != GEN_RUNNING:
-                entry.step.close()
+        self._flights.lose()
         self._agenda.forget_steps()
         self._rounds.clear()
-        self._escapes.clear()
-        self._unwind()
-
-    def _unwind(self) -> None:
-        """End the calls that a run left in the middle."""
-        if self._stack is None or self._stack.is_current():
-            return
-        self._unwinding = True
-        try:
-            self._go_on()
-        finally:
-            self._unwinding = False
+        self._stack.unwind()
 
     def close(self) -> None:
         """Give up what is in the middle of something; nobody will run this any more."""
-        if self._stack is not None:
+        if self._stack.begun:
             self._forget("closed")
         self._tools.close()
-
-
-def _nothing() -> None:
-    """Only let time pass."""

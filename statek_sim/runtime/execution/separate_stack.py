@@ -6,6 +6,7 @@ one is waited for has to leave all those calls as they are. Only then is greenle
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
@@ -23,6 +24,7 @@ class SeparateStack(Generic[T]):
         self._greenlet: Any = greenlet
         self._calls: Any = greenlet.greenlet(work)
         self._calls.gr_context = copy_context()
+        self._outside = self._deeper = 0
 
     @property
     def ended(self) -> bool:
@@ -36,9 +38,16 @@ class SeparateStack(Generic[T]):
     def go_on(self) -> T | None:
         """Let the work go on until it pauses (None) or ends; what it raises is raised here."""
         self._calls.parent = self._greenlet.getcurrent()
-        result: T | None = self._calls.switch()
+        # Python has one recursion limit for all stacks: what the work added to it is there while the work goes on.
+        outside = self._outside = sys.getrecursionlimit()
+        sys.setrecursionlimit(outside + self._deeper)
+        try:
+            result: T | None = self._calls.switch()
+        finally:
+            sys.setrecursionlimit(outside)
         return result
 
     def pause(self) -> None:
         """Leave the work as it is; returns when somebody goes on with it."""
+        self._deeper = sys.getrecursionlimit() - self._outside
         self._calls.parent.switch()

@@ -225,7 +225,7 @@ class Services:
         job.awaited_result = waiting.future_result
         job.next_instr_num = waiting.instr_num  # type: ignore[assignment]  # set by the workspace, or by unpacking
         if job.status is JobStatus.STARTED:
-            job.move_to(JobStatus.SUSPENDED)
+            job.life.move_to(JobStatus.SUSPENDED)
         self.trace.add(events.Waiting(self.clock.now(), job.id, str(waiting.instr_num)))
         self.waiting.add(job)
 
@@ -237,7 +237,7 @@ class Services:
             job.awaited_result = None
         self.trace.add(events.Released(self.clock.now(), job.id))
         if job.status is JobStatus.SUSPENDED:
-            job.move_to(JobStatus.STARTED)
+            job.life.move_to(JobStatus.STARTED)
 
 
 def upstream(job: Job, default_provider: str) -> tuple[str, str]:

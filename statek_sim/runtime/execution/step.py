@@ -20,7 +20,7 @@ from statek_sim.runtime.execution.workspace import job_output, run_block
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import LLM_LogItem, WarmupLogItem
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.containment import Contained
+from statek_sim.runtime.state.containment import Contained, WorkerKilled
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.shown import shown
@@ -44,7 +44,7 @@ def job_step(services: Services, job: Job) -> Step:
         return
     block = _pending_block(job)
     if block is None:
-        job.move_to(JobStatus.STARTED)
+        job.life.move_to(JobStatus.STARTED)
     elif not _run_pending(services, job, block):
         return
     yield from ask_model(services, job)
@@ -57,7 +57,7 @@ def may_run(services: Services, job: Job) -> bool:
     """
     if not services.profile.waiting_job_is_dormant:
         # The job enters its block again and waits anew if it must.
-        services.waiting.remove(job)
+        services.waiting.enter_again(job)
         return True
     if job.awaited_result is None:
         return True
@@ -91,6 +91,7 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
         raise
     except Exception as error:  # noqa: BLE001  # model-written code
         failure = error
+    services.trace.passed("block ended", job.id)
     # Outside warmup the error is already on the console, where the model will see it.
     if failure is not None and job.status is JobStatus.WARMING_UP:
         fail_warmup(job, failure)
@@ -103,9 +104,9 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
 
 def _enter(job: Job) -> None:
     if job.status is JobStatus.READY:
-        job.move_to(JobStatus.WARMING_UP)
+        job.life.move_to(JobStatus.WARMING_UP)
     elif job.status is JobStatus.SUSPENDED:
-        job.move_to(JobStatus.STARTED)
+        job.life.move_to(JobStatus.STARTED)
     if job.status is JobStatus.WARMING_UP:
         # Also when the block is entered again after a wait (behaviour 7.2).
         job.log(WarmupLogItem(job.console_pos, job.host.timestamp(), job.warmup_block_num))
@@ -114,12 +115,12 @@ def _enter(job: Job) -> None:
 def _execute(services: Services, job: Job, block: CodeBlock) -> None:
     """Run a block's parts in STATEK's order: regular tool calls, code, then the `python_cli` call."""
     toolbox = services.toolbox(job)
-    item = job.last_item
+    item = job.job_log.last
     log_item = item if isinstance(item, LLM_LogItem | WarmupLogItem) else None
     if block.tool_calls and job.next_instr_num is None:
         run_regular_calls(job, toolbox, block.tool_calls, log_item)
     cli = CliLog(block, log_item)
-    exited = False
+    exited = killed = False
     try:
         start = job.next_instr_num
         warming_up = job.status is JobStatus.WARMING_UP
@@ -135,8 +136,13 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
             run_cli_call(job, toolbox, cli, start)
         job.awaited_result = None
         job.next_instr_num = None
+    except WorkerKilled:
+        killed = True
+        raise
     finally:
-        cli.store()
+        # A dead process stores nothing of a call that it was in the middle of.
+        if not killed:
+            cli.store()
 
 
 def _finish_by_exit(services: Services, job: Job) -> None:
@@ -146,5 +152,5 @@ def _finish_by_exit(services: Services, job: Job) -> None:
         services.harness.check_after_step(job)
         return
     services.harness.check_after_step(job)
-    job.finish("exit", shown(job.py_env.exit_status))
-    job.check_newest_item()
+    job.life.finish("exit", shown(job.py_env.exit_status))
+    job.job_log.newest_position()

@@ -10,7 +10,8 @@ from typing import Any
 from statek_sim.clock import Clock
 from statek_sim.runtime.execution.kept_names import perm_ctx_set, statek_ctx_get
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.state.context import FULL, Execution, access, require_alive, write_line
+from statek_sim.runtime.state.access import FULL, access
+from statek_sim.runtime.state.context import Execution, require_alive, write_line
 from statek_sim.runtime.tools.declaration import injected
 from statek_sim.runtime.tools.future_calls import resolve, smart_call
 from statek_sim.sandbox.budget import ExecutionBudget

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statek_sim.runtime.state.status import JobStatus
+
 if TYPE_CHECKING:
     from statek_sim.runtime.jobs.job import Job
 
@@ -20,6 +22,7 @@ class WaitingRoom:
         self._polled: dict[str, Job] = {}
         self._stirred: dict[str, Job] = {}
         self._since: dict[str, int] = {}
+        self._entering: dict[str, Job] = {}
         self._waits = 0
 
     def __len__(self) -> int:
@@ -31,6 +34,7 @@ class WaitingRoom:
     def add(self, job: Job) -> None:
         """Start waiting for `job.awaited_result`."""
         self.remove(job)
+        self._entering.pop(job.id, None)
         self._jobs[job.id] = job
         if job.id not in self._since:
             self._waits += 1
@@ -54,8 +58,15 @@ class WaitingRoom:
         for signal in (future.signals() if future is not None else None) or ():
             signal.forget(job.id)
 
+    def enter_again(self, job: Job) -> None:
+        """Stop waiting, for as long as the job runs the code again in which it waits: see `jobs`."""
+        if job.id in self._jobs and job.status is JobStatus.WARMING_UP:
+            self._entering[job.id] = job
+        self.remove(job)
+
     def forget(self, job: Job) -> None:
         """Let the next wait of a job that does not wait begin anew."""
+        self._entering.pop(job.id, None)
         if job.id not in self._jobs:
             self._since.pop(job.id, None)
 
@@ -84,5 +95,6 @@ class WaitingRoom:
         return sorted(found, key=self.rank)
 
     def jobs(self) -> list[Job]:
-        """Return every waiting job, oldest wait first."""
-        return list(self._jobs.values())
+        """Return every waiting job, oldest wait first; one that enters its warmup again has not stopped to wait."""
+        entering = {name: job for name, job in self._entering.items() if job.status is JobStatus.WARMING_UP}
+        return [*{**self._jobs, **entering}.values()]

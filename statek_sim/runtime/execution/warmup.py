@@ -12,7 +12,7 @@ def fail_warmup(job: Job, error: Exception) -> None:
         # STATEK runs the code in a coroutine, and what Python says about that is all that is kept.
         error = RuntimeError("coroutine raised StopIteration")
     job.job_def.set_error(error)
-    job.finish("warmup", f"{type(error).__name__}: {error}")
+    job.life.finish("warmup", f"{type(error).__name__}: {error}")
     job.notify_handlers(error)
 
 
@@ -21,5 +21,5 @@ def next_warmup_block(job: Job) -> bool:
     if job.warmup_block_num < len(job.job_def.warmup_code) - 1:
         job.warmup_block_num += 1
         return False
-    job.move_to(JobStatus.STARTED)
+    job.life.move_to(JobStatus.STARTED)
     return True

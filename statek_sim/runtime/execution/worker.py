@@ -42,7 +42,7 @@ def _stop_by_harness(job: Job, error: LLM_HarnessError) -> None:
     job.py_env.exit_status = f"Error: {error}"
     _show(job, f"LLM_HarnessError: {error}", ErrorKind.HARNESS)
     job.error = JobDefError(str(error), "LLM_HarnessError")
-    job.finish(str(getattr(error, "limit", "harness")), str(error))
+    job.life.finish(str(getattr(error, "limit", "harness")), str(error))
     job.notify_handlers(error)
 
 
@@ -53,7 +53,7 @@ def _crash(job: Job, error: Exception) -> None:
 def _end(job: Job, error: Exception, shown: str, reason: str) -> None:
     _show(job, shown, ErrorKind.EXECUTION)
     job.error = JobDefError(str(error), type(error).__name__)
-    job.finish(reason, f"{_known_as(error).rpartition('.')[2]}: {error}")
+    job.life.finish(reason, f"{_known_as(error).rpartition('.')[2]}: {error}")
     job.notify_handlers(error)
 
 
@@ -61,7 +61,7 @@ def _show(job: Job, text: str, kind: ErrorKind) -> None:
     try:
         job.console_append(text, kind)
     except AttributeError as error:
-        # Only in 1.2.5: see `Job.check_newest_item`.
+        # Only in 1.2.5: see `JobLog.newest_position`.
         raise Escaped(f"{type(error).__name__}: {error}") from error
 
 
@@ -73,8 +73,8 @@ def _known_as(error: Exception) -> str:
 
 def _traceback(error: Exception) -> str:
     """Return the traceback's last part only: frames carry paths, which differ from machine to machine."""
-    told = "".join(traceback.format_exception_only(error))
+    text = "".join(traceback.format_exception_only(error))
     if isinstance(error, ProviderFailure) and error.known_as is not None:
         kind = type(error)
-        told = told.replace(f"{kind.__module__}.{kind.__qualname__}", error.known_as, 1)
-    return f"Traceback (most recent call last):\n{told}"
+        text = text.replace(f"{kind.__module__}.{kind.__qualname__}", error.known_as, 1)
+    return f"Traceback (most recent call last):\n{text}"

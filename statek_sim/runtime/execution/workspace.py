@@ -16,22 +16,19 @@ from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.execution.kept_data import check_kept, note_built
 from statek_sim.runtime.execution.toolbox import Toolbox
 from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.access import FULL, RESTRICTED, reset_access, set_access
 from statek_sim.runtime.state.containment import Contained, WorkerKilled
 from statek_sim.runtime.state.context import (
-    FULL,
-    RESTRICTED,
     Execution,
     current_execution,
     require_alive,
-    reset_access,
     reset_execution,
-    set_access,
     set_execution,
 )
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.shown import shown
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross
 from statek_sim.runtime.stored.containers import StoreKills
 from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
@@ -103,7 +100,7 @@ def run_block(
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
         if not job.py_env.stores:
-            job.remark(foresee_uses(before, source), FORESEEN_RELEASE)
+            job.keeping.remark(foresee_uses(before, source), FORESEEN_RELEASE)
         _run_statements(job, toolbox, block, namespace, output, start, before)
         require_alive(execution)
         outcome = "exited" if job.py_env.exit_status is not None else "done"
@@ -116,7 +113,7 @@ def run_block(
         if outcome != "contained":
             raise
         if isinstance(error, StoreKills):
-            job.remark([Remark("code", "kills", str(error))])
+            job.keeping.remark([Remark("code", "kills", str(error))])
         raise Contained(_contained_reason(error)) from error
     finally:
         reset_execution(token)
@@ -143,16 +140,16 @@ def _store_locals(job: Job, before: dict[str, object]) -> None:
     """Write to the store what a block left. What the store raises takes the place of the block's own outcome."""
     env = job.py_env
     if not env.stores:
-        job.remark(foresee(before, env.local_state), FORESEEN_RELEASE)
+        job.keeping.foresee(before, env.local_state)
         return
     try:
         crossing = cross(before, env.local_state)
     except StoreKills as end:
         env.local_state = before
-        job.remark([Remark("code", "kills", str(end))])
+        job.keeping.remark([Remark("code", "kills", str(end))])
         raise Contained(_contained_reason(end)) from end
     env.local_state = crossing.names
-    job.remark(crossing.remarks)
+    job.keeping.remark(crossing.remarks)
     if crossing.error is not None:
         raise crossing.error
 
@@ -219,7 +216,8 @@ def _run_statements(
             _forget_deleted(env.local_state, own, statement, before)
             output.error(f"{type(error).__name__}: {error}")
             raise
-        _persist(env.local_state, own, statement, before)
+        _persist(env.local_state, own, statement, before, stores=env.stores)
+        job.host.trace.passed("statement", job.id)
         if apart:
             for name in [name for name, value in own.items() if _made_here(name, value, before)]:
                 own.pop(name)
@@ -232,8 +230,13 @@ def _persist(
     own: Mapping[str, object],
     statement: Statement,
     before: dict[str, object],
+    *,
+    stores: bool,
 ) -> None:
-    """Keep what a statement bound; a value equal to that `before` the block is not written back, as in STATEK."""
+    """Keep what a statement bound; a value equal to that `before` the block is not written back, as in STATEK.
+
+    With a store that is seen to when the block is written there, with a word about what is not.
+    """
     _forget_deleted(local_state, own, statement, before)
     for name in statement.binds:
         if name not in own or name in _TAKEN_BACK:
@@ -243,7 +246,9 @@ def _persist(
             # What an earlier statement of the block gave the name is gone as well.
             _take_back(local_state, name, before)
         else:
-            local_state[name] = value if _differs(before, name, value) else before[name]
+            # A future is never another one, whatever the store takes it for.
+            written = stores or isinstance(value, FutureResult) or _differs(before, name, value)
+            local_state[name] = value if written else before[name]
 
 
 def _forget_deleted(
@@ -316,7 +321,7 @@ def _settled(job: Job, value: Any) -> object:
 def set_exit(job: Job, status: object) -> None:
     """Set the exit status, as far as the store takes it: the error with which it refuses is the code's."""
     require_alive(current_execution())
-    stored = job.keeps("exit status", status)
+    stored = job.keeping.keeps("exit status", status)
     job.py_env.exit_status = stored.value
     if stored.error is not None:
         raise stored.error

@@ -8,6 +8,7 @@ from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.agents.warmup_source import WarmupBlock
 from statek_sim.runtime.jobs.post_processing import PostProcessor, identity
+from statek_sim.runtime.state.calls import CallSpec
 from statek_sim.runtime.state.chat_style import ChatStyle
 
 
@@ -26,19 +27,26 @@ class JobDefs:
         locale: str | None,
         job_params: Mapping[str, object],
         post_processing: tuple[PostProcessor, ...] = (),
+        *,
+        own_blocks: int = 0,
     ) -> JobDef:
         """Return the shared definition; an error recorded on it concerns every later job of the same work.
 
         STATEK compares what is asked for with what its store gives back, and some of that never equals itself
-        (checked with 1.2.5 to 1.4.2): such work has a new definition for every job.
+        (checked with 1.2.5 to 1.4.2): such work has a new definition for every job. The
+        first `own_blocks` of the warmup are the job's own, the others its agent's.
         """
-        if not _found_again(agent.metadata, warmup, locale):
+        if not _found_again(agent.metadata, warmup, own_blocks, locale):
             return self.make(agent, warmup, chat_style, locale, job_params, post_processing)
         alike = self._known.setdefault(agent, {}).setdefault(_key(chat_style, locale, job_params), [])
         processors = [identity(processor) for processor in post_processing]
         for definition in alike:
             # Parsed blocks are cached by source, so identity settles most comparisons.
-            same = definition.warmup_code == warmup and (definition.job_params or {}) == job_params
+            same = (
+                definition.warmup_code == warmup
+                and (definition.job_params or {}) == job_params
+                and definition.metadata["MODEL"] == agent.metadata["MODEL"]
+            )
             if same and [identity(processor) for processor in definition.post_processing] == processors:
                 return definition
         definition = self.make(agent, warmup, chat_style, locale, job_params, post_processing)
@@ -60,14 +68,30 @@ class JobDefs:
         )
 
 
-def _found_again(metadata: Mapping[str, str], warmup: tuple[WarmupBlock, ...], locale: str | None) -> bool:
+def _found_again(
+    metadata: Mapping[str, str], warmup: tuple[WarmupBlock, ...], own_blocks: int, locale: str | None
+) -> bool:
     """Return whether STATEK finds a definition again.
 
     Not with models by difficulty (stored as a mapping, compared as text), a locale that is text (another object each
-    time, compared by identity), or tool calls in warmup (stored calls equal no others).
+    time, compared by identity), or tool calls in warmup that do not equal themselves in the store.
     """
-    by_difficulty = ":" in str(metadata["MODEL"])
-    return not by_difficulty and locale is None and not any(block.tool_calls for block in warmup)
+    if ":" in str(metadata["MODEL"]) or locale is not None:
+        return False
+    own, agents = warmup[:own_blocks], warmup[own_blocks:]
+    return all(equals_its_like(call) for block in own for call in block.tool_calls) and all(
+        equals_itself(call) for block in agents for call in block.tool_calls
+    )
+
+
+def equals_itself(call: CallSpec) -> bool:
+    """Return whether a stored call of an agent's warmup, the same for all jobs, equals itself: a mapping does not."""
+    return not call.kwargs
+
+
+def equals_its_like(call: CallSpec) -> bool:
+    """Return whether two stored calls of the same are equal: texts and collections in two stored lists are not."""
+    return equals_itself(call) and all(value is None or isinstance(value, int | float) for value in call.args)
 
 
 def _key(chat_style: ChatStyle | None, locale: str | None, job_params: Mapping[str, object]) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
@@ -26,6 +27,17 @@ class JobLog:
         self.items.append(item)
         if isinstance(item, (LLM_LogItem, WarmupLogItem)):
             self.counters.open(item)
+
+    @property
+    def last(self) -> ChatItem | None:
+        """The newest item."""
+        return self.items[-1] if self.items else None
+
+    @property
+    def last_response(self) -> str | CodeBlock | None:
+        """The newest item's response if it is an LLM turn, else None (behaviour 2)."""
+        last = self.last
+        return last.llm_resp if isinstance(last, LLM_LogItem) else None
 
     def print(self, env: PyEnv, text: str, error: ErrorKind | None) -> tuple[int, str]:
         """Append one entry to the console, as an error of that kind if given; return its place, and how it is kept."""
@@ -52,7 +64,7 @@ class JobLog:
 
         In 1.2.5 a message at that place is an AttributeError, wherever STATEK looks at the newest item.
         """
-        last = self.items[-1] if self.items else None
+        last = self.last
         if isinstance(last, str | UserLogItem) and not self._profile.message_may_end_chat_log:
             kind = "str" if isinstance(last, str) else "statek.executors.chat_log_item.UserLogItem"
             raise AttributeError(f"{kind!r} object has no attribute 'console_pos'")

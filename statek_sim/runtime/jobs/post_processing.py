@@ -133,7 +133,7 @@ def normalised(given: Any) -> tuple[PostProcessor, ...]:
     if isinstance(several, str | bytes) or not isinstance(several, Iterable):
         raise TypeError("post_processing must contain PostProcessor instances")
     found = tuple(several)
-    if not all(isinstance(one, PostProcessor) for one in found):
+    if not all(isinstance(processor, PostProcessor) for processor in found):
         raise TypeError("post_processing must contain PostProcessor instances")
     return found
 
@@ -152,7 +152,7 @@ def parse_post_processors(text: str) -> list[CallParams]:
         body = ast.parse(text, mode="eval").body
     except SyntaxError as error:
         raise ValueError(_INVALID) from error
-    return [_call(one) for one in (body.elts if isinstance(body, ast.Tuple) else [body])]
+    return [_call(element) for element in (body.elts if isinstance(body, ast.Tuple) else [body])]
 
 
 _INVALID: Final = "Invalid post-processor metadata definition"

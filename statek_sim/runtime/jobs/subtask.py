@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 from statek_sim import trace as events
 from statek_sim.runtime.jobs.current import get_current_job
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.state.context import readable
+from statek_sim.runtime.state.access import missing, readable
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import subtask_wrapper
 
@@ -38,10 +38,14 @@ class SubTaskHandler:
 
     def __init__(self, job: Job, id: str | None = None) -> None:  # noqa: A002  # STATEK's own name
         self.job = job
-        self.id = job.keeps_from_birth("sub-task id", id, "SubTaskHandler")
+        self.id = job.keeping.from_birth("sub-task id", id, "SubTaskHandler")
         self.is_completed = False
         self._error: TaskError | None = None
         self._result: object = None
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse an attribute that there is not."""
+        raise missing(self, name)
 
     @property
     def error(self) -> TaskError | None:
@@ -88,7 +92,7 @@ class SubTaskHandler:
             raise RuntimeError("Sub-task handler is already completed")
         if result is not None and error is not None:
             raise ValueError("Sub-task completion cannot mix result and error")
-        stored = self.job.keeps("sub-task result", result)
+        stored = self.job.keeping.keeps("sub-task result", result)
         self._result = stored.value
         self._error = None if error is None else self._failure(error)
         self.is_completed = True
@@ -100,12 +104,12 @@ class SubTaskHandler:
             self.job.parent_job.push_notification(self)
 
     def _failure(self, error: str) -> TaskError:
-        return TaskError(self.job.keeps_from_birth("sub-task error", error, "TaskError"))
+        return TaskError(self.job.keeping.from_birth("sub-task error", error, "TaskError"))
 
     def _trace(self) -> None:
         host, job = self.job.host, self.job.id
-        told, error = (str(self), None) if self._error is None else (None, self._error.err_message)
-        host.trace.add(events.SubtaskCompleted(host.clock.now(), job, self.id or "", told, error))
+        result, error = (str(self), None) if self._error is None else (None, self._error.err_message)
+        host.trace.add(events.SubtaskCompleted(host.clock.now(), job, self.id or "", result, error))
 
     def _label(self) -> str:
         return "" if self.id is None else f" id={self.id}"

@@ -39,27 +39,12 @@ _EXECUTION: ContextVar[Execution | None] = ContextVar("statek_sim_execution", de
 _CONTEXT: ContextVar[dict[str, Any] | None] = ContextVar("statek_sim_context", default=None)
 """What is current: `job`, its `agent`, and what applications put there. None outside of jobs."""
 
-_ACCESS: ContextVar[int] = ContextVar("statek_sim_access", default=0)
-
-FULL, RESTRICTED, IN_METHOD = 0, 1, 2
-"""What may be read of stored objects: everything; what agent code may; and what their methods may for agent code."""
-
-set_access = _ACCESS.set
-reset_access = _ACCESS.reset
-current_access = _ACCESS.get
 set_execution = _EXECUTION.set
 reset_execution = _EXECUTION.reset
 current_execution = _EXECUTION.get
 current_context = _CONTEXT.get
 set_context = _CONTEXT.set
 reset_context = _CONTEXT.reset
-
-
-def readable(name: str, value: T) -> T:
-    """Return what a property of a stored object gives; dbzero refuses agent code a property that is None."""
-    if value is None and current_access() == RESTRICTED:
-        raise AttributeError(f"Restricted memo attribute access denied: {name}")
-    return value
 
 
 def current(key: str) -> Any:
@@ -78,16 +63,6 @@ def get_current_agent_name() -> str | None:
     """Return the name of the class of the executing job's agent, or None outside of jobs."""
     agent = current("agent")
     return None if agent is None else type(agent).__name__
-
-
-@contextmanager
-def access(level: int) -> Iterator[None]:
-    """Let stored objects be read as `level` says inside the block."""
-    token = _ACCESS.set(level)
-    try:
-        yield
-    finally:
-        _ACCESS.reset(token)
 
 
 @contextmanager
@@ -116,8 +91,8 @@ def printing_to(execution: Execution | Literal[False] | None) -> Iterator[None]:
 
 def _printing_execution() -> Execution | None:
     """Return the execution that `print` and `exit` of a tool act on."""
-    told = _PRINTING_TO[-1]
-    execution = _EXECUTION.get() if told is None else (told or None)
+    sink = _PRINTING_TO[-1]
+    execution = _EXECUTION.get() if sink is None else (sink or None)
     if execution is not None:
         require_alive(execution)
     return execution

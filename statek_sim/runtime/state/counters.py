@@ -13,9 +13,10 @@ counters recount, as it did.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from statek_sim.metering.usage import TurnUsage, approx_tokens
+from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
 
 
@@ -152,6 +153,12 @@ class LLM_Usage:  # noqa: N801  # STATEK's own name
         "total_reported_cost",
         "turns",
     )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Refuse an attribute that there is not, in the words of the store."""
+            raise missing(self, name)
 
     def __init__(self) -> None:
         self.total_bytes_sent = 0

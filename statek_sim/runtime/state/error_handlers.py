@@ -115,6 +115,8 @@ class HandlerList:
     def notify(self, error: BaseException | None) -> None:
         """Run every handler, oldest first, after clearing the list; what they raise goes no further."""
         handlers, self._handlers = self._handlers, []
+        if handlers:
+            self._job.host.trace.passed("handlers taken off", self._job.id)
         for handler in handlers:
             self._run(handler, error)
 
@@ -122,9 +124,11 @@ class HandlerList:
         context = shown(handler.context)
         failure = handler(error)
         failed = None if failure is None else without_addresses(f"{type(failure).__name__}: {failure}")
-        told = None if error is None else without_addresses(str(error))
+        reason = None if error is None else without_addresses(str(error))
         host = self._job.host
-        host.trace.add(events.HandlerRan(host.clock.now(), self._job.id, handler.name, context, told, failed))
+        host.trace.add(
+            events.HandlerRan(host.clock.now(), self._job.id, handler.name, context, reason, failed)
+        )
 
     def bind_latest_input(self, adapter: Callable[..., object] | None, context: object) -> None:
         """Replace the binding of the previous input; without an `adapter` of the agent's an inherited one stays."""

@@ -24,6 +24,10 @@ class Host(Protocol):
     default_difficulty: str
 
     @property
+    def runtime(self) -> object:
+        """The runtime itself, for module-level functions that agent code calls."""
+
+    @property
     def clock(self) -> Clock:
         """Virtual time."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.stored.containers import put
 from statek_sim.runtime.stored.hashing import in_store_order
@@ -52,6 +53,12 @@ class PyEnv:
     future_result: FutureResult | None = None
     stores: bool = False
     unweighed: int = 0
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Refuse an attribute that there is not, in the words of the store."""
+            raise missing(self, name)
 
     @property
     def perm_ctx(self) -> Any:

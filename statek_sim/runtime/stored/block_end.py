@@ -12,6 +12,10 @@ from typing import Final, Literal
 
 from statek_sim.runtime.stored.containers import NOTHING, Kept, List, StoreKills, kept
 from statek_sim.runtime.stored.hashing import in_store_order
+from statek_sim.sandbox.llm_repr import StoredCollection
+
+ALIKE: Final = "equals_others_of_its_tool"
+"""Marks values that are equal to others than themselves: futures."""
 
 Change = Literal["lost", "changed", "not stored", "refused", "kills"]
 """`lost`: the name keeps what it had, or is unbound. `changed`: another value came back. `not stored`: STATEK took the
@@ -66,6 +70,10 @@ def foresee(before: Mapping[str, object], after: Mapping[str, object]) -> list[R
     bound = [name for name, value in after.items() if before.get(name, NOTHING) is not value]
     remarks: list[Remark] = []
     for place, name in enumerate(bound):
+        old = before.get(name)
+        if hasattr(old, ALIKE) and not _differs(old, after[name]):
+            remarks.append(_took_for_equal(name, old, after[name]))
+            continue
         try:
             found = kept(after[name])
         except StoreKills as end:
@@ -88,7 +96,7 @@ def _written(
             continue
         if _differs(old, value):
             yield name
-        elif type(old) is not type(value) or (isinstance(old, List) and len(old) != len(value)):  # type: ignore[arg-type]  # both are Lists
+        elif _loses_by_equality(old, value):
             remarks.append(_took_for_equal(name, old, value))
     for name in after:
         if name not in before:
@@ -102,9 +110,25 @@ def _differs(old: object, value: object) -> bool:
         return True
 
 
+def _loses_by_equality(old: object, value: object) -> bool:
+    """Return whether two values that STATEK takes for equal are not the same to the code that reads them."""
+    if isinstance(old, List) and isinstance(value, List):
+        return len(old) != len(value)
+    if isinstance(old, StoredCollection):
+        # A plain collection that is equal would come back as what is there.
+        return False
+    return type(old) is not type(value) or hasattr(old, ALIKE)
+
+
 def _took_for_equal(name: str, old: object, value: object) -> Remark:
     if isinstance(old, List) and isinstance(value, List):
         why = "dbzero's != says False of two of its lists of different lengths, so STATEK keeps the old one"
+        return Remark(name, "lost", f"its new value was not written: {why}")
+    if hasattr(old, ALIKE):
+        why = (
+            "STATEK takes two futures of one tool for equal if their `deps` are, and keeps the old one: give the new "
+            "one another name"
+        )
         return Remark(name, "lost", f"its new value was not written: {why}")
     why = f"a new {type(value).__name__} that is equal to the old {type(old).__name__} is not written"
     return Remark(name, "not stored", why)

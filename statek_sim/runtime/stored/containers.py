@@ -732,12 +732,12 @@ class Set(_Collection):
     def intersection(self, *others: Value) -> Set:
         """Return a Set of the common members."""
         theirs = [_members(other) for other in others]
-        return self._made(item for item in self._items if all(item in one for one in theirs))
+        return self._made(item for item in self._items if all(item in other for other in theirs))
 
     def difference(self, *others: Value) -> Set:
         """Return a Set of the members that no other has."""
         theirs = [_members(other) for other in others]
-        return self._made(item for item in self._items if not any(item in one for one in theirs))
+        return self._made(item for item in self._items if not any(item in other for other in theirs))
 
     def symmetric_difference(self, other: Value) -> Set:
         """Return a Set of the members of exactly one of the two."""

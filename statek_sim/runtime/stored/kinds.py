@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any, Final, TypeVar
 
+from statek_sim.sandbox.lazy import stands_for
 from statek_sim.sandbox.llm_repr import StoredCollection
 
 STORED_MARK: Final = "__stored_by_statek_sim__"
@@ -87,4 +88,4 @@ def type_text(found: type) -> str:
 
 def refusal(value: Any) -> RuntimeError:
     """Return the error with which dbzero refuses a value."""
-    return RuntimeError(f"Type unsupported by dbzero: {type_text(type(value))}\n")
+    return RuntimeError(f"Type unsupported by dbzero: {type_text(type(stands_for(value)))}\n")

@@ -11,14 +11,8 @@ from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overl
 from weakref import WeakSet
 
 from statek_sim.errors import BadTool
-from statek_sim.runtime.state.context import (
-    FULL,
-    access,
-    current,
-    current_execution,
-    require_alive,
-    traced_job,
-)
+from statek_sim.runtime.state.access import FULL, access
+from statek_sim.runtime.state.context import current, current_execution, require_alive, traced_job
 from statek_sim.runtime.state.error_handlers import handler_problem
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.tools.async_tools import run_virtual

@@ -107,29 +107,29 @@ def function_text(function: Callable[..., Any], *, brief: bool, as_code: bool) -
     text = inspect.getdoc(function)
     if not text:
         raise DocstringParseError(f"Function '{function.__name__}' has no docstring")
-    said = _sections(text)
-    parameters = said.items("Args")
+    sections = _sections(text)
+    parameters = sections.items("Args")
     _check_described(function, {item.name for item in parameters})
-    returned = _complement_returns(function) or said.returned()
+    returned = _complement_returns(function) or sections.returned()
     style = getattr(function, "_docs_style", None) or {}
     typed = as_code or (brief and bool(style.get("brief_types")))
     signature = _signature(function, parameters, typed=typed)
-    summary = tool_variant(said.summary)
+    summary = tool_variant(sections.summary)
     told = [] if returned is None else [f"Returns: {returned}"]
     if not as_code:
         return "\n".join([signature, *(f"    {line}" for line in (summary, *told))])
     if brief:
         return _as_code(f"def {signature}:", [summary, *told])
-    lines = [said.whole] if said.whole else []
+    lines = [sections.whole] if sections.whole else []
     lines += _section("Args:", [item.line() for item in parameters])
-    lines += _section("Raises:", [f"    {item.name}: {item.text}" for item in said.items("Raises")])
+    lines += _section("Raises:", [f"    {item.name}: {item.text}" for item in sections.items("Raises")])
     lines += told
-    lines += _section("Example:", [f"    {line}" for line in _example(said)])
+    lines += _section("Example:", [f"    {line}" for line in _example(sections)])
     return _as_code(f"def {signature}:", lines)
 
 
-def _example(said: Sections) -> list[str]:
-    lines = said.by_title.get("Example", said.by_title.get("Examples", ()))
+def _example(sections: Sections) -> list[str]:
+    lines = sections.by_title.get("Example", sections.by_title.get("Examples", ()))
     text = tool_variant("\n".join(lines).strip())
     return text.split("\n") if text else []
 
@@ -207,8 +207,8 @@ def _type_text(hint: Any) -> str:
     origin, members = get_origin(hint), get_args(hint)
     if origin is Union or isinstance(hint, UnionType):
         joined = " | " if origin is Union else ", "
-        told = joined.join(_type_text(member) for member in members)
-        return told if origin is Union else f"UnionType[{told}]"
+        text = joined.join(_type_text(member) for member in members)
+        return text if origin is Union else f"UnionType[{text}]"
     if origin is not None:
         name = getattr(origin, "__name__", str(origin))
         return f"{name}[{', '.join(_type_text(member) for member in members)}]" if members else name
@@ -225,26 +225,28 @@ def class_text(kind: type, *, brief: bool, as_code: bool, agent: str | None) -> 
     text = inspect.getdoc(kind)
     if not text:
         raise DocstringParseError(f"Class '{kind.__name__}' has no docstring")
-    said = _sections(text)
-    summary = tool_variant(said.summary)
+    sections = _sections(text)
+    summary = tool_variant(sections.summary)
     if not as_code:
         return f"{kind.__name__}\n    {summary}"
     head = f"class {kind.__name__}:"
     if brief:
         return _as_code(head, [summary])
-    allowed = _access(said.by_title.get("STATEK-ACL"), agent)
-    lines = [said.whole] if said.whole else []
-    tags = [line.strip().split(" - ", 1)[0].strip() for line in said.by_title.get("Tags", ()) if line.strip()]
+    allowed = _access(sections.by_title.get("STATEK-ACL"), agent)
+    lines = [sections.whole] if sections.whole else []
+    tags = [
+        line.strip().split(" - ", 1)[0].strip() for line in sections.by_title.get("Tags", ()) if line.strip()
+    ]
     lines += ["", *_section("Tags:", [f"    {tag}" for tag in tags if tag])] if tags else []
-    attributes = [item for item in _attributes(kind, said) if allowed(item.name)]
+    attributes = [item for item in _attributes(kind, sections) if allowed(item.name)]
     lines += ["", *_section("Attributes:", [item.line() for item in attributes])] if attributes else []
     methods = [method for method in _methods(kind) if allowed(method.__name__)]
     return "\n".join([_as_code(head, lines), *(_indented(method) for method in methods if _has_text(method))])
 
 
 def _indented(method: Callable[..., Any]) -> str:
-    told = function_text(method, brief=True, as_code=True)
-    return "\n".join(f"    {line}" for line in told.split("\n"))
+    text = function_text(method, brief=True, as_code=True)
+    return "\n".join(f"    {line}" for line in text.split("\n"))
 
 
 def _has_text(method: Callable[..., Any]) -> bool:
@@ -260,15 +262,15 @@ def _methods(kind: type) -> list[Callable[..., Any]]:
     return [method for name, method in found if not name.startswith("_")]
 
 
-def _attributes(kind: type, said: Sections) -> list[Described]:
+def _attributes(kind: type, sections: Sections) -> list[Described]:
     """Return fields, then properties, then what only the docstring tells; its words are the ones that count."""
-    told = {item.name: item for item in said.items("Attributes")}
+    described = {item.name: item for item in sections.items("Attributes")}
     found: dict[str, Described] = {item.name: item for item in _fields(kind)}
     for item in _properties(kind):
         found.setdefault(item.name, item)
     return [
-        *(told.get(name, item) for name, item in found.items()),
-        *(i for n, i in told.items() if n not in found),
+        *(described.get(name, item) for name, item in found.items()),
+        *(i for n, i in described.items() if n not in found),
     ]
 
 
@@ -305,7 +307,7 @@ def _access(rules: Sequence[str] | None, agent: str | None) -> Callable[[str], b
         decision = False
         for rule in read:
             pattern, colon, scope = rule[1:].partition(":")
-            agents = [one.strip() for one in scope.split(",") if one.strip()]
+            agents = [role.strip() for role in scope.split(",") if role.strip()]
             if colon and agents and agent not in agents:
                 continue
             wanted = pattern.strip()
@@ -343,12 +345,12 @@ def _tell(what: Any, method_name: str | None, *, brief: bool) -> None:
         print(f"NameError: name '{what}' is not defined")
         return
     try:
-        told = _told(what, method_name, brief=brief)
+        text = _told(what, method_name, brief=brief)
     except NotImplementedError:
         raise
     except Exception as error:  # noqa: BLE001  # what the user's classes do when they are looked at
-        told = f"{type(error).__name__}: {error}"
-    print(told)
+        text = f"{type(error).__name__}: {error}"
+    print(text)
 
 
 @tool(system=True)

@@ -16,10 +16,10 @@ def record_call(job: CurrentJob, name: str, args: tuple[object, ...], kwargs: Ma
     execution = current_execution()
     if execution is not None and execution.budget is not None:
         execution.budget.call_tool()
-    told = [_argument(value) for value in args]
-    told += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
+    arguments = [_argument(value) for value in args]
+    arguments += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
     via, job.tool_via = job.tool_via, "code"
-    job.host.trace.add(events.ToolCalled(job.host.clock.now(), job.id, name, ", ".join(told), via))
+    job.host.trace.add(events.ToolCalled(job.host.clock.now(), job.id, name, ", ".join(arguments), via))
 
 
 def record_result(job: CurrentJob, name: str, result: object) -> None:
@@ -39,8 +39,8 @@ def _record_end(job: CurrentJob, name: str, result: str | None, error: str | Non
 
 def record_delivery(job: CurrentJob, body: object, media: object) -> None:
     """Record what a dialog agent sent to its user."""
-    told = None if media is None else shown(media)
-    job.host.trace.add(events.Delivered(job.host.clock.now(), job.id, shown(body), told))
+    attachment = None if media is None else shown(media)
+    job.host.trace.add(events.Delivered(job.host.clock.now(), job.id, shown(body), attachment))
 
 
 def _argument(value: object) -> str:

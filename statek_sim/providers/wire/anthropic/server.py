@@ -50,9 +50,9 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
     system = text_of(body.get("system"), where="system")
     prompt: list[Message] = [{"role": "system", "content": system}] if system else []
     messages = [
-        said
+        heard
         for number, message in enumerate(objects(body.get("messages"), where="messages"))
-        for said in _said(message, f"messages[{number}]")
+        for heard in _said(message, f"messages[{number}]")
     ]
     return WireRequest(
         model=member(body, "model", str, where=""),
@@ -97,18 +97,18 @@ def _said(message: dict[str, JSON], where: str) -> Iterator[Message]:
 
 
 def _blocks(blocks: list[dict[str, JSON]], where: str) -> Iterator[Message]:
-    told: list[JSON] = []
+    content: list[JSON] = []
     for block in blocks:
         if block.get("type") == "tool_result":
-            if told:
-                yield {"role": "user", "content": text_of(told, where=where)}
-                told = []
+            if content:
+                yield {"role": "user", "content": text_of(content, where=where)}
+                content = []
             result = text_of(block.get("content"), where=f"{where}.content")
             yield {"role": "tool", "content": result or "", "tool_call_id": block.get("tool_use_id", "")}
         else:
-            told.append(block)
-    if told:
-        yield {"role": "user", "content": text_of(told, where=where)}
+            content.append(block)
+    if content:
+        yield {"role": "user", "content": text_of(content, where=where)}
 
 
 def _turn(content: JSON, where: str) -> Message:

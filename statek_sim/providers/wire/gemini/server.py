@@ -73,9 +73,9 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         messages=(
             *_prompt(_either(body, "systemInstruction", "system_instruction")),
             *(
-                said
+                heard
                 for number, content in enumerate(contents)
-                for said in _said(content, f"contents[{number}]")
+                for heard in _said(content, f"contents[{number}]")
             ),
         ),
         tools=tuple(_tools(objects(body.get("tools") or [], where="tools"))),

@@ -17,16 +17,16 @@ from statek_sim.values import JSON
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
     """Yield the text piece by piece, then each call whole; the last event has the reason and the usage."""
-    told = reply if usage else replace(reply, usage=NO_USAGE)
+    shown = reply if usage else replace(reply, usage=NO_USAGE)
     for index, choice in enumerate((reply, *reply.others)):
         parts: list[JSON] = [{"text": piece} for piece in (split(choice.text) if choice.text else ())]
         parts.extend(map(function_call, choice.calls))
         for part in parts[:-1]:
             yield sse.event(
-                compact(response(told, [candidate(choice, [part], index, last=False)], last=False))
+                compact(response(shown, [candidate(choice, [part], index, last=False)], last=False))
             )
         ending = candidate(choice, parts[-1:], index, last=True)
-        yield sse.event(compact(response(told, [ending], last=index == len(reply.others))))
+        yield sse.event(compact(response(shown, [ending], last=index == len(reply.others))))
 
 
 def join_stream(stream: bytes) -> bytes:

@@ -32,7 +32,7 @@ def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JS
     prompt, rest = _instructions(list(request.messages))
     body: dict[str, JSON] = {
         "model": request.model,
-        "input": [item for said in rest for item in _items(said)],
+        "input": [item for message in rest for item in _items(message)],
     }
     if prompt is not None:
         body["instructions"] = prompt

@@ -82,17 +82,17 @@ def _messages(given: JSON, *, optional: bool) -> list[Message]:
         return [{"role": "user", "content": given}]
     if given is None and optional:
         return []
-    said: list[Message] = []
+    messages: list[Message] = []
     turn: dict[str, JSON] | None = None
     for number, item in enumerate(objects(given, where="input")):
         where = f"input[{number}]"
         found = _spoken(item, turn, where) if _of_model(item) else None
         if found is None:
-            said.append(_told(item, where))
+            messages.append(_told(item, where))
         elif found is not turn:
-            said.append(found)
+            messages.append(found)
         turn = found
-    return said
+    return messages
 
 
 def _of_model(item: Mapping[str, JSON]) -> bool:

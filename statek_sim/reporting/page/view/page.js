@@ -3,6 +3,7 @@ import { index, runNamed } from "./data.js";
 import { fill, h } from "./element.js";
 import { drawAll } from "./figure.js";
 import { gateSection } from "./gate.js";
+import { health } from "./health.js";
 import { languages } from "./languages.js";
 import { overview, provenance } from "./overview.js";
 import { parse, toPart } from "./route.js";
@@ -21,6 +22,7 @@ const home = h(
   overview(index),
   runs.element,
   index.corpus && languages(index.corpus),
+  index.metrics && health(index.metrics),
   index.gate && gateSection(index.gate),
   index.sweep && sweepSection(index.sweep),
   glossary(),
@@ -36,6 +38,7 @@ function navigation() {
   const short = {
     why: "Why they differ",
     languages: "Languages",
+    health: "Health",
     gate: "Gate",
     sweep: "Trade-off",
     words: "Words",

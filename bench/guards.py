@@ -1,0 +1,71 @@
+"""The shipped guards of texts on 10 KB: what all of them take together, beside a search for each of their patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from time import process_time
+from typing import Final
+
+from bench.entry import Entry, time_entry
+from statek_sim.agent.effects import GuardPoint
+from statek_sim.agent.guards.guard import Subject
+from statek_sim.agent.guards.injection import rules
+from statek_sim.agent.guards.personal import KINDS
+from statek_sim.agent.guards.pipeline import GuardSet
+from statek_sim.agent.guards.shipped import texts
+from statek_sim.cassettes.shapes import SHAPES
+
+MOST_MILLISECONDS: Final = 5.0
+_SIZE: Final = 10 * 1024
+_DOCS: Final = Path(__file__).parent.parent / "docs"
+TEXTS: Final = {
+    "10 KB of Markdown": (_DOCS / "agent.md").read_text(encoding="utf-8")[:_SIZE],
+    "10 KB of prose": ("Please send the report to Anna by 12 May 2026, order 88123. " * 200)[:_SIZE],
+}
+
+
+def guard_entries(runs: int) -> Iterator[Entry]:
+    """Yield what all shipped guards of texts take for 10 KB, and what searching for their patterns one by one does."""
+    guards = GuardSet(texts())
+    patterns = [
+        *(rule.pattern for rule in rules()),
+        *(kind.pattern for kind in KINDS),
+        *(shape.pattern for shape in SHAPES),
+    ]
+
+    def naive(text: str) -> None:
+        lowered = text.lower()
+        for pattern in patterns:
+            pattern.search(lowered)
+
+    for name, text in TEXTS.items():
+        ours = _milliseconds(lambda one: guards.run(Subject(point=GuardPoint.INPUT, text=one)), text, runs)
+        yield Entry(
+            name=f"all shipped guards of texts on {name}",
+            peer="-",
+            unit="ms",
+            ours=ours,
+            goal=MOST_MILLISECONDS,
+        )
+        yield time_entry(
+            name=f"all shipped guards of texts on {name}",
+            peer=f"{len(patterns)} searches",
+            unit="ms",
+            ours=ours,
+            theirs=_milliseconds(naive, text, runs),
+            goal=None,
+        )
+
+
+def _milliseconds(look: Callable[[str], object], text: str, runs: int) -> float:
+    """Return the median of the processor time; every text is another one, so that nothing is kept from before."""
+    look(text)
+    measured = []
+    for number in range(max(runs, 10)):
+        other = f"{text}{number}"
+        began = process_time()
+        look(other)
+        measured.append(process_time() - began)
+    return 1e3 * median(measured)

@@ -1,0 +1,261 @@
+"""Programs in bubblewrap: new namespaces, a read-only root, a filter of the kernel's calls, and limits.
+
+The caller may be anybody. Where it is root, the program is nobody (uid 65534), for real: bubblewrap makes the sandbox
+as root, so that folders of root can be shown in it, and `setpriv` gives root up before the program starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from statek_sim.agent.containers import cgroup, seccomp
+from statek_sim.agent.containers.folders import check_writable, kept_from_being_made
+from statek_sim.agent.containers.program import NOBODY, Ended, Limits, Mount, Program
+from statek_sim.agent.containers.supervision import watch
+from statek_sim.errors import ContainerFailed
+
+SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""What a program sees of this machine's system: programs and libraries, and nothing of /etc."""
+CONFIGURATION: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
+_DEFAULTS: Final = Limits()
+_JOIN: Final = 'for file in $GROUPS_; do echo $$ > "$file" || exit 126; done; unset GROUPS_; exec "$@"'
+
+
+class Bubblewrap:
+    """Runs programs in bubblewrap; `visible` are folders beside the system's that every program may read.
+
+    `limits` says how limits are held here: by a control group (of version 2 or 1), which counts all processes
+    together, or, where no group can be made, by limits of each single process, which is weaker.
+    """
+
+    name = "bubblewrap"
+
+    def __init__(self, *, visible: Sequence[Path] = (), command: str = "bwrap", groups: bool = True) -> None:
+        found = shutil.which(command)
+        if found is None:
+            raise ContainerFailed(f"{command!r} is not installed; on Debian: apt-get install bubblewrap")
+        if not sys.platform.startswith("linux"):
+            raise ContainerFailed("bubblewrap works on Linux only")
+        self._command = found
+        self._visible = tuple(visible)
+        self._places = cgroup.places() if groups else None
+
+    @property
+    def limits(self) -> str:
+        """How memory, processes and processor time are limited here."""
+        return "rlimits" if self._places is None else f"cgroup v{self._places.version}"
+
+    def run(self, program: Program, limits: Limits = _DEFAULTS, *, stop: Event | None = None) -> Ended:
+        """Run a program; see `Container.run`."""
+        writable = [mount for mount in program.mounts if mount.writable]
+        for mount in writable:
+            check_writable(mount)
+        with ExitStack() as until_the_end:
+            group = None if self._places is None else cgroup.Group(self._places, limits)
+            if group is not None:
+                until_the_end.callback(group.remove)
+            for mount in writable:
+                until_the_end.enter_context(kept_from_being_made(mount))
+            ended = self._run(program, limits, stop, group, [mount.path for mount in writable])
+            if group is not None and group.out_of_memory:
+                return replace(ended, oom=True)
+            return ended
+
+    def _run(
+        self,
+        program: Program,
+        limits: Limits,
+        stop: Event | None,
+        group: cgroup.Group | None,
+        folders: Sequence[Path],
+    ) -> Ended:
+        told, tells = os.pipe()
+        filtered = _filter()
+        try:
+            with subprocess.Popen(
+                self._argv(program, limits, group, tells, filtered),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # Bubblewrap itself can be looked at from inside: it has nothing of ours.
+                env=_environment(group),
+                pass_fds=[number for number in (tells, filtered) if number is not None],
+                start_new_session=True,
+            ) as child:
+                os.close(tells)
+                tells = -1
+                inner, said = _inner(told)
+                if inner is None:
+                    raise ContainerFailed(_why_not(child))
+                kill = _killer(child, inner, group)
+                ended = watch(child, limits, stdin=program.stdin, kill=kill, stop=stop, folders=folders)
+                if ended.exit is not None and b"exit-code" not in said + _rest(told):
+                    raise ContainerFailed(f"bubblewrap made no sandbox: {ended.stderr.strip()}")
+                return ended
+        finally:
+            for number in (told, tells, filtered):
+                if number is not None and number >= 0:
+                    os.close(number)
+
+    # -- the command -------------------------------------------------------------------------------------------
+
+    def _argv(
+        self, program: Program, limits: Limits, group: cgroup.Group | None, tells: int, filtered: int | None
+    ) -> list[str]:
+        joins = [] if group is None else ["/bin/sh", "-c", _JOIN, "sh"]
+        return [
+            *joins,
+            self._command,
+            *self._namespaces(),
+            *_file_system(self._visible, program.mounts, limits),
+            *_variables(program.environment),
+            *("--json-status-fd", str(tells)),
+            *(() if filtered is None else ("--seccomp", str(filtered))),
+            *("--chdir", program.starts_in, "--"),
+            *_gives_up_root(),
+            *_rlimits(limits, alone=group is None),
+            *program.argv,
+        ]
+
+    @staticmethod
+    def _namespaces() -> Iterator[str]:
+        yield from (
+            "--unshare-ipc",
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        )
+        yield from ("--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox")
+        if os.geteuid() == 0:
+            yield from ("--cap-drop", "ALL")
+            for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):
+                yield from ("--cap-add", capability)
+        else:
+            yield from ("--unshare-user", "--disable-userns", "--uid", str(NOBODY), "--gid", str(NOBODY))
+            yield from ("--cap-drop", "ALL")
+
+
+def _file_system(visible: Sequence[Path], mounts: Sequence[Mount], limits: Limits) -> Iterator[str]:
+    for place in SYSTEM:
+        if os.path.islink(place):
+            yield from ("--symlink", os.readlink(place), place)
+        elif os.path.isdir(place):
+            yield from ("--ro-bind", place, place)
+    yield from ("--perms", "0755", "--dir", "/etc")
+    for place in CONFIGURATION:
+        yield from ("--ro-bind-try", place, place)
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for place in ("/dev/shm", "/tmp"):  # the container's own
+        yield from ("--perms", "1777", "--size", str(limits.tmp), "--tmpfs", place)
+    yield from ("--remount-ro", "/dev")
+    for path in (*visible, *(mount.path for mount in mounts)):
+        for parent in reversed(path.parents[:-1]):
+            yield from ("--perms", "0755", "--dir", str(parent))
+    for path in visible:
+        yield from ("--ro-bind", str(path), str(path))
+    for mount in mounts:
+        yield from ("--bind" if mount.writable else "--ro-bind", str(mount.path), str(mount.path))
+        if mount.writable:
+            for name in mount.protected:
+                yield from ("--ro-bind-try", str(mount.path / name), str(mount.path / name))
+    yield from ("--remount-ro", "/")
+
+
+def _variables(environment: Mapping[str, str]) -> Iterator[str]:
+    for name, value in {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", **environment}.items():
+        yield from ("--setenv", name, value)
+
+
+def _gives_up_root() -> Sequence[str]:
+    if os.geteuid() != 0:
+        return ()
+    own = ("--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--no-new-privs")
+    return ("/usr/bin/setpriv", *own, "--inh-caps=-all", "--bounding-set=-all")
+
+
+def _rlimits(limits: Limits, *, alone: bool) -> Sequence[str]:
+    """Return what limits each process; `alone`: memory and processes are limited by nothing else."""
+    found = ["/usr/bin/prlimit", "--core=0", f"--fsize={limits.file}", f"--nofile={limits.open_files}"]
+    found.append(f"--cpu={int(limits.seconds) + 1}")
+    if alone:
+        found += [f"--as={limits.memory}", f"--nproc={limits.processes}"]
+    return (*found, "--")
+
+
+def _environment(group: cgroup.Group | None) -> dict[str, str]:
+    return {} if group is None else {"GROUPS_": " ".join(group.files)}
+
+
+def _filter() -> int | None:
+    """Return a file with the filter of calls, None where there is none for this processor."""
+    code = seccomp.program()
+    if code is None:
+        return None
+    number = os.memfd_create("seccomp")
+    os.write(number, code)
+    os.lseek(number, 0, os.SEEK_SET)
+    return number
+
+
+# -- before and after -------------------------------------------------------------------------------------------
+
+
+def _inner(told: int) -> tuple[int | None, bytes]:
+    """Return the number of the sandbox's first process, None when there is none, and what was read beyond it."""
+    text = b""
+    while b"}" not in text:
+        piece = os.read(told, 4096)
+        if not piece:
+            return None, text
+        text += piece
+    first, _, rest = text.partition(b"}")
+    return int(json.loads(first + b"}")["child-pid"]), rest
+
+
+def _rest(told: int) -> bytes:
+    """Return what bubblewrap says after that: the program's exit code, when it was started at all."""
+    text = b""
+    while piece := os.read(told, 4096):
+        text += piece
+    return text
+
+
+def _why_not(child: subprocess.Popen[bytes]) -> str:
+    errors = child.communicate()[1].decode(errors="replace").strip()
+    return f"bubblewrap made no sandbox: {errors or f'exit code {child.returncode}'}"
+
+
+def _killer(child: subprocess.Popen[bytes], inner: int, group: cgroup.Group | None) -> Callable[[], None]:
+    # A number can be given to another process once this one is gone; a descriptor cannot.
+    try:
+        first: int | None = os.pidfd_open(inner)
+    except ProcessLookupError:
+        first = None
+
+    def kill() -> None:
+        nonlocal first
+        if first is not None:
+            try:
+                signal.pidfd_send_signal(first, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            os.close(first)
+            first = None
+        if child.poll() is None:
+            child.kill()
+        if group is not None:
+            group.kill()
+
+    return kill

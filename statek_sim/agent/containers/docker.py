@@ -1,0 +1,226 @@
+"""Programs in Docker, through its SDK (extra `docker`): create, start, wait, kill, inspect, remove.
+
+Document 004 §8 has one call, `containers.run(..., timeout=)`, whose timeout is a TypeError and without which there is
+none; here the time is ours, and what came of the program is told whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from threading import Event
+from typing import Any, Final
+
+from statek_sim.agent.containers import seccomp
+from statek_sim.agent.containers.folders import check_writable, kept_from_being_made
+from statek_sim.agent.containers.program import NOBODY, Ended, Limits, Program
+from statek_sim.agent.containers.supervision import Bounds, Output
+from statek_sim.errors import ContainerFailed
+
+_DEFAULTS: Final = Limits()
+_TICK: Final = 0.05
+"""Seconds between looks at the clock."""
+_PATIENCE: Final = 30.0
+"""Seconds that a daemon has to end what it was told to kill."""
+_PERIOD: Final = 100_000
+_FILTERS: Final = 25
+"""The first version of the daemon whose own filter is as narrow as ours."""
+
+
+class Docker:
+    """Runs each program in a new container of `image`, which has to be there: nothing is ever pulled.
+
+    `address` is the daemon's, like `unix:///var/run/docker.sock`; None: what the environment says.
+    """
+
+    name = "docker"
+
+    def __init__(self, image: str, *, address: str | None = None, runtime: str | None = None) -> None:
+        self._image = image
+        self._runtime = runtime
+        self._api, self._errors = _connected(address)
+        with self._told(f"image {image!r}"):
+            self._api.inspect_image(image)
+
+    def run(self, program: Program, limits: Limits = _DEFAULTS, *, stop: Event | None = None) -> Ended:
+        """Run a program; see `Container.run`."""
+        writable = [mount for mount in program.mounts if mount.writable]
+        for mount in writable:
+            check_writable(mount)
+        with ExitStack() as until_the_end:
+            for mount in writable:
+                until_the_end.enter_context(kept_from_being_made(mount))
+            with self._told("the container"):
+                made = self._api.create_container(**self._settings(program, limits))["Id"]
+                until_the_end.callback(self._remove, made)
+                # Its own clock starts with the program, as bubblewrap's does.
+                return self._watched(
+                    made, program, Bounds(limits, stop, [mount.path for mount in writable]), limits
+                )
+
+    def close(self) -> None:
+        """Close the connections to the daemon."""
+        self._api.close()
+
+    def _filter(self) -> Iterator[str]:
+        """Yield a filter of calls where the daemon's own allows io_uring, which those from 25 on do not."""
+        if int(str(self._api.version()["Version"]).split(".")[0]) < _FILTERS:
+            yield f"seccomp={json.dumps(seccomp.profile())}"
+
+    def _told(self, what: str) -> _Told:
+        return _Told(what, self._errors)
+
+    def _remove(self, made: str) -> None:
+        with self._told("the container's end"):
+            self._api.remove_container(made, force=True, v=True)
+
+    # -- one container -----------------------------------------------------------------------------------------
+
+    def _watched(self, made: str, program: Program, bounds: Bounds, limits: Limits) -> Ended:
+        out, errors = Output(limits.output), Output(limits.output)
+        stream = self._api.attach(made, stdout=True, stderr=True, stream=True, demux=True)
+        feeds = self._stdin(made) if program.stdin else None
+        reader = threading.Thread(target=_kept, args=(stream, out, errors), daemon=True)
+        reader.start()
+        self._api.start(made)
+        bounds.start()
+        if feeds is not None:
+            threading.Thread(target=_fed, args=(feeds, program.stdin), daemon=True).start()
+        while reader.is_alive():
+            reader.join(_TICK)
+            if reader.is_alive() and bounds.give_up():
+                self._kill(made)
+                reader.join(_PATIENCE)
+        self._api.wait(made)
+        state = self._api.inspect_container(made)["State"]
+        code = int(state["ExitCode"])
+        return bounds.ended(code, out, errors, oom=bool(state["OOMKilled"]))
+
+    def _kill(self, made: str) -> None:
+        try:
+            self._api.kill(made)
+        except self._errors.APIError as error:
+            if error.status_code != 409:  # It has ended meanwhile.
+                raise
+
+    def _stdin(self, made: str) -> Any:
+        return self._api.attach_socket(made, params={"stdin": 1, "stream": 1})
+
+    def _settings(self, program: Program, limits: Limits) -> dict[str, Any]:
+        return {
+            "image": self._image,
+            "command": list(program.argv),
+            "entrypoint": [],
+            "user": f"{_uid()}:{_gid()}",
+            "working_dir": program.starts_in,
+            "environment": {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", **program.environment},
+            "network_disabled": True,
+            "stdin_open": bool(program.stdin),
+            "hostname": "sandbox",
+            "host_config": self._api.create_host_config(**self._held(program, limits)),
+        }
+
+    def _held(self, program: Program, limits: Limits) -> dict[str, Any]:
+        held = {
+            "network_mode": "none",
+            "read_only": True,
+            "tmpfs": {"/tmp": f"size={limits.tmp},mode=1777,nosuid,nodev"},
+            "shm_size": limits.tmp,
+            "mem_limit": limits.memory,
+            "memswap_limit": limits.memory,
+            "pids_limit": limits.processes,
+            "cpu_period": _PERIOD,
+            "cpu_quota": max(1000, int(limits.cpu * _PERIOD)),
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges", *self._filter()],
+            "ulimits": [dict(zip(("Name", "Soft", "Hard"), one, strict=True)) for one in _ulimits(limits)],
+            "binds": list(_binds(program)),
+            "log_config": {"Type": "none", "Config": {}},
+            "init": True,
+            "ipc_mode": "private",
+        }
+        return held if self._runtime is None else {**held, "runtime": self._runtime}
+
+
+def _uid() -> int:
+    """Return who the program is: nobody where we are root, and we ourselves otherwise, who own the folders."""
+    return os.geteuid() or NOBODY
+
+
+def _gid() -> int:
+    return os.getegid() if os.geteuid() else NOBODY
+
+
+def _ulimits(limits: Limits) -> Iterator[tuple[str, int, int]]:
+    for name, value in (
+        ("core", 0),
+        ("fsize", limits.file),
+        ("nofile", limits.open_files),
+        ("cpu", int(limits.seconds) + 1),
+    ):
+        yield name, value, value
+
+
+def _binds(program: Program) -> Iterator[str]:
+    for mount in program.mounts:
+        yield f"{mount.path}:{mount.path}:{'rw' if mount.writable else 'ro'}"
+        if mount.writable:
+            for name in mount.protected:
+                yield f"{mount.path / name}:{mount.path / name}:ro"
+
+
+# -- the SDK ----------------------------------------------------------------------------------------------------
+
+
+class _Told:
+    """What the daemon says is wrong becomes `ContainerFailed`."""
+
+    def __init__(self, what: str, errors: Any) -> None:
+        self._what = what
+        self._kinds = (errors.DockerException, OSError)
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, self._kinds):
+            raise ContainerFailed(f"docker: {self._what}: {error}") from error
+
+
+def _connected(address: str | None) -> tuple[Any, Any]:
+    try:
+        import docker  # noqa: PLC0415  # 0.3 s, and an extra
+        import docker.errors  # noqa: PLC0415
+    except ImportError:
+        raise ContainerFailed(
+            "the docker SDK is not installed: pip install 'pytest-statek[docker]'"
+        ) from None
+    try:
+        client = docker.DockerClient(base_url=address) if address else docker.from_env()
+        client.ping()
+    except (docker.errors.DockerException, OSError) as error:
+        raise ContainerFailed(f"docker: no daemon at {address or 'the usual place'}: {error}") from error
+    return client.api, docker.errors
+
+
+def _kept(stream: Iterator[tuple[bytes | None, bytes | None]], out: Output, errors: Output) -> None:
+    """Keep what comes until the end of both streams."""
+    for first, second in stream:
+        out.add(first or b"")
+        errors.add(second or b"")
+
+
+def _fed(attached: Any, stdin: bytes) -> None:
+    """Write the program's input, and close it."""
+    raw = getattr(attached, "_sock", attached)
+    try:
+        raw.sendall(stdin)
+        raw.shutdown(socket.SHUT_WR)
+    except OSError:  # It did not want it all.
+        pass
+    finally:
+        attached.close()

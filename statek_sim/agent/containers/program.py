@@ -1,0 +1,139 @@
+"""What runs in a container, how much it may use, and what came of it: values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Final, Protocol
+
+from statek_sim.errors import BadInput
+
+MIB: Final = 1024 * 1024
+NOBODY: Final = 65534
+"""The user and group that programs run as, where the caller is root: nobody, who owns nothing."""
+PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
+"""Places in a writable folder that stay read-only: what is written there runs outside the container later on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A folder of this machine that the program sees, under the same path.
+
+    `protected` are places in it that stay read-only although it is `writable`; one that is not there cannot be made.
+    A writable folder with files that have another name outside of it is refused, unless `hard_links` are allowed.
+    """
+
+    path: Path
+    writable: bool = False
+    protected: Sequence[str] = PROTECTED
+    hard_links: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One program. `folder` is where it starts (None: the first mount, or /tmp); it gets no other environment."""
+
+    argv: Sequence[str]
+    stdin: bytes = b""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    mounts: Sequence[Mount] = ()
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.argv, str) or not self.argv:
+            raise BadInput(f"argv is {self.argv!r}; expected a program and its arguments, one text each")
+        texts = (*self.argv, *self.environment, *self.environment.values())
+        wrong = next((text for text in texts if "\0" in text), None)
+        if wrong is not None:
+            raise BadInput(f"{wrong!r} in argv or environment; expected a text without NUL")
+        for mount in self.mounts:
+            if not mount.path.is_absolute():
+                raise BadInput(f"mount {str(mount.path)!r}; expected an absolute path")
+
+    @property
+    def starts_in(self) -> str:
+        """The folder that the program starts in."""
+        if self.folder is not None:
+            return str(self.folder)
+        return str(self.mounts[0].path) if self.mounts else "/tmp"  # the container's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a program may use; the defaults are those of document 004 §8, and what it leaves out.
+
+    `seconds` until everything is killed; `memory`, `tmp` (each of /tmp and /dev/shm), `output` (of each stream that is
+    kept), `file` (one file) and `folder` (what writable folders may grow by) in bytes; `cpu` in cores.
+    """
+
+    seconds: float = 30.0
+    memory: int = 512 * MIB
+    processes: int = 64
+    cpu: float = 0.5
+    tmp: int = 100 * MIB
+    output: int = MIB
+    file: int = 64 * MIB
+    folder: int = 256 * MIB
+    open_files: int = 256
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+                raise BadInput(f"limit {name} is {value!r}; expected a number above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What came of a program.
+
+    `exit` is its exit code, None when it was killed; `signal` the signal then. A program that exits with 128 + N is
+    told from one that signal N killed by nobody, and counts as killed. `oom`: the kernel killed something for memory.
+    `timed_out`, `overfull` (a folder grew too much) and `stopped` (the caller gave up) say why it was killed by us.
+    `truncated`: there was more output than is kept.
+    """
+
+    exit: int | None
+    stdout: str = ""
+    stderr: str = ""
+    signal: int | None = None
+    oom: bool = False
+    timed_out: bool = False
+    overfull: bool = False
+    stopped: bool = False
+    truncated: bool = False
+
+    @property
+    def killed(self) -> bool:
+        """Whether it did not end by itself."""
+        return self.exit is None
+
+    @property
+    def why(self) -> str:
+        """How it ended, in words."""
+        if self.timed_out:
+            return "killed: it took too long"
+        if self.overfull:
+            return "killed: it wrote too much into a folder"
+        if self.stopped:
+            return "killed: nobody waits for it any more"
+        if self.oom:
+            return "killed: out of memory"
+        return f"killed by signal {self.signal}" if self.killed else f"exit code {self.exit}"
+
+
+class Container(Protocol):
+    """Runs programs, each in a container of its own that is gone afterwards."""
+
+    @property
+    def name(self) -> str:
+        """What it is, for people."""
+
+    def run(self, program: Program, limits: Limits = ..., *, stop: Event | None = None) -> Ended:
+        """Run a program to its end, which may block for `limits.seconds` and a little more.
+
+        When `stop` is set by another thread it is killed at once. `ContainerFailed` when no container can be made,
+        which is no fault of the program.
+        """

@@ -1,0 +1,199 @@
+"""Watching a child process: what it writes, up to a bound, how long it takes, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from statek_sim.agent.containers.program import Ended, Limits
+
+_TICK: Final = 0.05
+"""Seconds between looks at what does not wake us."""
+_PIECE: Final = 65536
+_LEFT: Final = 32
+"""Pieces that are read after the end: more than a pipe holds, and a bound when somebody still writes."""
+
+
+class Output:
+    """The first bytes of a stream; the rest is counted and dropped, so that the writer is never held up."""
+
+    def __init__(self, limit: int) -> None:
+        self._kept = bytearray()
+        self._limit = limit
+        self.truncated = False
+
+    def add(self, piece: bytes) -> None:
+        """Take what was read."""
+        room = self._limit - len(self._kept)
+        self._kept += piece[:room]
+        self.truncated |= len(piece) > room
+
+    @property
+    def text(self) -> str:
+        """What is kept; bytes that are no UTF-8 are shown as question marks."""
+        return self._kept.decode(errors="replace")
+
+
+def watch(
+    child: subprocess.Popen[bytes],
+    limits: Limits,
+    *,
+    stdin: bytes,
+    kill: Callable[[], None],
+    stop: Event | None,
+    folders: Sequence[Path] = (),
+) -> Ended:
+    """Feed a child and read it until it ends, or kill it; `kill` takes everything that it started with it."""
+    assert child.stdin is not None and child.stdout is not None and child.stderr is not None  # noqa: PT018
+    kept = {child.stdout.fileno(): Output(limits.output), child.stderr.fileno(): Output(limits.output)}
+    bounds = Bounds(limits, stop, folders)
+    ended = os.pidfd_open(child.pid)
+    try:
+        with selectors.DefaultSelector() as ready:
+            ready.register(ended, selectors.EVENT_READ)
+            for number in kept:
+                os.set_blocking(number, False)
+                ready.register(number, selectors.EVENT_READ)
+            left = memoryview(stdin)
+            os.set_blocking(child.stdin.fileno(), False)
+            ready.register(child.stdin.fileno(), selectors.EVENT_WRITE)
+            over = False
+            while not over:
+                for key, _ in ready.select(_TICK):
+                    if key.fd == ended:
+                        over = True
+                    elif key.fd in kept:
+                        if _read(key.fd, kept[key.fd]) == b"":
+                            ready.unregister(key.fd)
+                    else:
+                        left = _written(key.fd, left)
+                        if not left:
+                            ready.unregister(key.fd)
+                            child.stdin.close()
+                if not over and bounds.give_up():
+                    kill()
+                    over = True
+    finally:
+        # Also when somebody interrupts us: what it started must not outlive it, and may hold the pipes.
+        kill()
+        child.wait()
+        os.close(ended)
+        for number, output in kept.items():
+            for _ in range(_LEFT):
+                if not _read(number, output):
+                    break
+        for pipe in (child.stdin, child.stdout, child.stderr):
+            _close(pipe)
+    out, errors = kept.values()
+    return bounds.ended(child.returncode, out, errors)
+
+
+class Bounds:
+    """Why a program may be given up: its time, the folders it writes in, and nobody who waits for it."""
+
+    def __init__(self, limits: Limits, stop: Event | None, folders: Sequence[Path]) -> None:
+        self._limits = limits
+        self._stop = stop
+        self._folders = folders
+        self._room = sum(map(size_of, folders)) + limits.folder
+        self._looks_again = 0.0
+        self._reason = ""
+        self.start()
+
+    def start(self) -> None:
+        """Let the program's time begin now."""
+        self._until = time.monotonic() + self._limits.seconds
+
+    def give_up(self) -> bool:
+        """Return whether the program is to be killed now."""
+        if self._stop is not None and self._stop.is_set():
+            self._reason = "stopped"
+        elif time.monotonic() >= self._until:
+            self._reason = "timed_out"
+        elif self._overfull():
+            self._reason = "overfull"
+        return bool(self._reason)
+
+    def _overfull(self) -> bool:
+        """Look at the folders, as often as costs a tenth of the time at most."""
+        started = time.monotonic()
+        if not self._folders or started < self._looks_again:
+            return False
+        size = sum(map(size_of, self._folders))
+        took = time.monotonic() - started
+        self._looks_again = started + max(_TICK, 10 * took)
+        return size > self._room
+
+    def ended(self, code: int, out: Output, errors: Output, *, oom: bool = False) -> Ended:
+        """Return what came of the program; it may have grown a folder too much and ended before we looked.
+
+        `code` is negative for a signal, or 128 and its number.
+        """
+        if not self._reason and self._folders and sum(map(size_of, self._folders)) > self._room:
+            self._reason = "overfull"
+        by = -code if code < 0 else code - 128 if 128 < code <= 128 + signal.NSIG else None
+        if self._reason:
+            by = int(signal.SIGKILL)
+        return Ended(
+            exit=code if by is None else None,
+            signal=by,
+            stdout=out.text,
+            stderr=errors.text,
+            oom=oom,
+            timed_out=self._reason == "timed_out",
+            overfull=self._reason == "overfull",
+            stopped=self._reason == "stopped",
+            truncated=out.truncated or errors.truncated,
+        )
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes that the files in a folder take on disk, without following links."""
+    total, folders = 0, [str(folder)]
+    while folders:
+        try:
+            entries = list(os.scandir(folders.pop()))
+        except OSError:  # It is gone, or nobody may look into it.
+            continue
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+            except OSError:
+                continue
+    return total
+
+
+def _read(number: int, output: Output) -> bytes | None:
+    """Take what is there and return it: nothing at the end of the stream, None when there is nothing now."""
+    try:
+        piece = os.read(number, _PIECE)
+    except BlockingIOError:
+        return None
+    output.add(piece)
+    return piece
+
+
+def _written(number: int, left: memoryview) -> memoryview:
+    try:
+        return left[os.write(number, left[:_PIECE]) :]
+    except BlockingIOError:
+        return left
+    except BrokenPipeError:
+        return memoryview(b"")
+
+
+def _close(pipe: object) -> None:
+    try:
+        pipe.close()  # type: ignore[attr-defined]  # one of the child's three
+    except BrokenPipeError:
+        pass

@@ -1,0 +1,86 @@
+"""A shell as a tool of an agent: its commands run in a container, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from statek_sim.agent.containers.program import Container, Ended, Limits, Mount, Program
+from statek_sim.agent.containers.scripted import ScriptedContainer
+from statek_sim.agent.effects import Delayed, ToolFunction
+from statek_sim.agent.tools.tool import Tool
+from statek_sim.errors import ContainerFailed
+
+_DEFAULTS: Final = Limits()
+
+
+async def run_async(container: Container, program: Program, limits: Limits = _DEFAULTS) -> Ended:
+    """Run a program under asyncio, in a thread; when this is cancelled the program is killed before it goes on."""
+    stop = Event()
+    running = asyncio.ensure_future(asyncio.to_thread(container.run, program, limits, stop=stop))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait([running])
+        raise
+
+
+def shell_tool(
+    container: Container,
+    *,
+    mounts: Sequence[Mount] = (),
+    folder: Path | None = None,
+    limits: Limits = _DEFAULTS,
+    name: str = "run_shell",
+    shell: Sequence[str] = ("/bin/sh", "-c"),
+) -> Tool:
+    """Return a tool that runs a command of a shell in a container, each in a new one.
+
+    Its result is what the command wrote, and how it ended where that is not with exit code 0. It may take a little
+    longer than `limits.seconds`.
+    """
+
+    def program(command: str) -> Program:
+        return Program(argv=(*shell, command), mounts=mounts, folder=folder)
+
+    async def run(command: str) -> str:
+        try:
+            return told(await run_async(container, program(command), limits))
+        except ContainerFailed as error:
+            raise RuntimeError(f"nothing was run: {error}") from error
+
+    def scripted(command: str) -> Delayed:
+        assert isinstance(container, ScriptedContainer)
+        seconds, ended = container.answer(program(command), limits)
+        return Delayed(seconds, told(ended))
+
+    code: ToolFunction = scripted if isinstance(container, ScriptedContainer) else run
+    return Tool(
+        name=name,
+        description=f"Run a command in a sandbox without network, for at most {limits.seconds:g} seconds.",
+        parameters={
+            "type": "object",
+            "properties": {"command": {"type": "string", "description": "The command."}},
+            "required": ["command"],
+        },
+        run=code,
+        timeout=limits.seconds + 10,
+        access={"command": "command"},
+        sandboxed=True,
+    )
+
+
+def told(ended: Ended) -> str:
+    """Return what a model reads of a program that ended."""
+    lines = [ended.stdout.rstrip("\n")] if ended.stdout else []
+    if ended.stderr:
+        lines.append(f"[stderr]\n{ended.stderr.rstrip()}")
+    if ended.truncated:
+        lines.append("[there was more output, which is lost]")
+    if ended.exit != 0:
+        lines.append(f"[{ended.why}]")
+    return "\n".join(lines)

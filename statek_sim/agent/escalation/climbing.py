@@ -1,0 +1,144 @@
+"""Going up a ladder, one attempt after another: a value that can be stored, and a pure function of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from typing import Any, Literal
+
+from statek_sim.agent.escalation.causes import REACTIONS, WAITED_FOR, Cause
+from statek_sim.agent.escalation.ladder import BEST, CARRIED, Ladder, Level
+from statek_sim.values import JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt that ended. `number` counts those of its level; `cost` is US dollars, None without prices."""
+
+    level: str
+    number: int
+    model: str | None
+    cause: Cause
+    detail: str = ""
+    tokens: int = 0
+    cost: Decimal | None = None
+    seconds: float = 0.0
+    answer: str | None = None
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climb:
+    """How far a task is: the level it is on, counted from 0, its next attempt there, and every attempt that ended."""
+
+    task: str
+    level: int = 0
+    number: int = 1
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def best(self) -> Attempt | None:
+        """The attempt with the best answer, the first of equals; None when none had an answer."""
+        answered = [one for one in self.attempts if one.answer is not None]
+        return max(answered, key=lambda one: one.score, default=None)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all attempts."""
+        return sum(one.tokens for one in self.attempts)
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars of all attempts; None when one has no price."""
+        costs = [one.cost for one in self.attempts if one.model is not None]
+        return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What follows an attempt: `done`, another one after `wait` seconds (`again`, `climb`), or the end (`stop`)."""
+
+    kind: Literal["done", "again", "climb", "stop"]
+    wait: float = 0.0
+
+
+def begun(ladder: Ladder, task: str) -> Climb:
+    """Return a task at the foot of a ladder; levels without attempts are skipped."""
+    climb = Climb(task=task)
+    while climb.level < len(ladder.levels) - 1 and not ladder.levels[climb.level].attempts:
+        climb = replace(climb, level=climb.level + 1)
+    return climb
+
+
+def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:
+    """Return how far a task is after an attempt, and what follows."""
+    told = replace(climb, attempts=(*climb.attempts, attempt))
+    reaction = REACTIONS[attempt.cause]
+    if ladder.rules.climbs == "always" and reaction != "done":
+        reaction = "again"
+    if reaction in ("done", "stop"):
+        return told, Decision("done" if reaction == "done" else "stop")
+    if reaction == "again" and climb.number < ladder.levels[climb.level].attempts:
+        return replace(told, number=climb.number + 1), Decision("again", _wait(climb, attempt.cause, ladder))
+    level = climb.level + 1
+    while level < len(ladder.levels) and not ladder.levels[level].attempts:
+        level += 1
+    if level >= len(ladder.levels):
+        return told, Decision("stop")
+    return replace(told, level=level, number=1), Decision("climb")
+
+
+def _wait(climb: Climb, cause: Cause, ladder: Ladder) -> float:
+    if ladder.rules.backoff == "none" or cause not in WAITED_FOR:
+        return 0.0
+    return min(ladder.longest, ladder.backoff * 2.0 ** (climb.number - 1))
+
+
+def task_text(climb: Climb, ladder: Ladder) -> str:
+    """Return the task as the next attempt is told it."""
+    level = ladder.levels[climb.level]
+    task = climb.task if level.strategy is None else level.strategy(climb.task)
+    if ladder.rules.carries == "original task" or level.carry == "nothing" or not climb.attempts:
+        return task
+    last, best = climb.attempts[-1], climb.best
+    told = CARRIED.format(reason=last.detail or last.cause.value)
+    if level.carry == "best" and best is not None:
+        told += BEST.format(best=best.answer)
+    return task + told
+
+
+def question_text(climb: Climb, level: Level) -> str:
+    """Return what a person is asked."""
+    attempts = "\n".join(
+        f"{one.level} #{one.number}: {one.detail or one.cause.value}" for one in climb.attempts
+    )
+    return level.question.replace("{attempts}", attempts).replace("{task}", climb.task)
+
+
+# -- as data ----------------------------------------------------------------------------------------------------
+
+
+def climb_json(climb: Climb) -> dict[str, JSON]:
+    """Return a climb as plain values, for a checkpoint or a ticket."""
+    told = asdict(climb)
+    told["attempts"] = [
+        {**one, "cause": one["cause"].value, "cost": None if one["cost"] is None else str(one["cost"])}
+        for one in told["attempts"]
+    ]
+    return told
+
+
+def climb_of(told: Mapping[str, Any]) -> Climb:
+    """Return the climb that `climb_json` made plain values of."""
+    attempts = tuple(
+        Attempt(
+            **{
+                **one,
+                "cause": Cause(one["cause"]),
+                "cost": None if one["cost"] is None else Decimal(one["cost"]),
+            }
+        )
+        for one in told["attempts"]
+    )
+    return Climb(task=told["task"], level=told["level"], number=told["number"], attempts=attempts)

@@ -1,0 +1,174 @@
+"""A ladder in somebody's own code, under asyncio: what an attempt does is a coroutine of theirs.
+
+When nothing but a person is left the task is suspended, not waited for: `resume` goes on with the answer, in this
+process or another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from statek_sim.agent.escalation.causes import Cause, cause_of_failure
+from statek_sim.agent.escalation.climbing import Attempt, Climb, after, begun, question_text, task_text
+from statek_sim.agent.escalation.ladder import Ladder, Level
+from statek_sim.agent.escalation.tickets import Notify, Ticket, Tickets, Word, asked_for
+from statek_sim.errors import BadInput
+
+Sleep = Callable[[float], Awaitable[object]]
+Now = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """What an attempt is to do: which model, at which level, with which text."""
+
+    level: str
+    number: int
+    model: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What came of it: an answer, or a cause; and the tokens it took."""
+
+    answer: str | None = None
+    cause: Cause = Cause.SOLVED
+    detail: str = ""
+    tokens: int = 0
+
+
+Work = Callable[[Try], Awaitable[Tried]]
+"""Makes one attempt. What it raises is told apart: provider failures by their kind, anything else is a bug."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escalation:
+    """How a task stands: `solved` with an answer, `unsolved` with the best one, or `suspended` with a ticket.
+
+    `untold` are the errors of notifications that failed: the ticket is there all the same.
+    """
+
+    kind: Literal["solved", "unsolved", "suspended"]
+    answer: str | None
+    climb: Climb
+    ticket: Ticket | None = None
+    untold: tuple[str, ...] = ()
+
+
+async def escalate(
+    ladder: Ladder,
+    task: str,
+    work: Work,
+    *,
+    token: str,
+    tickets: Tickets,
+    now: Now,
+    sleep: Sleep,
+    notify: Sequence[Notify] = (),
+) -> Escalation:
+    """Work on a task, level by level. Cancellation goes through, at once.
+
+    `token` names the task's ticket where a person has to be asked; `now` and `sleep` are seconds of one clock.
+    """
+    state = begun(ladder, task)
+    while True:
+        level = ladder.levels[state.level]
+        if level.model is None:
+            return _suspended(state, level, token, tickets, now, notify)
+        attempt = await _attempt(state, level, level.model, ladder, work, now)
+        state, decision = after(state, attempt, ladder)
+        if decision.kind == "done":
+            return Escalation(kind="solved", answer=attempt.answer, climb=state)
+        if decision.kind == "stop":
+            return _unsolved(state, ladder)
+        if decision.wait:
+            await sleep(decision.wait)
+
+
+def resume(ladder: Ladder, token: str, word: Word, tickets: Tickets) -> Escalation:
+    """Go on with what a person said of a ticket; the first word counts, and one after the deadline is none.
+
+    `BadInput` when there is no such ticket.
+    """
+    ticket = asked_for(tickets, token)
+    if ticket.level != ladder.levels[-1].name or ladder.levels[-1].model is not None:
+        raise BadInput(f"token {token!r} asks {ticket.level!r}, who is not at the end of this ladder")
+    kept = tickets.settle(token, word)
+    late = ticket.deadline is not None and kept.at > ticket.deadline
+    cause = Cause.EXPIRED if late else _CAUSES[kept.kind]
+    attempt = Attempt(
+        level=ticket.level,
+        number=1,
+        model=None,
+        cause=cause,
+        detail="" if cause is Cause.SOLVED else kept.text or cause.value,
+        seconds=kept.at - ticket.asked,
+        answer=kept.text if cause is Cause.SOLVED else None,
+    )
+    state, _ = after(ticket.climb, attempt, ladder)
+    if cause is Cause.SOLVED:
+        return Escalation(kind="solved", answer=kept.text, climb=state, ticket=ticket)
+    return _unsolved(state, ladder)
+
+
+_CAUSES: Final = {"answered": Cause.SOLVED, "refused": Cause.REFUSED, "expired": Cause.EXPIRED}
+
+
+async def _attempt(state: Climb, level: Level, model: str, ladder: Ladder, work: Work, now: Now) -> Attempt:
+    began = now()
+    wanted = Try(level=level.name, number=state.number, model=model, task=task_text(state, ladder))
+    try:
+        tried = await work(wanted)
+    except Exception as error:  # noqa: BLE001  # a user's attempt
+        tried = Tried(
+            cause=cause_of_failure(error), detail=f"{type(error).__name__}: {error}".removesuffix(": ")
+        )
+    cause, detail, score = tried.cause, tried.detail, 0.0
+    if cause is Cause.SOLVED:
+        judged = ladder.judged(state.task, tried.answer or "")
+        score = judged.score
+        if not judged.good:
+            cause, detail = Cause.POOR_QUALITY, judged.reason
+    return Attempt(
+        level=level.name,
+        number=state.number,
+        model=model,
+        cause=cause,
+        detail=detail,
+        tokens=tried.tokens,
+        cost=None if level.price is None else level.price.cost(tried.tokens),
+        seconds=now() - began,
+        answer=tried.answer,
+        score=score,
+    )
+
+
+def _suspended(
+    state: Climb, level: Level, token: str, tickets: Tickets, now: Now, notify: Sequence[Notify]
+) -> Escalation:
+    at = now()
+    ticket = Ticket(
+        token=token,
+        level=level.name,
+        question=question_text(state, level),
+        asked=at,
+        deadline=None if level.seconds is None else at + level.seconds,
+        climb=state,
+    )
+    tickets.save(ticket)
+    untold: list[str] = []
+    for tell in notify:
+        try:
+            tell(ticket)
+        except Exception as error:  # noqa: BLE001  # a user's notification
+            untold.append(f"{type(error).__name__}: {error}".removesuffix(": "))
+    return Escalation(kind="suspended", answer=None, climb=state, ticket=ticket, untold=tuple(untold))
+
+
+def _unsolved(state: Climb, ladder: Ladder) -> Escalation:
+    best = state.best
+    answer = best.answer if best is not None and ladder.rules.best == "kept" else None
+    return Escalation(kind="unsolved", answer=answer, climb=state)

@@ -1,0 +1,134 @@
+"""What the loop does with its guards: it shows them a text, and lets it pass, changed, after a question, or not."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from statek_sim import trace as events
+from statek_sim.agent.asking import ask_beside
+from statek_sim.agent.effects import (
+    Answer,
+    Ask,
+    Effect,
+    Guard,
+    GuardPoint,
+    Judging,
+    Subject,
+    Verdict,
+    Wait,
+    Waited,
+)
+from statek_sim.values import JSON
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from statek_sim.agent.loop import AgentRun
+
+NOTHING: Final[Mapping[str, JSON]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What all guards together say: the text as they leave it, why it is blocked, what a person has to allow."""
+
+    text: str
+    blocked: str | None = None
+    asks: tuple[Ask, ...] = ()
+
+
+def guarded(
+    run: AgentRun,
+    point: GuardPoint,
+    text: str,
+    *,
+    tool: str | None = None,
+    arguments: Mapping[str, JSON] = NOTHING,
+) -> Generator[Effect, Answer, Ruling]:
+    """Show a text to the run's guards, in their order, and return what they say; the trace tells what they found."""
+    passed: list[Guard] = []
+    asks: list[Ask] = []
+    for guard in run.around.parts.guards:
+        subject = _subject(run, point, text, tool, arguments)
+        verdict = yield from _verdict(run, guard(subject))
+        if verdict.action != "pass":
+            detail = verdict.reason or (verdict.text or "")
+            run.tell(events.HarnessSpoke(run.now(), run.job, f"{point.value} guard", verdict.action, detail))
+        if verdict.action == "block":
+            withdraw(passed, subject)
+            return Ruling(text, verdict.reason)
+        if verdict.action == "ask":
+            asks += verdict.asks or (Ask(text=verdict.reason, confirms=True),)
+        if verdict.action in ("modify", "ask") and verdict.text is not None:
+            text = verdict.text
+        passed.append(guard)
+    return Ruling(text, None, tuple(asks))
+
+
+def call_withdrawn(run: AgentRun, tool: str, arguments: Mapping[str, JSON]) -> None:
+    """Tell the guards that a call which they let pass is not made."""
+    withdraw(run.around.parts.guards, _subject(run, GuardPoint.CALL, "", tool, arguments))
+
+
+def withdraw(guards: Iterable[Guard], subject: Subject) -> None:
+    """Tell those guards that want to know it that a call is not made."""
+    if subject.point is GuardPoint.CALL:
+        for guard in guards:
+            withdrawn = getattr(guard, "withdrawn", None)
+            if withdrawn is not None:
+                withdrawn(subject)
+
+
+def _subject(
+    run: AgentRun, point: GuardPoint, text: str, tool: str | None, arguments: Mapping[str, JSON]
+) -> Subject:
+    return Subject(
+        point=point,
+        text=text,
+        tool=tool,
+        arguments=arguments,
+        session=run.job,
+        sources=run.results,
+        spent=run.budget.spent(at=run.now()),
+        at=run.now(),
+    )
+
+
+def _verdict(
+    run: AgentRun, told: Verdict | Awaitable[Verdict] | Judging
+) -> Generator[Effect, Answer, Verdict]:
+    if isinstance(told, Verdict):
+        return told
+    if isinstance(told, Generator):
+        return (yield from _judged(run, told))
+    assert inspect.isawaitable(told), f"a guard gave {told!r}, expected a Verdict"
+    waited = yield Wait(told)
+    assert isinstance(waited, Waited), "a driver answers Wait with what came of it"
+    if waited.error is not None:
+        raise waited.error
+    verdict: Verdict = waited.value
+    return verdict
+
+
+def _judged(run: AgentRun, steps: Judging) -> Generator[Effect, Answer, Verdict]:
+    """Give a guard what it wants, until it has its verdict."""
+    told: str | Waited | None = None
+    try:
+        while True:
+            wanted = steps.send(told)
+            if isinstance(wanted, Wait):
+                answer = yield wanted
+                assert isinstance(answer, Waited), "a driver answers Wait with what came of it"
+                told = answer
+            else:
+                told = yield from ask_beside(
+                    run, wanted, part="guard", missing="no judgement", then_asks=False
+                )
+    except StopIteration as end:
+        verdict: Verdict = end.value
+        return verdict
+    finally:
+        steps.close()

@@ -1,0 +1,123 @@
+"""Permissions of an agent: alone under asyncio, or as a gate in its loop, where approval is an effect."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final, Literal
+
+from statek_sim.agent.effects import Ask, PersonSaid, Question, ToolCall, ToolOutcome
+from statek_sim.agent.ending import Ended
+from statek_sim.agent.permissions.document import as_document
+from statek_sim.agent.permissions.paths import Files, resolved
+from statek_sim.agent.permissions.policy import Decision, Policy, decide
+from statek_sim.agent.tools.tool import Tool
+
+Variant = Literal["hardened", "document"]
+FindTool = Callable[[str], Tool | None]
+"""Returns the tool of a name, None when there is none; a registry's `get` is one."""
+
+
+class Permissions:
+    """A policy, the tools it is about, and the files it is told of; it has no state."""
+
+    def __init__(self, policy: Policy, find: FindTool, files: Files) -> None:
+        root = resolved(policy.root, "/", files)
+        self._policy = policy if root == policy.root else replace(policy, root=root)
+        self._find = find
+        self._files = files
+
+    @property
+    def policy(self) -> Policy:
+        """The policy, its root without links."""
+        return self._policy
+
+    def decide(self, call: ToolCall) -> Decision:
+        """Return what the policy says of a call."""
+        return decide(self._policy, self._find(call.name), call, self._files)
+
+    def question(self, call: ToolCall, decision: Decision) -> Ask:
+        """Return what a person is asked about a call."""
+        arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
+        return Ask(
+            text=f"May {call.name}({arguments}) be called? ({decision.reason})",
+            seconds=self._policy.seconds,
+            confirms=True,
+        )
+
+    async def allowed(
+        self, call: ToolCall, person: Callable[[Question], Awaitable[PersonSaid | str]] | None = None
+    ) -> Decision:
+        """Return "allow" or "deny" for a call: a person is asked where one has to be, until the policy's deadline."""
+        decision = self.decide(call)
+        if decision.effect != "ask":
+            return decision
+        if person is None:
+            return replace(decision, effect="deny", reason=f"{decision.reason}: nobody is there to ask")
+        ask = self.question(call, decision)
+        question = Question(
+            token=call.id, job="", tool=call.name, text=ask.text, seconds=ask.seconds, confirms=True
+        )
+        try:
+            async with asyncio.timeout(ask.seconds) as limit:
+                said = await person(question)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return replace(decision, effect="deny", reason=f"nobody answered within {ask.seconds:g} seconds")
+        if isinstance(said, PersonSaid) and said.kind != "answered":
+            return replace(
+                decision, effect="deny", reason=f"a person refused: {said.text}".removesuffix(": ")
+            )
+        return replace(decision, effect="allow", reason="a person allowed it")
+
+
+class PermissionGate:
+    """Permissions in an agent's loop: `Parts(gates=[PermissionGate(...)])`, after gates that only refuse."""
+
+    def __init__(self, permissions: Permissions) -> None:
+        self._permissions: Final = permissions
+
+    def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
+        """Return why a call is refused, the question that a person has to answer first, or None."""
+        decision = self._permissions.decide(call)
+        if decision.effect == "ask":
+            return self._permissions.question(call, decision)
+        return None if decision.effect == "allow" else f"permission denied: {decision.reason}"
+
+    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+        """Do nothing."""
+
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        """Do nothing."""
+
+
+class DocumentGate:
+    """The document's enforcer in an agent's loop; what it raises ends the run.
+
+    The document asks a person before it looks at paths, so also about calls that it refuses then; here those are
+    refused without the question.
+    """
+
+    def __init__(self, policy: Policy, files: Files) -> None:
+        self._rules = as_document(policy)
+        self._files = files
+        self._root = policy.root
+
+    def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
+        """Return why a call is refused, or the question for a tool that needs approval, which has no deadline."""
+        try:
+            reason = self._rules.reason(call, self._files, self._root)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise Ended("crash", f"permissions of {call.name!r}: {type(error).__name__}: {error}") from error
+        if reason is not None or call.name not in self._rules.require_approval_for:
+            return reason
+        arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
+        return Ask(text=f"Agent requests permission to run: {call.name}({arguments})", confirms=True)
+
+    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+        """Do nothing."""
+
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        """Do nothing."""

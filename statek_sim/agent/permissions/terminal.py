@@ -1,0 +1,78 @@
+"""A person at a terminal, asked without holding up the event loop; a question that is late is taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import termios
+from typing import TextIO
+
+from statek_sim.agent.effects import PersonSaid, Question
+
+_PIECE = 4096
+
+
+class TerminalPerson:
+    """Asks on a terminal, one question at a time: `AsyncDriver(person=TerminalPerson())`.
+
+    Leave is given by `y` or `yes` alone, and refused by everything else, which is its reason; other questions are
+    answered by the line that is typed. The end of input refuses. Letters of the model that would move the cursor are
+    shown as their escapes.
+    """
+
+    def __init__(self, reads: TextIO | None = None, writes: TextIO | None = None) -> None:
+        self._reads = sys.stdin if reads is None else reads
+        self._writes = sys.stderr if writes is None else writes
+        self._turn: asyncio.Lock | None = None
+        self._typed = b""
+
+    async def __call__(self, question: Question) -> PersonSaid:
+        """Return what the person says; cancelled at the question's deadline by who asks."""
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        async with self._turn:
+            self._show(question)
+            line = await self._line()
+        if line is None:
+            return PersonSaid("refused", "nobody is at the terminal")
+        if not question.confirms:
+            return PersonSaid("answered", line)
+        return PersonSaid("answered" if line.strip().lower() in ("y", "yes") else "refused", line.strip())
+
+    def _show(self, question: Question) -> None:
+        # What was typed before the question was shown is no answer to it.
+        if self._reads.isatty():
+            termios.tcflush(self._reads.fileno(), termios.TCIFLUSH)
+        self._typed = b""
+        limit = "" if question.seconds is None else f" (within {question.seconds:g} s)"
+        ending = " [y/N] " if question.confirms else " "
+        self._writes.write(f"\n{printable(question.text)}{limit}{ending}")
+        self._writes.flush()
+
+    async def _line(self) -> str | None:
+        """Return the next line without its end, None at the end of input."""
+        loop, number = asyncio.get_running_loop(), self._reads.fileno()
+        while b"\n" not in self._typed:
+            ready: asyncio.Future[None] = loop.create_future()
+            loop.add_reader(number, _set, ready)
+            try:
+                await ready
+            finally:
+                loop.remove_reader(number)
+            piece = os.read(number, _PIECE)
+            if not piece:
+                return None
+            self._typed += piece
+        line, _, self._typed = self._typed.partition(b"\n")
+        return line.decode(errors="replace").rstrip("\r")
+
+
+def _set(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+def printable(text: str) -> str:
+    """Return a text as it can be shown on a terminal: what is no letter, sign or blank as its escape."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

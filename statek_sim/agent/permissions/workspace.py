@@ -1,0 +1,210 @@
+"""A folder that tools read and write in, and never out of: what was checked is what is opened.
+
+A rule about a path is true when it is looked at, and the path may lead elsewhere a moment later. Here the file is
+opened first, so that nothing on the way leads out of the folder; then it is looked at, and then read or written.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from statek_sim.agent.permissions.beneath import open_beneath
+from statek_sim.agent.permissions.paths import Unclear, protected_name, resolved
+from statek_sim.agent.permissions.policy import PROTECTED
+from statek_sim.agent.tools.tool import Tool, tool_of_schema
+from statek_sim.values import JSON
+
+_MIB: Final = 1024 * 1024
+
+
+class Outside(PermissionError):
+    """A path that a workspace does not open. The message says why, for the model to read."""
+
+
+class Workspace:
+    """An open folder. `protected` names are not written to; `size` bytes are read of a file at most.
+
+    Links are followed to what is read, as long as they stay in the folder, and never to what is written. `kernel`
+    false: as on a kernel without `openat2`, where none is followed at all.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        protected: tuple[str, ...] = PROTECTED,
+        size: int = _MIB,
+        kernel: bool = True,
+    ) -> None:
+        self._root = os.path.realpath(root)
+        self._protected = protected
+        self._size = size
+        self._kernel = kernel
+        self._folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the folder."""
+        os.close(self._folder)
+
+    @property
+    def root(self) -> str:
+        """The folder's path, without links."""
+        return self._root
+
+    # -- what tools do ---------------------------------------------------------------------------------------------
+
+    def read(self, path: str) -> str:
+        """Return a file's text; `Outside` where it leads out, is no file, or has another name; or an `OSError`."""
+        number = self._open(path, os.O_RDONLY | os.O_NONBLOCK, links=True)
+        try:
+            self._is_file(number, path)
+            text = os.read(number, self._size + 1)
+        finally:
+            os.close(number)
+        if len(text) > self._size:
+            raise Outside(f"{path!r}: it has more than {self._size} bytes")
+        return text.decode(errors="replace")
+
+    def write(self, path: str, text: str) -> None:
+        """Put a text into a file, which is made when it is not there."""
+        self._may_write(path)
+        number = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK)
+        try:
+            self._is_file(number, path)
+            # Not before: opened with O_TRUNC, a file of somebody's would be empty by the time it is looked at.
+            os.ftruncate(number, 0)
+            left = memoryview(text.encode())
+            while left:
+                left = left[os.write(number, left) :]
+        finally:
+            os.close(number)
+
+    def delete(self, path: str) -> None:
+        """Delete a file, or an empty folder; of a link the link itself."""
+        name = self._may_write(path)
+        parent = self._open(os.path.dirname(name) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            last = os.path.basename(name)
+            found = os.stat(last, dir_fd=parent, follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode):
+                os.rmdir(last, dir_fd=parent)
+            else:
+                os.unlink(last, dir_fd=parent)
+        finally:
+            os.close(parent)
+
+    def list(self, path: str = ".") -> list[str]:
+        """Return the names in a folder, in order; those of folders end in a slash."""
+        number = self._open(path, os.O_RDONLY | os.O_DIRECTORY, links=True)
+        try:
+            with os.scandir(number) as entries:
+                return sorted(
+                    f"{one.name}/" if one.is_dir(follow_symlinks=False) else one.name for one in entries
+                )
+        finally:
+            os.close(number)
+
+    # -- how they are held -----------------------------------------------------------------------------------------
+
+    def _open(self, path: str, flags: int, *, links: bool = False) -> int:
+        name = self._relative(path)
+        try:
+            return open_beneath(self._folder, name, flags, links=links, kernel=self._kernel)
+        except OSError as error:
+            if error.errno in (errno.EXDEV, errno.ELOOP, errno.EAGAIN, errno.ENXIO):
+                raise Outside(f"{path!r}: it leads out of the workspace, or over a link") from None
+            raise
+
+    def _relative(self, path: object) -> str:
+        if not isinstance(path, str):
+            raise Outside(f"{path!r} is no path")
+        try:
+            resolved(path, "/", Nothing())
+        except Unclear as unclear:
+            raise Outside(f"{path!r}: {unclear}") from None
+        if not path.startswith("/"):
+            return path
+        inside = os.path.relpath(path, self._root)
+        if inside == ".." or inside.startswith("../"):
+            raise Outside(f"{path!r}: it is outside of the workspace")
+        return inside
+
+    def _may_write(self, path: str) -> str:
+        """Return the path from the folder, without `..`; `Outside` for the folder itself and what is protected."""
+        name = os.path.normpath(self._relative(path))
+        if name in {".", ".."} or name.startswith("../"):
+            raise Outside(f"{path!r}: it is the workspace itself, or outside of it")
+        if (found := protected_name(name, self._protected)) is not None:
+            raise Outside(f"{path!r}: {found} is protected")
+        return name
+
+    def _is_file(self, number: int, path: str) -> None:
+        found = os.fstat(number)
+        if not stat.S_ISREG(found.st_mode):
+            raise Outside(f"{path!r}: it is no file")
+        if found.st_nlink > 1:
+            raise Outside(f"{path!r}: the file has {found.st_nlink} names, and another one may be anywhere")
+
+
+class Nothing:
+    """`Files` of an empty disk, for what a path says by itself."""
+
+    def look(self, path: str) -> None:
+        """Return nothing."""
+
+
+def file_tools(workspace: Workspace) -> list[Tool]:
+    """Return the tools `read_file`, `write_file`, `delete_file` and `list_directory` of a workspace."""
+    path: JSON = {"type": "string", "description": "Path in the workspace."}
+
+    def schema(**properties: JSON) -> dict[str, JSON]:
+        return {"type": "object", "properties": properties, "required": list(properties)}
+
+    def write_file(path: str, content: str) -> str:
+        workspace.write(path, content)
+        return f"wrote {len(content.encode())} bytes"
+
+    def delete_file(path: str) -> str:
+        workspace.delete(path)
+        return "deleted"
+
+    content: JSON = {"type": "string", "description": "Everything that the file is to have."}
+    return [
+        tool_of_schema(
+            "read_file", "Read a text file.", schema(path=path), workspace.read, access={"path": "read"}
+        ),
+        tool_of_schema(
+            "write_file",
+            "Write a text file.",
+            schema(path=path, content=content),
+            write_file,
+            access={"path": "write"},
+        ),
+        tool_of_schema(
+            "delete_file",
+            "Delete a file or an empty folder.",
+            schema(path=path),
+            delete_file,
+            access={"path": "write"},
+        ),
+        tool_of_schema(
+            "list_directory",
+            "List the names in a folder.",
+            schema(path=path),
+            workspace.list,
+            access={"path": "read"},
+        ),
+    ]

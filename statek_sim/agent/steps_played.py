@@ -1,0 +1,138 @@
+"""Orders of acts, played on an enforcer of steps beside the contract: what each shows, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from statek_sim.agent.steps import StepPlan
+from statek_sim.agent.steps_expected import Demand, Expected, Finding
+
+
+class EnforcerAdapter(Protocol):
+    """One enforcer with one plan, for the checker."""
+
+    def propose(self, tool: str) -> object | None:
+        """Hold a call against the plan before it is executed: return what stands for it, or None: it is refused."""
+
+    def finish(self, call: object, *, failed: bool) -> None:
+        """End a call that `propose` let through."""
+
+    def may_answer(self) -> bool:
+        """Return whether a final answer is let through now."""
+
+
+@runtime_checkable
+class GivingUp(Protocol):
+    """An enforcer that ends a run whose model makes one failure after another."""
+
+    def gave_up(self) -> bool:
+        """Return whether it has."""
+
+
+MakeEnforcer = Callable[[StepPlan], EnforcerAdapter]
+"""Takes a plan and returns a fresh enforcer of it."""
+
+Act = tuple[Literal["propose", "succeed", "fail", "answer"], str]
+"""What is done, and with which tool; an answer has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What is wrong, after how many acts, and the sentence about it."""
+
+    finding: Finding
+    acts: int
+    sentence: str
+
+
+@dataclass(slots=True)
+class Played:
+    """An order of acts that was played on a fresh enforcer, beside the contract."""
+
+    expected: Expected
+    words: list[str]
+    wrong: Wrong | None = None
+    idle: int = 0
+    """Acts that were refused, and answers: nothing should have changed."""
+
+
+def played_on(make: MakeEnforcer, plan: StepPlan, acts: Sequence[Act]) -> Played:
+    """Play an order of acts on a fresh enforcer, up to the first that shows anything wrong."""
+    played = Played(Expected(plan), [])
+    enforcer = make(plan)
+    out: dict[str, list[object]] = {}
+    for act in acts:
+        try:
+            play(played, enforcer, act, out)
+        except Exception as error:  # noqa: BLE001  # a user's enforcer
+            played.words.append(_words(act))
+            played.wrong = wrong_in(
+                played, Finding.RAISES, f"the enforcer raised {type(error).__name__}: {error}"
+            )
+        if played.wrong is not None:
+            break
+    return played
+
+
+def play(played: Played, enforcer: EnforcerAdapter, act: Act, out: dict[str, list[object]]) -> None:
+    """Play one act and hold it against the contract; `out` are the calls that run, by tool."""
+    what, tool = act
+    if what in ("succeed", "fail"):
+        enforcer.finish(out[tool].pop(0), failed=what == "fail")
+        played.expected.ended(tool, failed=what == "fail")
+        played.words.append(_words(act))
+        return
+    if what == "answer":
+        demand, lets = played.expected.answered(), enforcer.may_answer()
+    else:
+        demand, call = played.expected.proposed(tool), enforcer.propose(tool)
+        lets = call is not None
+        if call is not None:
+            played.expected.let_through(tool)
+            out.setdefault(tool, []).append(call)
+    played.idle += what == "answer" or not lets
+    played.words.append(_words(act))
+    if demand.lets is not None and demand.lets != lets:
+        played.wrong = wrong_in(played, demand.finding, _judged(act, demand, lets=lets))
+    elif not lets:
+        played.words[-1] += " and is refused"
+
+
+def _judged(act: Act, demand: Demand, *, lets: bool) -> str:
+    subject = "the answer" if act[0] == "answer" else repr(act[1])
+    if lets:
+        return f"the enforcer let {subject} through, but {demand.because}"
+    return f"the enforcer refused {subject}, but {demand.because}"
+
+
+def wrong_in(played: Played, finding: Finding, what: str) -> Wrong:
+    """Return the finding after what was played so far, as a sentence."""
+    return Wrong(
+        finding, len(played.words), f"{_plan_words(played.expected.plan)}: {', '.join(played.words)}: {what}"
+    )
+
+
+def _words(act: Act) -> str:
+    what, tool = act
+    return {
+        "propose": f"{tool} is proposed",
+        "succeed": f"{tool} succeeds",
+        "fail": f"{tool} fails",
+        "answer": "the answer is given",
+    }[what]
+
+
+def _plan_words(plan: StepPlan) -> str:
+    said = []
+    for step in plan.steps:
+        words = step.tool
+        words += f" {step.times} times" if step.times > 1 else ""
+        words += "" if step.required else " (optional)"
+        words += f" after {' and '.join(step.after)}" if step.after else ""
+        said.append(words)
+    steps = f"steps {', '.join(said)}" + (" in any order" if plan.order == "any" and len(said) > 1 else "")
+    if plan.helpers is None:
+        return steps
+    return f"{steps}, helpers {', '.join(plan.helpers) or 'none'}"

@@ -1,0 +1,1 @@
+"""What watches a harness (002 §7): metrics with bands and alerts, their backtests, spans for OpenTelemetry."""

@@ -1,0 +1,210 @@
+"""What the trace of a run tells of its tasks: the numbers that metrics are made of. Works with both engines' traces.
+
+A task is a unit of work of a job: from its first event, or from when it is taken up again, until the job stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final, Literal
+
+from statek_sim import trace as events
+from statek_sim.trace import Event
+
+Outcome = Literal["completed", "failed", "open"]
+"""How a task ended; `open`: its trace ends before it does."""
+
+Cost = Callable[[str, int, int], Decimal | None]
+"""What a request cost in US dollars, by model, prompt tokens and completion tokens; None where nobody knows."""
+
+COMPLETED: Final = frozenset({"final", "exit"})
+"""Stop reasons of tasks that were completed."""
+
+_WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
+_WORK: Final = (events.StepStarted, events.LLMRequested, events.ToolCalled, events.CodeExecuted)
+_RESTORED: Final = frozenset({"RunResumed"})
+"""Names of events that say that a run was taken up from a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFacts:
+    """One task. Times are virtual seconds, costs US dollars; what a source does not tell is None.
+
+    `group` is what tasks are compared within, like a suite. `calls` were executed; one that never returned has failed.
+    `tokens` are prompts and completions, as reported or else as measured. `subtasks` are steps of its workflow that
+    succeeded and jobs that it delegated with success; a completed task is at least one. `step_seconds` are how long
+    each step took, `person_seconds` how much of that a person was waited for.
+    """
+
+    run: str
+    group: str
+    job: str
+    ended: float
+    outcome: Outcome
+    stop: str | None
+    steps: int | None = None
+    calls: int | None = None
+    failed_calls: int | None = None
+    loops: int | None = None
+    tokens: int | None = None
+    subtasks: int | None = None
+    cost: Decimal | None = None
+    escalations: int | None = None
+    restores: int | None = None
+    blocks: int | None = None
+    step_seconds: tuple[float, ...] | None = None
+    person_seconds: tuple[float, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Task:
+    """A task while its events come."""
+
+    began: float
+    steps: int = 0
+    calls: int = 0
+    open_calls: int = 0
+    failed_calls: int = 0
+    loops: int = 0
+    tokens: int = 0
+    subtasks: int = 0
+    cost: Decimal | None = None
+    unpriced: bool = False
+    escalations: int = 0
+    restores: int = 0
+    blocks: int = 0
+    step_began: float | None = None
+    step_seconds: list[float] = field(default_factory=list)
+    person_seconds: list[float] = field(default_factory=list)
+    asked_at: float | None = None
+    waited: float = 0.0
+
+    def end_step(self, at: float) -> None:
+        if self.step_began is not None:
+            self.step_seconds.append(at - self.step_began)
+            self.person_seconds.append(self.waited)
+        self.step_began, self.waited = None, 0.0
+
+
+class _Reader:
+    """Follows one run, whose jobs may be in any number of tasks one after another."""
+
+    def __init__(self, run: str, group: str, cost: Cost | None) -> None:
+        self._run = run
+        self._group = group
+        self._cost = cost
+        self._tasks: dict[str, _Task] = {}
+        self._models: dict[str, str] = {}
+
+    def follow(self, event: Event) -> TaskFacts | None:
+        """Take the next event; return the task that it ends."""
+        if not event.job:
+            return None
+        if isinstance(event, events.JobStopped):
+            return self._ended(event.job, event.at, event.reason)
+        if isinstance(event, events.JobCreated):
+            self._models[event.job] = event.model
+            return None
+        task = self._tasks.get(event.job)
+        if task is None:
+            if not _begins(event):
+                return None
+            task = self._tasks[event.job] = _Task(event.at)
+        self._note(task, event)
+        return None
+
+    def _note(self, task: _Task, event: Event) -> None:
+        match event:
+            case events.StepStarted():
+                task.end_step(event.at)
+                task.steps += 1
+                task.step_began = event.at
+            case events.ToolCalled():
+                task.calls += 1
+                task.open_calls += 1
+            case events.ToolReturned():
+                task.open_calls -= 1
+                task.failed_calls += event.error is not None
+            case events.LLMRequested():
+                self._models[event.job] = event.model
+            case events.LLMReplied():
+                self._pay(task, event)
+            case events.StepMoved():
+                task.subtasks += event.change in ("committed", "done as proposed")
+            case events.SubtaskCompleted():
+                task.subtasks += event.error is None
+            case events.HarnessSpoke():
+                task.loops += event.part == "protection"
+                task.blocks += event.part.endswith(" guard") and event.action == "block"
+            case events.StatusChanged(new="SUSPENDED"):
+                task.asked_at = event.at
+            case events.StatusChanged(old="SUSPENDED") if task.asked_at is not None:
+                task.waited += event.at - task.asked_at
+                task.asked_at = None
+            case events.Escalated():
+                task.escalations += 1
+            case _:
+                task.restores += type(event).__name__ in _RESTORED
+
+    def _pay(self, task: _Task, event: events.LLMReplied) -> None:
+        prompt = event.measured_prompt if event.reported_prompt is None else event.reported_prompt
+        completion = (
+            event.measured_completion if event.reported_completion is None else event.reported_completion
+        )
+        task.tokens += prompt + completion
+        cost = None if self._cost is None else self._cost(self._models.get(event.job, ""), prompt, completion)
+        if cost is None:
+            task.unpriced = True
+        else:
+            task.cost = (task.cost or Decimal(0)) + cost
+
+    def _ended(self, job: str, at: float, reason: str) -> TaskFacts:
+        task = self._tasks.pop(job, None) or _Task(at)
+        task.end_step(at)
+        return self._facts(job, task, at, "completed" if reason in COMPLETED else "failed", reason)
+
+    def left(self) -> Iterator[TaskFacts]:
+        """Yield the tasks that did not end."""
+        for job, task in self._tasks.items():
+            yield self._facts(job, task, task.began, "open", None)
+
+    def _facts(self, job: str, task: _Task, at: float, outcome: Outcome, stop: str | None) -> TaskFacts:
+        none_asked = task.cost is None and not task.unpriced and self._cost is not None
+        return TaskFacts(
+            run=self._run,
+            group=self._group,
+            job=job,
+            ended=at,
+            outcome=outcome,
+            stop=stop,
+            steps=task.steps,
+            calls=task.calls,
+            failed_calls=task.failed_calls + task.open_calls,
+            loops=task.loops,
+            tokens=task.tokens,
+            subtasks=max(task.subtasks, int(outcome == "completed")),
+            cost=Decimal(0) if none_asked else None if task.unpriced else task.cost,
+            escalations=task.escalations,
+            restores=task.restores,
+            blocks=task.blocks,
+            step_seconds=tuple(task.step_seconds),
+            person_seconds=tuple(task.person_seconds),
+        )
+
+
+def _begins(event: Event) -> bool:
+    """Return whether work goes on with an event: between two tasks a job is told things, too."""
+    if isinstance(event, events.StatusChanged):
+        return event.new in _WORKING
+    return isinstance(event, _WORK)
+
+
+def task_facts(
+    trace: Iterable[Event], *, run: str = "run", group: str = "all", cost: Cost | None = None
+) -> list[TaskFacts]:
+    """Return the tasks of a run, in the order in which they ended; those that did not end come last."""
+    reader = _Reader(run, group, cost)
+    found = [task for event in trace if (task := reader.follow(event)) is not None]
+    return [*found, *reader.left()]

@@ -1,0 +1,114 @@
+"""Tasks from files: traces as `statek-sim trace` prints them, and reports as `statek-sim run --json` writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from statek_sim.agent.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
+from statek_sim.errors import BadInput
+from statek_sim.trace import Event, event_of
+
+_REPORT = "statek-sim/report@1"
+
+
+def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
+    """Return the tasks in a file of traces, one after another, or in a report; its name is their group.
+
+    A report tells of a job's stop, its turns and its tokens; what else metrics are made of stays unknown. Raises
+    `BadInput` with the place of what is neither.
+    """
+    text = _text(path)
+    if path.suffix == ".json":
+        return list(_of_report(path, text))
+    return [
+        task
+        for run, events in _runs(path, text)
+        for task in task_facts(events, run=run, group=path.stem, cost=cost)
+    ]
+
+
+def runs_of_file(path: Path) -> Iterator[tuple[str, list[Event]]]:
+    """Yield the traces of a file, each with a name; `BadInput` with the place of what is none."""
+    yield from _runs(path, _text(path))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
+    """Yield the traces of a file with their names; each begins with its header."""
+    events: list[Event] | None = None
+    count = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        record = _record(line, f"{path}:{number}")
+        if "trace" in record and "event" not in record:
+            if events is not None:
+                yield f"{path.stem}#{count}", events
+            events, count = [], count + 1
+            continue
+        if events is None:
+            raise BadInput(
+                f"{path}:{number}: a trace begins with its header, as `statek-sim trace` prints it"
+            )
+        events.append(_event(record, f"{path}:{number}"))
+    if events is None:
+        raise BadInput(f"{path}: expected a trace, as `statek-sim trace` prints it; it is empty")
+    yield f"{path.stem}#{count}", events
+
+
+def _record(line: str, place: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise BadInput(f"{place}: is no line of a trace: {error}") from None
+    if not isinstance(record, dict):
+        raise BadInput(f"{place}: a line of a trace is an object, not {type(record).__name__}")
+    return record
+
+
+def _event(record: dict[str, Any], place: str) -> Event:
+    try:
+        return event_of(record)
+    except KeyError:
+        raise BadInput(f"{place}: no event of a trace is called {record.get('event')!r}") from None
+    except TypeError as error:
+        raise BadInput(f"{place}: {record.get('event')}: {error}") from None
+
+
+def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
+    try:
+        report = json.loads(text)
+        if report["schema"] != _REPORT:
+            raise BadInput(f"{path}: schema is {report['schema']!r}, expected {_REPORT!r}")
+        for scenario in report["scenarios"]:
+            for job in scenario["jobs"]:
+                yield _of_job(scenario, job)
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(
+            f"{path}: is no report, which `statek-sim run --json {path}` writes: {error!r}"
+        ) from None
+
+
+def _of_job(scenario: dict[str, Any], job: dict[str, Any]) -> TaskFacts:
+    stop, usage = job["stop"], job["usage"]
+    reported = usage["reported_tokens"]
+    return TaskFacts(
+        run=f"{scenario['suite']}/{scenario['id']}[{scenario['profile']}]",
+        group=scenario["suite"],
+        job=job["name"],
+        ended=0.0,
+        outcome="open" if stop is None else "completed" if stop in COMPLETED else "failed",
+        stop=stop,
+        steps=job["turns"],
+        tokens=usage["measured_tokens"] if reported is None else reported,
+        subtasks=int(stop in COMPLETED),
+    )

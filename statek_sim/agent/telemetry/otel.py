@@ -1,0 +1,169 @@
+"""Spans for OpenTelemetry: from a trace afterwards, or live while an agent runs (extra `otel`).
+
+The one module that knows OpenTelemetry's SDK. Ids and times are those of the spans: an equal run exports equal bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from opentelemetry import context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event as SdkEvent
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    set_span_in_context,
+)
+
+from statek_sim.clock import EPOCH
+from statek_sim.errors import BadInput
+from statek_sim.spans import names
+from statek_sim.spans.build import Cost, SpanBuilder, spans_of
+from statek_sim.spans.names import Operation
+from statek_sim.spans.span import Span
+from statek_sim.trace import Event, Trace
+
+SCOPE: Final = InstrumentationScope("statek_sim", schema_url=names.SCHEMA_URL)
+_NANOSECONDS: Final = 1_000_000_000
+_FLAGS: Final = TraceFlags(TraceFlags.SAMPLED)
+_CLIENTS: Final = frozenset({Operation.CHAT})
+
+
+class Processor(Protocol):
+    """What takes finished spans: a span processor of the SDK, like `BatchSpanProcessor`."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Take one."""
+
+
+def readable(
+    span: Span, *, start: datetime = EPOCH, service: str = "agent", resource: Resource | None = None
+) -> ReadableSpan:
+    """Return a span as the SDK has them; `start` is the wall time of virtual second 0."""
+    zero = _nanoseconds(start)
+    begun = zero + round(span.start * _NANOSECONDS)
+    last = max([span.start, *(mark.at for mark in span.marks)])
+    return ReadableSpan(
+        name=span.name,
+        context=_context(span.trace, span.id),
+        parent=None if span.parent is None else _context(span.trace, span.parent),
+        resource=resource or Resource({"service.name": service}),
+        attributes=dict(span.attributes),
+        events=[
+            SdkEvent(mark.name, dict(mark.attributes), zero + round(mark.at * _NANOSECONDS))
+            for mark in span.marks
+        ],
+        kind=SpanKind.CLIENT if span.operation in _CLIENTS else SpanKind.INTERNAL,
+        instrumentation_scope=SCOPE,
+        status=Status(StatusCode.UNSET) if span.error is None else Status(StatusCode.ERROR, span.error),
+        start_time=begun,
+        end_time=zero + round((last if span.end is None else span.end) * _NANOSECONDS),
+    )
+
+
+def _context(trace: str, span: str) -> SpanContext:
+    return SpanContext(int(trace, 16), int(span, 16), is_remote=False, trace_flags=_FLAGS)
+
+
+def _nanoseconds(moment: datetime) -> int:
+    whole = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).replace(microsecond=0)
+    return int(whole.timestamp()) * _NANOSECONDS + moment.microsecond * 1000
+
+
+def trace_spans(
+    trace: Trace,
+    *,
+    start: datetime = EPOCH,
+    service: str = "agent",
+    provider: str | None = None,
+    content: bool = False,
+    cost: Cost | None = None,
+) -> list[ReadableSpan]:
+    """Return the spans of a whole trace, whose digest is the run's id."""
+    resource = Resource({"service.name": service})
+    found = spans_of(trace.events, trace.digest(), provider=provider, content=content, cost=cost)
+    return [readable(span, start=start, resource=resource) for span in found]
+
+
+def send(spans: Iterable[ReadableSpan], endpoint: str, headers: Mapping[str, str] | None = None) -> int:
+    """Send spans over OTLP/HTTP to `endpoint`, the full address (`.../v1/traces`); return how many there were.
+
+    `BadInput` when the receiver did not take them.
+    """
+    batch = list(spans)
+    exporter = OTLPSpanExporter(endpoint=endpoint, headers=dict(headers or {}))
+    try:
+        if batch and exporter.export(batch) is not SpanExportResult.SUCCESS:
+            raise BadInput(
+                f"{endpoint}: did not take {len(batch)} spans; expected an OTLP/HTTP receiver there"
+            )
+    finally:
+        exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK has no types here
+    return len(batch)
+
+
+class LiveSpans:
+    """Hands the spans of a trace to a processor as they end, from `follow` on; `close` hands over what is left.
+
+    `around` is for `AsyncDriver(around_tool=...)`: what a tool's libraries trace is then found under its call. `run`
+    tells the run from all others. The spans' times are those of the trace, from `start` on.
+    """
+
+    def __init__(
+        self,
+        processor: Processor,
+        *,
+        run: str,
+        start: datetime,
+        service: str = "agent",
+        provider: str | None = None,
+        content: bool = False,
+        cost: Cost | None = None,
+    ) -> None:
+        self._processor = processor
+        self._builder = SpanBuilder(run, provider=provider, content=content, cost=cost)
+        self._start = start
+        self._resource = Resource({"service.name": service})
+
+    def follow(self, trace: Trace) -> None:
+        """Take every event that is added to `trace` from now on."""
+        before = trace.add
+
+        def add(event: Event) -> None:
+            before(event)
+            self._hand_over(self._builder.follow(event))
+
+        trace.add = add
+
+    def close(self) -> None:
+        """Hand over the spans of what is still going on; they have no end."""
+        self._hand_over(self._builder.finish())
+
+    @contextmanager
+    def around(self, job: str, tool: str) -> Iterator[None]:
+        """Have the call of a tool be the current span."""
+        ids = self._builder.current(job, tool)
+        if ids is None:
+            yield
+            return
+        token = context.attach(set_span_in_context(NonRecordingSpan(_context(*ids))))
+        try:
+            yield
+        finally:
+            context.detach(token)
+
+    def _hand_over(self, spans: Iterable[Span]) -> None:
+        for span in spans:
+            self._processor.on_end(readable(span, start=self._start, resource=self._resource))

@@ -1,0 +1,124 @@
+"""All metrics of some tasks: of each run, of each group, of everything, and over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim.agent.telemetry.bands import BANDS, WINDOW, Bands, Finding, Status, Window, judged
+from statek_sim.agent.telemetry.facts import TaskFacts
+from statek_sim.agent.telemetry.measures import METRICS, Measure
+from statek_sim.agent.telemetry.rules import HARDENED, MetricRules
+from statek_sim.values import JSON
+
+SCHEMA: Final = "statek-sim/metrics@1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsReport:
+    """The metrics of everything, of each group and run by name, and of windows of `size` tasks one after another."""
+
+    rules: MetricRules
+    size: int
+    everything: Window
+    groups: tuple[tuple[str, Window], ...]
+    runs: tuple[tuple[str, Window], ...]
+    windows: tuple[Window, ...]
+
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """Every alert as a line: of the groups, and of the windows."""
+        return (
+            *(line for name, window in self.groups for line in _alerts(name, window)),
+            *(
+                line
+                for window in self.windows
+                for line in _alerts(f"tasks {window.first}-{window.last}", window)
+            ),
+        )
+
+
+def metrics_report(
+    tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS, rules: MetricRules = HARDENED
+) -> MetricsReport:
+    """Return the metrics of `tasks`, which are in the order of time."""
+    return MetricsReport(
+        rules=rules,
+        size=size,
+        everything=_whole(tasks, bands, rules),
+        groups=tuple(_by((task.group for task in tasks), tasks, bands, rules)),
+        runs=tuple(_by((task.run for task in tasks), tasks, bands, rules)),
+        windows=tuple(judged(tasks, size=size, bands=bands, rules=rules)),
+    )
+
+
+def _whole(tasks: Sequence[TaskFacts], bands: Bands, rules: MetricRules) -> Window:
+    return judged(tasks, size=len(tasks) or 1, bands=bands, rules=rules)[0]
+
+
+def _by(
+    names: Iterable[str], tasks: Sequence[TaskFacts], bands: Bands, rules: MetricRules
+) -> Iterator[tuple[str, Window]]:
+    members: dict[str, list[TaskFacts]] = {}
+    for name, task in zip(names, tasks, strict=True):
+        members.setdefault(name, []).append(task)
+    for name, found in members.items():
+        yield name, _whole(found, bands, rules)
+
+
+def _alerts(name: str, window: Window) -> Iterator[str]:
+    for metric, finding in window.findings.items():
+        if finding.status is Status.ALERT:
+            yield f"{name}: {METRICS[metric].title}: {finding.why}"
+
+
+# -- as data ----------------------------------------------------------------------------------------------------
+
+
+def metrics_json(report: MetricsReport) -> dict[str, JSON]:
+    """Return the report for machines. What is unknown, or not a number, is null."""
+    return {
+        "schema": SCHEMA,
+        "variant": report.rules.name,
+        "window": report.size,
+        "definitions": [
+            {
+                "name": metric.name,
+                "title": metric.title,
+                "formula": metric.formula,
+                "unit": metric.unit,
+                "alerts": metric.alerts,
+            }
+            for metric in METRICS.values()
+        ],
+        "all": _window(report.everything),
+        "groups": [{"name": name, **_window(window)} for name, window in report.groups],
+        "runs": [{"name": name, **_window(window)} for name, window in report.runs],
+        "windows": [
+            {"first": window.first, "last": window.last, **_window(window)} for window in report.windows
+        ],
+    }
+
+
+def _window(window: Window) -> dict[str, JSON]:
+    measured = window.measured
+    return {
+        "tasks": measured.tasks,
+        "completed": measured.completed,
+        "open": measured.open,
+        "metrics": {name: _metric(found, window.findings[name]) for name, found in measured.metrics.items()},
+    }
+
+
+def _metric(found: Measure, finding: Finding) -> JSON:
+    known = found.value is not None and math.isfinite(found.value)
+    return {
+        "value": found.value if known else None,
+        "part": found.part,
+        "whole": found.whole,
+        "interval": None if found.interval is None else list(found.interval),
+        "status": finding.status.value,
+        "why": finding.why,
+    }

@@ -1,0 +1,65 @@
+"""The jobs of a run on STATEK, and the names that scenarios know them by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dbzero
+from statek.chat_style import ChatStyle
+
+from statek_sim import trace as events
+from statek_sim.backends.installed.witness import Witness
+from statek_sim.ids import IdSource
+from statek_sim.scenario.schema import AgentText
+
+
+class Cast:
+    """Jobs by name, in order of creation; `names` by the ids that the store gave them.
+
+    `one_style`: all agents have the style of the setting. `witness` is told of jobs that are met.
+    """
+
+    witness: Witness
+
+    def __init__(self, agents: Mapping[str, AgentText]) -> None:
+        self._agents = agents
+        self._ids = IdSource()
+        self.one_style = False
+        self.jobs: dict[str, Any] = {}
+        self.names: dict[str, str] = {}
+
+    def known(self) -> dict[str, Any]:
+        """Return the jobs by name, in order of creation, those that STATEK created by itself included."""
+        self.witness.introduce()
+        return self.jobs
+
+    def newcomer(self, job: Any) -> None:
+        """Meet a job that may be new."""
+        if dbzero.uuid(job) not in self.names:
+            self.meet(job, self._free_name())
+
+    def _free_name(self) -> str:
+        """Return the next name that no job has."""
+        while (name := self._ids.next("job")) in self.jobs:
+            pass
+        return name
+
+    def meet(self, job: Any, name: str) -> None:
+        """Take in a new job under a name."""
+        self.names[dbzero.uuid(job)] = name
+        self.jobs[name] = job
+        text = self._agents[job.agent.role]
+        if text.chat_style is not None and not text.dialog and not self.one_style:
+            # As `update_prompt_config` does for an application whose prompt files say CHAT_STYLE.
+            job.job_def.set_chat_style(ChatStyle[text.chat_style])
+        parent = None if job.parent_job is None else self.name_of(job.parent_job)
+        self.witness.tell(events.JobCreated, name, job.agent.role, text.model, parent)
+
+    def name_of(self, job: Any) -> str:
+        """Return a job's name."""
+        if job is None:
+            return ""
+        if dbzero.uuid(job) not in self.names:
+            self.witness.introduce()
+        return self.names[dbzero.uuid(job)]

@@ -1,0 +1,168 @@
+"""Replies that stay what they were: the same (job, turn) gets the same answer, whatever else a run departs in.
+
+A job that is killed before its reply is stored asks again. Its script has gone on by then, and a model would say the
+same as before; so what was said is noted in the undisturbed run and said again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from statek_sim.errors import ProviderFailure, ScriptError
+from statek_sim.providers.delivery import deliver, manner
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+from statek_sim.providers.script import Reply, fault, timeout
+from statek_sim.scenario.deviation import Fault
+from statek_sim.scenario.schema import Scenario
+
+Answer = RawReply | ProviderFailure
+"""What a provider did with one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the jobs of an undisturbed run were answered: by job and reply, from 1, the failed attempts first.
+
+    `roles` and `parents` are those of the jobs, in the order of their creation.
+    """
+
+    answers: dict[tuple[str, int], list[Answer]] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    parents: dict[str, str | None] = field(default_factory=dict)
+    lines: list[tuple[int, str]] = field(default_factory=list)
+    """Lines of the ledger, each with the number of its event."""
+
+
+_FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
+    "429": lambda: fault(429),
+    "500": lambda: fault(500),
+    "timeout": timeout,
+    "401": lambda: fault(401),
+}
+
+
+class PinnedReplies:
+    """A provider that answers like another one did, and like that one itself where a script looks at its requests.
+
+    `said` None: this is the undisturbed run, whose answers `taken` collects. `stored` hears of every reply that has
+    become durable.
+    """
+
+    def __init__(self, provider: Provider, scenario: Scenario, said: Said | None) -> None:
+        self._provider = provider
+        self._said = said
+        self._live = frozenset(key for key, replies in scenario.script.items() if any(map(_looks, replies)))
+        self._script = frozenset(scenario.script)
+        self._endless = frozenset(
+            key for key, replies in scenario.script.items() if replies and replies[-1].repeat == "forever"
+        )
+        self._faults = {
+            (deviation.job, deviation.reply): deviation.fault
+            for deviation in scenario.deviations
+            if deviation.action == "fault"
+        }
+        self._stored: dict[str, int] = {}
+        self._pending: dict[str, RawReply] = {}
+        self._failed: dict[tuple[str, int], int] = {}
+        self.taken = Said()
+        self.requests: list[tuple[str, int]] = []
+        """Every request that was not a second attempt: whose, and how many replies were stored before it."""
+        self.unknown: list[tuple[str, int]] = []
+        """The replies that were asked for and that no script says: their jobs' provider refused them."""
+        self.repeated: list[tuple[str, int]] = []
+        """The replies that were asked for again, and paid for again: job and number."""
+
+    @property
+    def looks(self) -> bool:
+        """Whether some script looks at the requests that it answers."""
+        return bool(self._live)
+
+    def progress(self) -> tuple[object, ...]:
+        """Return how far the jobs are in what they are told: what the next requests depend on."""
+        return (
+            tuple(sorted(self._stored.items())),
+            tuple(sorted(self._pending)),
+            tuple((place, len(answers)) for place, answers in self.taken.answers.items()),
+            tuple(sorted(map(str, self._faults))),
+        )
+
+    def created(self, job: str, role: str, parent: str | None) -> None:
+        """Take note of a new job."""
+        self.taken.roles[job], self.taken.parents[job] = role, parent
+
+    def stored(self, job: str) -> None:
+        """Take note that the last reply of `job` is durable, or that nobody will ask for it again."""
+        self._stored[job] = self._stored.get(job, 0) + 1
+        self._pending.pop(job, None)
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Give the reply that this job was given here before, or in the undisturbed run."""
+        job = request.job_id
+        place = (job, self._stored.get(job, 0) + 1)
+        if request.attempt == 1:
+            self.requests.append((job, place[1] - 1))
+        wanted = self._faults.pop(place, None)
+        if wanted is not None:
+            return deliver(_FAULTS[wanted](), request, manner(None, None))
+        reply = self._pending.get(job)
+        if reply is not None:
+            self.repeated.append(place)
+            return reply
+        try:
+            reply = self._answer(request, place)
+        except ProviderFailure as failure:
+            self.taken.answers.setdefault(place, []).append(failure)
+            raise
+        self.taken.answers.setdefault(place, []).append(reply)
+        self._pending[job] = reply
+        return reply
+
+    def _answer(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
+        if self._said is None:
+            return self._provider.complete(request)
+        if self._lane(request) in self._live:
+            try:
+                return self._provider.complete(request)
+            except ScriptError:
+                return self._no_reply(request, place)
+        job, number = self._twin(request), place[1]
+        answers = self._said.answers.get((job, number))
+        if answers is None and self._lane(request) in self._endless:
+            answers = next(
+                reversed([a for (other, _), a in self._said.answers.items() if other == job]), None
+            )
+        if answers is None:
+            return self._no_reply(request, place)
+        failed = self._failed.get(place, 0)
+        answer = answers[min(failed, len(answers) - 1)]
+        if isinstance(answer, RawReply):
+            return answer
+        self._failed[place] = failed + 1
+        raise answer
+
+    def _no_reply(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
+        """Refuse a request that no script answers, for good: what a model would say then is not known."""
+        self.unknown.append(place)
+        return deliver(_FAULTS["401"](), request, manner(None, None))
+
+    def _lane(self, request: ChatRequest) -> str:
+        own = f"job:{request.job_id}"
+        return own if own in self._script else request.role
+
+    def _twin(self, request: ChatRequest) -> str:
+        """Return the job of the undisturbed run whose replies this one gets: itself, or the one that it repeats."""
+        assert self._said is not None, "only a run that departs from another asks"
+        job, roles, parents = request.job_id, self._said.roles, self._said.parents
+        if roles.get(job) == request.role:
+            return job
+        alike = [other for other, role in roles.items() if role == request.role]
+        siblings = [other for other in alike if parents[other] == self.taken.parents.get(job)]
+        return next(iter(siblings or alike), job)
+
+
+def _looks(reply: object) -> bool:
+    """Return whether a scripted reply depends on the request: its condition, or a callable that makes it."""
+    said = getattr(reply, "said", None)
+    return said is not None and (said("when") or said("call"))

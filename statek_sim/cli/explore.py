@@ -1,0 +1,241 @@
+"""`statek-sim explore`: every crash, every order, every limit of scenarios."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from statek_sim.cli.app import Paths, ProfileOption, SelectOption, TagOption, app
+from statek_sim.cli.inputs import check_writable, loaded
+from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from statek_sim.executors.limits import WatchdogLimits
+    from statek_sim.explore.explorer import Bounds
+    from statek_sim.explore.result import Exploration, Explored
+    from statek_sim.explore.running import Pair
+    from statek_sim.scenario.schema import Scenario
+
+
+class Kind(StrEnum):
+    """What is tried one at a time."""
+
+    CRASHES = "crashes"
+    ORDERS = "orders"
+    LIMITS = "limits"
+    FAULTS = "faults"
+    MOVES = "moves"
+    COMMITS = "commits"
+
+
+DepthOption = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=1, max=3, help="Deviations in one run: 1, 2 (also a crash during recovery), 3."
+    ),
+]
+KindOption = Annotated[
+    list[Kind] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="Only this kind: crashes, orders, limits, faults, moves or commits (repeatable).",
+    ),
+]
+OrdersOption = Annotated[int, typer.Option(metavar="N", min=1, help="Orders of a scenario at most.")]
+PairsOption = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Combinations of two of a scenario at most.")
+]
+InvariantOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--invariant",
+        metavar="MODULE:NAME",
+        help="A callable of yours that takes a variation and says what is wrong with it (repeatable).",
+    ),
+]
+SaveOption = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="DIR", help="Write each found case as a scenario file into this folder."),
+]
+ReplayOption = Annotated[
+    bool, typer.Option("--replay", help="PATH are found cases: say of each whether it is FIXED or FAILED.")
+]
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
+]
+MarkdownOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the result as Markdown to this file.")
+]
+TokensOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="Fail when one crash adds more measured tokens to a scenario."),
+]
+CostOption = Annotated[
+    float | None,
+    typer.Option(metavar="X", min=0, help="Fail when one crash adds more reported cost to a scenario."),
+]
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Processes; default: one per core. The result is the same."),
+]
+WatchdogLimitsOption = Annotated[
+    str,
+    typer.Option(metavar="LIMITS|off", help="What one scenario with all its runs may use of this machine."),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
+
+
+@app.command()
+def explore(
+    paths: Paths = None,
+    profile: ProfileOption = None,
+    select: SelectOption = None,
+    tag: TagOption = None,
+    kind: KindOption = None,
+    depth: DepthOption = 1,
+    orders: OrdersOption = 200,
+    pairs: PairsOption = 2000,
+    invariant: InvariantOption = None,
+    save: SaveOption = None,
+    replay: ReplayOption = False,
+    json_file: JsonOption = None,
+    markdown: MarkdownOption = None,
+    max_crash_tokens: TokensOption = None,
+    max_crash_cost: CostOption = None,
+    processes: ProcessesOption = None,
+    watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
+    quiet: QuietOption = False,
+) -> None:
+    """Run scenarios with every crash, order, limit and fault, and see which invariants hold."""
+    if replay:
+        _replay(paths or ())
+        return
+    from rich.console import Console
+
+    from statek_sim.executors.limits import parse_watchdog
+    from statek_sim.explore.explorer import Bounds
+    from statek_sim.explore.result import KINDS
+    from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.reporting.explore_json import exploration_json_text
+    from statek_sim.reporting.explore_markdown import exploration_markdown
+    from statek_sim.reporting.explore_terminal import explore_lines
+
+    check_writable(json_file=json_file, folder=None)
+    check_writable(json_file=markdown, folder=None)
+    started = time.monotonic()
+    limits = parse_watchdog(watchdog)
+    chosen = _pairs(loaded(paths), profile, select, tag or ())
+    bounds = Bounds(
+        kinds=tuple(map(str, kind)) if kind else KINDS,
+        depth=depth,
+        orders=orders,
+        pairs=pairs,
+    )
+    console = Console()
+    found = _explore(console, chosen, invariant or (), bounds, limits, processes)
+    if save is not None:
+        found = _saved(found, chosen, save)
+    for line in explore_lines(found, quiet=quiet):
+        console.print(line, soft_wrap=True, highlight=False)
+    over = list(_over_budget(found.scenarios, max_crash_tokens, max_crash_cost))
+    for told in over:
+        typer.echo(told)
+    if json_file is not None:
+        write_artifact(json_file, exploration_json_text(found, time.monotonic() - started))
+    if markdown is not None:
+        write_artifact(markdown, exploration_markdown(found))
+    if found.failed or over:
+        raise typer.Exit(1)
+    if found.stopped:
+        raise typer.Exit(130)
+
+
+def _pairs(
+    scenarios: Sequence[Scenario], profile: Sequence[str] | None, select: str | None, tags: Sequence[str]
+) -> list[Pair]:
+    """Return what is explored: each scenario under the profiles asked for, or under its first."""
+    from statek_sim.suite.run import chosen, nothing_chosen
+
+    every = chosen(scenarios, profiles=profile or None, select=select, tags=tags)
+    if not every:
+        raise BadInput(nothing_chosen(scenarios, profiles=profile, select=select, tags=tags))
+    if profile:
+        return list(every)
+    first: dict[str, Pair] = {}
+    for scenario, under in every:
+        first.setdefault(scenario.id, (scenario, under))
+    return list(first.values())
+
+
+def _explore(
+    console: Console,
+    pairs: Sequence[Pair],
+    own: Sequence[str],
+    bounds: Bounds,
+    limits: WatchdogLimits | None,
+    processes: int | None,
+) -> Exploration:
+    from statek_sim.explore.result import Exploration
+    from statek_sim.explore.running import explore_all
+    from statek_sim.reporting.explore_terminal import ExploreProgress
+
+    found: list[Explored] = []
+    stopped = False
+    shown = ExploreProgress(console, len(pairs))
+    try:
+        for explored in explore_all(pairs, own=own, bounds=bounds, limits=limits, workers=processes):
+            found.append(explored)
+            shown.done(explored)
+    except KeyboardInterrupt:
+        stopped = True
+    finally:
+        shown.close()
+    return Exploration(tuple(found), stopped)
+
+
+def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Exploration:
+    """Write a file per failure and return the exploration with their names."""
+    from statek_sim.explore.case_file import case_name, case_text
+    from statek_sim.reporting.artifact import write_artifact
+
+    scenarios = []
+    for one, (scenario, profile) in zip(found.scenarios, pairs, strict=False):
+        failures = []
+        for failure in one.failures:
+            path = folder / case_name(scenario, profile, failure.invariant)
+            write_artifact(path, case_text(scenario, profile, failure, folder))
+            failures.append(replace(failure, file=path.as_posix()))
+        scenarios.append(replace(one, failures=tuple(failures)))
+    return replace(found, scenarios=tuple(scenarios))
+
+
+def _over_budget(scenarios: Iterable[Explored], tokens: int | None, cost: float | None) -> Iterable[str]:
+    for one in scenarios:
+        if tokens is not None and one.crash.tokens > tokens:
+            yield f"FAILED {one.id}: one crash adds {one.crash.tokens:,} tokens, allowed are {tokens:,}"
+        if cost is not None and one.crash.cost > cost:
+            yield f"FAILED {one.id}: one crash adds {one.crash.cost:g} of reported cost, allowed are {cost:g}"
+
+
+def _replay(paths: Sequence[Path]) -> None:
+    """Say of every found case whether it is fixed."""
+    from statek_sim.explore.running import replay
+    from statek_sim.reporting.explore_terminal import replay_line
+
+    if not paths:
+        raise BadInput("--replay: name the files or folders of the found cases")
+    replayed = [replay(scenario) for scenario in loaded(paths)]
+    for one in replayed:
+        typer.echo(replay_line(one))
+    if not all(one.fixed for one in replayed):
+        raise typer.Exit(1)

@@ -1,0 +1,196 @@
+"""`statek-sim metrics`: how healthy an agent is, from scenarios, traces and reports."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from statek_sim.cli.app import WATCHDOG, ProfileOption, SelectOption, TagOption, WatchdogOption, app
+from statek_sim.cli.inputs import check_writable, loaded
+from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.agent.telemetry.facts import Cost, TaskFacts
+    from statek_sim.agent.telemetry.report import MetricsReport
+
+_FILES = (".json", ".jsonl")
+
+MetricsPaths = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH",
+        show_default=False,
+        help="Scenario files or folders, traces (.jsonl, as `trace` prints them) and reports (.json, as `run --json` "
+        "writes them), the oldest first; none: the built-in suites.",
+    ),
+]
+WindowOption = Annotated[
+    int, typer.Option(metavar="N", help="Tasks of a window, where metrics are followed over time.")
+]
+WorthOption = Annotated[
+    str | None,
+    typer.Option(metavar="USD", help="What a completed task is worth: an alert when one costs more."),
+]
+VariantOption = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="hardened, or document: the formulas of document 002 to the letter."),
+]
+MetricPricesOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR).")
+]
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the metrics as JSON, too.")
+]
+OpenMetricsOption = Annotated[
+    Path | None,
+    typer.Option("--openmetrics", metavar="FILE", help="Write the metrics as OpenMetrics text, too."),
+]
+BacktestOption = Annotated[
+    bool,
+    typer.Option(
+        "--backtest",
+        help="Instead of files: how soon each alert comes after a drift in simulated runs, and how often for nothing.",
+    ),
+]
+FailOption = Annotated[bool, typer.Option("--fail-on-alert", help="Exit with 1 when there is an alert.")]
+
+
+@app.command()
+def metrics(
+    paths: MetricsPaths = None,
+    profile: ProfileOption = None,
+    select: SelectOption = None,
+    tag: TagOption = None,
+    watchdog: WatchdogOption = WATCHDOG,
+    window: WindowOption = 20,
+    worth: WorthOption = None,
+    prices: MetricPricesOption = None,
+    variant: VariantOption = "hardened",
+    json_file: JsonOption = None,
+    openmetrics_file: OpenMetricsOption = None,
+    backtest: BacktestOption = False,
+    fail: FailOption = False,
+) -> None:
+    """Show how healthy agents are, by ten metrics.
+
+    Nothing is compared with what scenarios expect: `run` does that. With --backtest PATH is left out.
+    """
+    from statek_sim.agent.telemetry.bands import Bands
+    from statek_sim.agent.telemetry.report import metrics_report
+    from statek_sim.agent.telemetry.rules import metric_rules
+
+    check_writable(json_file=json_file, folder=None)
+    check_writable(json_file=openmetrics_file, folder=None)
+    rules = metric_rules(variant)
+    if window < 1:
+        raise BadInput(f"--window: a window has 1 task or more, not {window}")
+    bands = Bands(value_per_task=None if worth is None else _dollars(worth))
+    if backtest:
+        if paths:
+            raise BadInput("--backtest: it has runs of its own; leave PATH out")
+        _backtest(window, json_file)
+        return
+    tasks = _tasks(paths or (), profile, select, tag or (), watchdog, _cost(prices))
+    report = metrics_report(tasks, size=window, bands=bands, rules=rules)
+    _show(report)
+    _write(report, json_file, openmetrics_file)
+    if fail and report.alerts:
+        raise typer.Exit(1)
+
+
+def _dollars(text: str) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal(0)
+    if not amount.is_finite() or amount <= 0:
+        raise BadInput(f"--worth {text!r}: expected US dollars above 0, like 0.25")
+    return amount
+
+
+def _cost(prices: Path | None) -> Cost | None:
+    if prices is None:
+        return None
+    from statek_sim.analysis.tasks import cost_by
+    from statek_sim.metering.pricing import load_prices
+
+    return cost_by(load_prices(prices))
+
+
+def _tasks(
+    paths: Sequence[Path],
+    profiles: Sequence[str] | None,
+    select: str | None,
+    tags: Sequence[str],
+    watchdog: str,
+    cost: Cost | None,
+) -> list[TaskFacts]:
+    from statek_sim.agent.telemetry.files import tasks_of_file
+
+    files = [path for path in paths if path.suffix in _FILES]
+    scenarios = [path for path in paths if path.suffix not in _FILES]
+    found = [task for path in files for task in tasks_of_file(path, cost=cost)]
+    if scenarios or not paths:
+        found += _of_scenarios(scenarios, profiles, select, tags, watchdog, cost)
+    if not found:
+        raise BadInput("no task in these files; expected runs of at least one job")
+    return found
+
+
+def _of_scenarios(
+    paths: Sequence[Path],
+    profiles: Sequence[str] | None,
+    select: str | None,
+    tags: Sequence[str],
+    watchdog: str,
+    cost: Cost | None,
+) -> list[TaskFacts]:
+    from statek_sim.analysis.tasks import tasks_of
+    from statek_sim.executors.limits import parse_watchdog
+    from statek_sim.suite.run import chosen, nothing_chosen, run_one
+    from statek_sim.suite.watched import run_watched
+
+    limits = parse_watchdog(watchdog)
+    scenarios = loaded(paths)
+    pairs = chosen(scenarios, profiles=profiles, select=select, tags=tags)
+    if not pairs:
+        raise BadInput(nothing_chosen(scenarios, profiles=profiles, select=select, tags=tags))
+    return tasks_of(run_watched(pairs, run_one, limits), cost=cost)
+
+
+def _show(report: MetricsReport) -> None:
+    from rich.console import Console
+
+    from statek_sim.reporting.metrics_terminal import metric_lines
+
+    console = Console()
+    for line in metric_lines(report, width=console.width):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def _write(report: MetricsReport, json_file: Path | None, openmetrics_file: Path | None) -> None:
+    from statek_sim.agent.telemetry.openmetrics import openmetrics
+    from statek_sim.agent.telemetry.report import metrics_json
+    from statek_sim.reporting.artifact import write_artifact
+
+    if json_file is not None:
+        write_artifact(json_file, json.dumps(metrics_json(report), indent=2, allow_nan=False) + "\n")
+    if openmetrics_file is not None:
+        write_artifact(openmetrics_file, openmetrics(report))
+
+
+def _backtest(window: int, json_file: Path | None) -> None:
+    from statek_sim.agent.telemetry.backtest import backtest, backtest_json, backtest_lines
+    from statek_sim.reporting.artifact import write_artifact
+
+    found = backtest(size=window)
+    for line in backtest_lines(found):
+        typer.echo(line)
+    if json_file is not None:
+        write_artifact(json_file, json.dumps(backtest_json(found), indent=2, allow_nan=False) + "\n")

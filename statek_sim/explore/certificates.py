@@ -1,0 +1,117 @@
+"""Idempotency certificates: what becomes of a tool's effect when its worker dies before, during and after the call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from statek_sim import trace as events
+from statek_sim.backends.deviating import Place
+from statek_sim.explore.invariants import Violation
+from statek_sim.explore.result import ToolCertificate
+from statek_sim.explore.variation import Undisturbed, Variation
+from statek_sim.scenario.deviation import Deviation
+from statek_sim.trace import Event
+
+SAFE: Final = "safe"
+AT_LEAST_ONCE: Final = "at least once"
+LEAKS: Final = "leaks"
+_ORDER: Final = (SAFE, AT_LEAST_ONCE, LEAKS)
+"""From best to worst: of several kills in one phase the worst counts."""
+
+PHASES: Final = ("before", "during", "after")
+
+
+class Effects:
+    """Collects, kill by kill, what tools did twice and what they left behind."""
+
+    def __init__(self, base: Undisturbed) -> None:
+        self._base = base
+        self._before = effects_of(base.events)
+        self._calls = Counter(
+            str(event.name) for event in base.events if isinstance(event, events.ToolCalled)
+        )
+        self._phases = _phases_of_kills(base)
+        self._own = {
+            name.rpartition(":")[2]
+            for text in base.scenario.agents.values()
+            for name in text.tools
+            if ":" in name
+        }
+        self.seen: dict[str, dict[str, str]] = {name: {} for name in self._calls}
+
+    @property
+    def own(self) -> set[str]:
+        """The names of the user's own tools."""
+        return self._own
+
+    def note(self, deviations: Sequence[Deviation], variation: Variation, wrong: Iterable[Violation]) -> bool:
+        """Take in one run; return whether something outside was done again."""
+        again = bool(effects_of(variation.events) - self._before)
+        if len(deviations) != 1 or deviations[0].action != "kill":
+            return again
+        leaked = any(one.invariant == "no-claim-leaked" for one in wrong)
+        calls = Counter(str(event.name) for event in variation.events if isinstance(event, events.ToolCalled))
+        for tool, when in self._phases.get((deviations[0].kill, deviations[0].silent), ()):
+            # What a tool of the user's does outside is not seen here, so that a second call counts.
+            twice = again or (tool in self._own and when != "before" and calls[tool] > self._calls[tool])
+            verdict = LEAKS if leaked else AT_LEAST_ONCE if twice else SAFE
+            known = self.seen[tool].get(when, SAFE)
+            self.seen[tool][when] = max(known, verdict, key=_ORDER.index)
+        return again
+
+
+def effects_of(trace: Iterable[Event]) -> Counter[tuple[str, str]]:
+    """Count what was done to the world: lines of the ledger, and claims, completions and marks of work items."""
+    return Counter(
+        (event.subject, event.change)
+        for event in trace
+        if isinstance(event, events.WorldChanged) and event.subject != "worker"
+    )
+
+
+def _phases_of_kills(base: Undisturbed) -> dict[Place, set[tuple[str, str]]]:
+    """Return, for every kill that is played, the calls it stands for: those of all points with the same state."""
+    by_event = _phases(base.events)
+    first: dict[str, Place] = {}
+    found: dict[Place, set[tuple[str, str]]] = {}
+    for point, state in zip(base.points, base.states, strict=True):
+        place = first.setdefault(state, point.place)
+        phase = by_event.get(point.place[0]) if point.place[1] == 0 else None
+        if phase is not None:
+            found.setdefault(place, set()).add(phase)
+    return found
+
+
+def _phases(trace: Sequence[Event]) -> dict[int, tuple[str, str]]:
+    """Return, for events by number, which tool's call they are in, and how far it is."""
+    found: dict[int, tuple[str, str]] = {}
+    running: dict[str, list[str]] = {}
+    for number, event in enumerate(trace, 1):
+        open_calls = running.setdefault(event.job, [])
+        match event:
+            case events.ToolCalled():
+                open_calls.append(str(event.name))
+                found[number] = (str(event.name), "before")
+            case events.ToolReturned():
+                if open_calls:
+                    open_calls.pop()
+                found[number] = (str(event.name), "after")
+            case _ if open_calls:
+                found[number] = (open_calls[-1], "during")
+    return found
+
+
+def certificates(effects: Effects) -> tuple[ToolCertificate, ...]:
+    """Return a certificate for every tool that was called."""
+    return tuple(
+        ToolCertificate(
+            tool=name,
+            own=name in effects.own,
+            before=phases.get("before"),
+            during=phases.get("during"),
+            after=phases.get("after"),
+        )
+        for name, phases in sorted(effects.seen.items())
+    )

@@ -1,0 +1,309 @@
+"""What must hold in every run, whatever dies, fails or is swapped; and what some run must reach.
+
+An invariant looks at a variation and returns what is wrong, None when nothing is. What the undisturbed run shows
+already is not a deviation's doing: the built-in ones compare with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from statek_sim import trace as events
+from statek_sim.explore.variation import Ending, Variation
+from statek_sim.harness.limits import HarnessLimits, LimitName
+from statek_sim.metering.usage import approx_tokens
+from statek_sim.trace import Event
+
+Invariant = Callable[[Variation], str | None]
+"""Returns what is wrong with a run, None when nothing is."""
+
+F = TypeVar("F", bound=Callable[..., object])
+
+ANY_ORDER: Final = "any-order"
+"""The tag of scenarios whose outcome must not depend on the order of their jobs' steps."""
+
+_OWN_ENDS: Final = frozenset({"exit", "final"})
+_ITEM_STATUSES: Final = frozenset({"READY", "CLAIMED", "DONE", "ERROR"})
+_LATEST: Final = "critical_error_handler"
+
+
+def sometimes(function: F) -> F:
+    """Mark a predicate of variations: over all runs of a scenario it must hold at least once."""
+    function.__sometimes__ = True  # type: ignore[attr-defined]  # the mark
+    return function
+
+
+def is_sometimes(function: object) -> bool:
+    """Return whether it is enough that some run reaches it."""
+    return bool(getattr(function, "__sometimes__", False))
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that does not hold, and what is wrong."""
+
+    invariant: str
+    message: str
+
+
+# -- claims --------------------------------------------------------------------------------------------------------
+
+
+def no_claim_leaked(variation: Variation) -> str | None:
+    """No work item stays claimed when every job has ended."""
+    if not _all_done(variation):
+        return None
+    before = set() if variation.base is None else _claimed(variation.base.ending.items)
+    leaked = sorted(_claimed(variation.ending.items) - before)
+    return f"{', '.join(leaked)} still claimed, and every job has ended" if leaked else None
+
+
+def _claimed(items: Iterable[tuple[str, str, str | None]]) -> set[str]:
+    return {name for name, status, _ in items if status == "CLAIMED"}
+
+
+def no_claim_released_twice(variation: Variation) -> str | None:
+    """No work item is given back, or marked as failed, that nobody holds."""
+    return _odd_changes(variation, frozenset({"READY", "ERROR"}), expected="CLAIMED")
+
+
+def no_claim_taken_twice(variation: Variation) -> str | None:
+    """No work item is claimed that is not there to be claimed: held, finished or marked as failed."""
+    return _odd_changes(variation, frozenset({"CLAIMED"}), expected="READY")
+
+
+def _odd_changes(variation: Variation, targets: frozenset[str], *, expected: str) -> str | None:
+    found = {one for one in _changes(variation.events) if one[1] in targets and one[2] != expected}
+    if variation.base is not None:
+        found -= set(_changes(variation.base.events))
+    return (
+        "; ".join(f"{name} {change} when it was {before}" for name, change, before in sorted(found)) or None
+    )
+
+
+def _changes(trace: Iterable[Event]) -> Iterator[tuple[str, str, str]]:
+    """Yield every change of a work item: its id, what it became, and what it was."""
+    status: dict[str, str] = {}
+    for event in trace:
+        if isinstance(event, events.WorldChanged):
+            now = event.change.partition(" ")[0]
+            if now in _ITEM_STATUSES:
+                yield event.subject, now, status.get(event.subject, "READY")
+                status[event.subject] = now
+
+
+# -- handlers ------------------------------------------------------------------------------------------------------
+
+
+def handlers_run_at_most_once(variation: Variation) -> str | None:
+    """No error handler runs more often than it was registered, on the job or on those it inherits from."""
+    parents: dict[str, str | None] = {}
+    registered: Counter[tuple[str, str]] = Counter()
+    ran: Counter[tuple[str, str]] = Counter()
+    for event in variation.events:
+        match event:
+            case events.JobCreated():
+                parents[event.job] = event.parent
+            case events.HandlerRegistered():
+                registered[event.job, event.name] += 1
+            case events.HandlerRan():
+                ran[event.job, event.name] += 1
+    for (job, name), times in sorted(ran.items()):
+        allowed = sum(registered[one, name] for one in _line(job, parents))
+        if times > allowed:
+            return f"{name} ran {times} times for {job}, registered {allowed} times"
+    return None
+
+
+def _line(job: str, parents: Mapping[str, str | None]) -> Iterator[str]:
+    at: str | None = job
+    while at is not None:
+        yield at
+        at = parents.get(at)
+
+
+def handlers_run_when_a_job_is_stopped(variation: Variation) -> str | None:
+    """Every handler that a job holds when a limit or a crash ends it has run by the end of the run (003)."""
+    if not variation.ending.worker:
+        return None
+    lost = _lost_handlers(variation.events, variation.ending)
+    if variation.base is not None:
+        lost -= _lost_handlers(variation.base.events, variation.base.ending)
+    return "; ".join(f"{name} of {job} never ran" for job, name in sorted(lost)) or None
+
+
+def _lost_handlers(trace: Iterable[Event], ending: Ending) -> Counter[tuple[str, str]]:
+    """Count the handlers that jobs still owe which ended by a limit or a crash."""
+    held: dict[str, Counter[str]] = {}
+    for event in trace:
+        match event:
+            case events.JobCreated():
+                held[event.job] = Counter(held.get(event.parent or "", ()))
+            case events.HandlerRegistered() if event.name != _LATEST:
+                held.setdefault(event.job, Counter())[event.name] += 1
+            case events.HandlerRan():
+                held.setdefault(event.job, Counter())[event.name] -= 1
+    stopped = [name for name, job in ending.jobs if job.status == "DONE" and job.stop not in _OWN_ENDS]
+    return Counter(
+        {(job, name): left for job in stopped for name, left in held.get(job, Counter()).items() if left > 0}
+    )
+
+
+# -- counters and limits -------------------------------------------------------------------------------------------
+
+
+def counters_are_not_mixed(variation: Variation) -> str | None:
+    """Every job is charged with its own answers, each once, and with nobody else's."""
+    told: Counter[str] = Counter()
+    received: Counter[str] = Counter()
+    crashes: Counter[str] = Counter()
+    for event in variation.events:
+        if isinstance(event, events.LLMReplied):
+            told[event.job] += 1
+            received[event.job] += event.bytes_received
+        elif isinstance(event, events.JobStopped) and event.reason == "crash":
+            crashes[event.job] += 1
+    for job in variation.runtime.jobs:
+        turns = job.usage.turns
+        # An answer whose usage cannot be added up is charged, and ends its job before anybody tells of it.
+        crashed = crashes[job.id] or job.stop_reason == "crash"
+        spare = crashed and 1 + crashes[job.id] + len(variation.steering.deaths)
+        if not 0 <= len(turns) - told[job.id] <= spare:
+            return f"{job.id} is charged for {len(turns)} answers and got {told[job.id]}"
+        if len(turns) == told[job.id] and sum(turn.bytes_received for turn in turns) != received[job.id]:
+            return f"{job.id} is charged for other bytes than it got"
+    return None
+
+
+def limits_hold(variation: Variation) -> str | None:
+    """No request is sent by a job over a limit.
+
+    The documented slack: turns are checked before a step, so one reply more than the limit is stored; tokens after it,
+    so that one reply may go over.
+    """
+    mine = _overruns(variation.events, variation.requests, variation.runtime.limits)
+    if variation.base is not None and not any(one.action == "limit" for one in variation.deviations):
+        base = variation.base
+        mine -= _overruns(base.events, base.requests, base.limits)
+    return "; ".join(f"{job} asks again with {limit} exceeded" for job, limit in sorted(mine)) or None
+
+
+def _overruns(
+    trace: Iterable[Event], requests: Iterable[tuple[str, int]], limits: HarnessLimits
+) -> Counter[tuple[str, str]]:
+    """Count requests of jobs over a limit; a job that was reactivated or got harder has other limits."""
+    trace = list(trace)
+    excused = {
+        event.job for event in trace if isinstance(event, events.Reactivated | events.DifficultyRaised)
+    }
+    found: Counter[tuple[str, str]] = Counter()
+    if limits.max_turns is not None:
+        over = (job for job, stored in requests if stored > limits.max_turns and job not in excused)
+        found.update((job, LimitName.MAX_TURNS.value) for job in over)
+    if limits.max_token_usage is not None:
+        over = (job for job, used in _used_at_requests(trace) if used > limits.max_token_usage)
+        found.update((job, LimitName.MAX_TOKEN_USAGE.value) for job in over if job not in excused)
+    return found
+
+
+def _used_at_requests(trace: Iterable[Event]) -> Iterator[tuple[str, int]]:
+    """Yield whose each request is, and what STATEK estimates that the job has used before it."""
+    sent: dict[str, int] = {}
+    used: dict[str, tuple[int, int]] = {}
+    for event in trace:
+        if isinstance(event, events.LLMRequested):
+            sent[event.job] = event.bytes_sent
+            if event.attempt == 1:
+                yield event.job, approx_tokens(*used.get(event.job, (0, 0)))
+        elif isinstance(event, events.LLMReplied):
+            before = used.get(event.job, (0, 0))
+            used[event.job] = (before[0] + sent[event.job], before[1] + event.bytes_received)
+
+
+# -- liveness ------------------------------------------------------------------------------------------------------
+
+
+def every_job_ends_or_waits(variation: Variation) -> str | None:
+    """While a worker lives no job stands still that could go on."""
+    ending = variation.ending
+    if not ending.worker:
+        return None
+    if ending.error is not None:
+        base = None if variation.base is None else variation.base.ending.error
+        told = "" if variation.error is None else variation.error.message
+        return None if base == ending.error else f"the run failed: {ending.error}: {told}"
+    if not ending.settled:
+        return None
+    for name, job in ending.jobs:
+        if job.could_go_on:
+            return f"{name} waits for what is there"
+        if job.status != "DONE" and not job.waits:
+            return f"{name} is {job.status}, waits for nothing, and nobody steps it"
+    return None
+
+
+def the_system_converges(variation: Variation) -> str | None:
+    """With the faults over, every job that ends undisturbed ends here too."""
+    if variation.base is None or not _over(variation) or not variation.ending.settled:
+        return None
+    for name, before in variation.base.ending.jobs:
+        now = variation.ending.job(name)
+        if before.status == "DONE" and now is not None and now.role == before.role and now.status != "DONE":
+            return f"{name} is {now.status} at the end, undisturbed it is DONE"
+    return None
+
+
+def _over(variation: Variation) -> bool:
+    """Return whether what disturbed the run has passed: a new worker came, and every fault was a moment's."""
+    lasting = (
+        (one.action in ("kill", "lose") and one.restart is None)
+        or (one.action == "fault" and one.fault == "401")
+        for one in variation.deviations
+    )
+    return variation.ending.worker and not any(lasting)
+
+
+def the_order_does_not_matter(variation: Variation) -> str | None:
+    """Where a scenario says `any-order`, jobs, work items and ledger end the same in every order."""
+    if variation.base is None or ANY_ORDER not in variation.scenario.tags or not variation.known:
+        return None
+    if any(one.action != "choose" for one in variation.deviations):
+        return None
+    now, before = variation.ending, variation.base.ending
+    for what, mine, theirs in (
+        ("jobs", now.jobs, before.jobs),
+        ("work items", now.items, before.items),
+        ("ledger", tuple(sorted(now.ledger)), tuple(sorted(before.ledger))),
+    ):
+        if mine != theirs:
+            return f"{what} differ from those of the undisturbed order"
+    return None
+
+
+def _all_done(variation: Variation) -> bool:
+    ending = variation.ending
+    return ending.worker and ending.settled and all(job.status == "DONE" for _, job in ending.jobs)
+
+
+BUILT_IN: Final[Mapping[str, Invariant]] = {
+    "no-claim-leaked": no_claim_leaked,
+    "no-claim-released-twice": no_claim_released_twice,
+    "no-claim-taken-twice": no_claim_taken_twice,
+    "handlers-at-most-once": handlers_run_at_most_once,
+    "handlers-at-least-once": handlers_run_when_a_job_is_stopped,
+    "counters-not-mixed": counters_are_not_mixed,
+    "limits-hold": limits_hold,
+    "every-job-ends-or-waits": every_job_ends_or_waits,
+    "the-system-converges": the_system_converges,
+    "any-order": the_order_does_not_matter,
+}
+"""The invariants that are always asked, by the names that reports use."""
+
+
+def violations(variation: Variation, invariants: Mapping[str, Invariant]) -> tuple[Violation, ...]:
+    """Return what is wrong with a run."""
+    found = ((name, check(variation)) for name, check in invariants.items() if not is_sometimes(check))
+    return tuple(Violation(name, message) for name, message in found if message is not None)

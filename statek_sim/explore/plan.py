@@ -1,0 +1,136 @@
+"""Which single deviations a scenario has: every distinct place to die, every request, event, limit and lost commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import Final, get_args
+
+from statek_sim import trace as events
+from statek_sim.backends.deviating import Point
+from statek_sim.clock import FOREVER
+from statek_sim.explore.variation import Undisturbed
+from statek_sim.harness.limits import LimitName
+from statek_sim.metering.usage import approx_tokens
+from statek_sim.scenario.deviation import RESTART, Deviation, Fault
+
+AUTOCOMMIT: Final = 0.25
+"""Seconds between two commits that dbzero makes by itself: what is younger may be lost."""
+
+MOST_COMMITS: Final = 8
+"""Earlier commits that are tried for one line of the ledger, the latest ones."""
+
+MOST_TIMES: Final = 8
+"""Virtual seconds to which one event of the world is moved."""
+
+_SOON: Final = 1.0
+"""Seconds until a restart where the run ends in time."""
+
+_MOVABLE: Final = frozenset({"resolve", "fail", "push", "notify", "complete"})
+
+
+def distinct_points(base: Undisturbed) -> list[Point]:
+    """Return the points of a run whose durable states differ: after a kill at the others the same would come."""
+    seen: set[str] = set()
+    found: list[Point] = []
+    for point, state in zip(base.points, base.states, strict=True):
+        if state not in seen:
+            seen.add(state)
+            found.append(point)
+    return found
+
+
+def kill_at(point: Point, restart: float | None) -> Deviation:
+    """Return the death of the worker at a point."""
+    event, silent = point.place
+    what = f"{point.what} of {point.job}" if point.job else point.what
+    if silent:
+        return Deviation(kill=event, silent=silent, what=what, restart=restart)
+    return Deviation(kill=event, what=what, restart=restart)
+
+
+def restart_of(base: Undisturbed) -> float:
+    """Return after how many seconds a new worker starts: soon where the run ends in time."""
+    return RESTART if base.scenario.until >= FOREVER else _SOON
+
+
+def kills(base: Undisturbed) -> list[Deviation]:
+    """Return a kill at every distinct point."""
+    restart = restart_of(base)
+    return [kill_at(point, restart) for point in distinct_points(base)]
+
+
+def lost_commits(base: Undisturbed) -> list[Deviation]:
+    """Return kills after which the store is back before something that was done outside of it."""
+    # Only whole events can be named as commits; a later one of the same second is tried first.
+    commits = [point for point in distinct_points(base) if point.place[1] == 0]
+    found = []
+    for event, line in base.said.lines:
+        at = base.events[event - 1].at
+        before = [one for one in commits if one.place[0] < event and one.at >= at - AUTOCOMMIT]
+        found += [
+            Deviation(lose=event, to_event=one.place[0], what=f"ledger: {line}", restart=restart_of(base))
+            for one in before[-MOST_COMMITS:]
+        ]
+    return found
+
+
+def faults(base: Undisturbed) -> list[Deviation]:
+    """Return every way in which every request may fail once."""
+    return [
+        Deviation(fault=fault, job=job, reply=reply)
+        for job, reply in base.said.answers
+        if _nameable(job)
+        for fault in get_args(Fault)
+    ]
+
+
+def _nameable(job: str) -> bool:
+    return bool(job) and (job[0].isalpha() or job[0] == "_")
+
+
+def moves(base: Undisturbed) -> list[Deviation]:
+    """Return every event of the world at the other seconds at which something happens, and after all of them."""
+    seconds = sorted({point.at for point in base.points} | {0.0})
+    last = seconds[-1] + RESTART
+    times = [*seconds[:: max(1, len(seconds) // MOST_TIMES)], last]
+    return [
+        Deviation(move=number, to=time)
+        for number, event in enumerate(base.scenario.events, 1)
+        if event.action in _MOVABLE
+        for time in times
+        if event.after is not None or time != event.at
+    ]
+
+
+def limits(base: Undisturbed) -> list[Deviation]:
+    """Return every value of a limit that stops a job which goes on undisturbed."""
+    turns, exceptions, streaks, _ = (
+        set(column) for column in (zip(*base.counts, strict=True) if base.counts else [()] * 4)
+    )
+    wanted: dict[LimitName, Iterable[int]] = {
+        LimitName.MAX_TURNS: range(max(turns, default=0)),
+        LimitName.MAX_EXCEPTIONS: range(max(exceptions, default=0)),
+        LimitName.MAX_CONSECUTIVE_EXCEPTIONS: range(max(streaks, default=0)),
+        LimitName.MAX_TOKEN_USAGE: sorted({tokens - 1 for tokens in _estimates(base) if tokens > 0}),
+    }
+    return [
+        Deviation(limit=limit, value=value)
+        for limit, values in wanted.items()
+        for value in values
+        if (own := getattr(base.limits, limit.value)) is None or value < own
+    ]
+
+
+def _estimates(base: Undisturbed) -> Iterator[int]:
+    """Yield STATEK's estimate of a job's tokens after each of its replies."""
+    sent: dict[str, int] = {}
+    used: dict[str, list[tuple[int, int]]] = {}
+    for event in base.events:
+        if isinstance(event, events.LLMRequested):
+            sent[event.job] = event.bytes_sent
+        elif isinstance(event, events.LLMReplied):
+            used.setdefault(event.job, []).append((sent[event.job], event.bytes_received))
+    for pairs in used.values():
+        for total in accumulate(pairs, lambda so_far, pair: (so_far[0] + pair[0], so_far[1] + pair[1])):
+            yield approx_tokens(*total)

@@ -1,0 +1,131 @@
+"""Exploring many scenarios in worker processes: one piece of work is one scenario under one profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim import progress
+from statek_sim.backends.setup import attribute_at
+from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.executors.limits import WatchdogLimits
+from statek_sim.executors.pool import Killed, Pool
+from statek_sim.explore.explorer import Bounds, Explorer
+from statek_sim.explore.invariants import BUILT_IN, Invariant
+from statek_sim.explore.result import Explored
+from statek_sim.scenario.schema import Scenario
+
+Pair = tuple[Scenario, str]
+"""A scenario and the profile that it is explored under."""
+
+NOT_EXPLORED: Final = (
+    "engine agent keeps nothing that a new worker could go on with: only engine statek is explored"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a worker does: the scenario at a place of the list that it was started with."""
+
+    pairs: Sequence[Pair]
+    own: tuple[str, ...]
+    bounds: Bounds
+
+    def __call__(self, place: int) -> Explored:
+        progress.afresh()
+        return explore_one(*self.pairs[place], own=self.own, bounds=self.bounds)
+
+
+def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
+    """Import the invariants that are written `module:attribute`; `BadInput` for what is none."""
+    found: dict[str, Invariant] = {}
+    for name in names:
+        if ":" not in name:
+            raise BadInput(
+                f"--invariant {name!r}: expected 'module:attribute', a callable that takes a variation"
+            )
+        invariant = attribute_at("--invariant", name)
+        if not callable(invariant):
+            raise BadInput(f"--invariant {name!r}: expected a callable, got {invariant!r}")
+        found[name] = invariant
+    return found
+
+
+def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds: Bounds) -> Explored:
+    """Explore one scenario; what cannot be explored says why."""
+    if scenario.engine != "statek":
+        return _not_explored(scenario, profile, NOT_EXPLORED)
+    try:
+        return Explorer(scenario, profile, own_invariants(own), bounds).explore()
+    except BadInput:
+        raise
+    except StatekSimError as error:
+        return _not_explored(scenario, profile, f"{type(error).__name__}: {error}")
+
+
+def _not_explored(scenario: Scenario, profile: str, why: str) -> Explored:
+    return Explored(id=scenario.id, suite=scenario.suite, profile=profile, points=0, proven={}, problem=why)
+
+
+def explore_all(
+    pairs: Sequence[Pair],
+    *,
+    own: Sequence[str] = (),
+    bounds: Bounds | None = None,
+    limits: WatchdogLimits | None = None,
+    workers: int | None = None,
+) -> Iterator[Explored]:
+    """Yield what came of each pair, in their order; the same with any number of processes.
+
+    `own` are names of invariants, `limits` what one scenario may use of the machine; None: everything runs in this
+    process.
+    """
+    work = _Work(pairs, tuple(own), bounds or Bounds())
+    own_invariants(own)
+    pool = Pool(work, limits=limits, workers=workers)
+    if limits is None or not pool.possible:
+        yield from map(work, range(len(pairs)))
+        return
+    with pool:
+        came = pool.map((place,) for place in range(len(pairs)))
+        for (scenario, profile), explored in zip(pairs, came, strict=True):
+            yield (
+                _not_explored(scenario, profile, str(explored)) if isinstance(explored, Killed) else explored
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a found case does now. `message`: how the invariant is broken, None when it holds: it is fixed.
+
+    `absent` are deviations that the run gives no occasion for any more.
+    """
+
+    scenario: Scenario
+    profile: str
+    message: str | None
+    absent: tuple[str, ...] = ()
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the invariant holds now."""
+        return self.message is None
+
+
+def replay(scenario: Scenario) -> Replayed:
+    """Play a found case again. `BadInput` for a scenario that says no `violates`."""
+    where = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}"
+    name = scenario.violates
+    if not name:
+        raise BadInput(f"{where}: 'violates' is missing: expected the invariant that its deviations break")
+    if ":" not in name and name not in _KNOWN:
+        raise BadInput(f"{where}: violates: {name!r} is no invariant; there are {', '.join(sorted(_KNOWN))}")
+    own: Mapping[str, Invariant] = own_invariants([name]) if ":" in name else {}
+    profile = scenario.profiles[0]
+    explorer = Explorer(scenario, profile, own)
+    message, absent = explorer.replay(name, scenario.deviations)
+    return Replayed(scenario, profile, message, absent)
+
+
+_KNOWN: Final = frozenset({*BUILT_IN, "the-run-repeats", "the-runtime-survives"})

@@ -1,0 +1,262 @@
+"""One run of a scenario that departs from the undisturbed one, and what can be asked about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from statek_sim.backends.deviating import (
+    Choice,
+    Deviations,
+    Exploring,
+    Picks,
+    Point,
+    undeviating,
+    with_deviations,
+)
+from statek_sim.backends.pinned_replies import Said
+from statek_sim.backends.record import RunError, RunRecord
+from statek_sim.backends.reference import ReferenceRun
+from statek_sim.explore.state import States
+from statek_sim.harness.limits import HarnessLimits
+from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.status import JobStatus
+from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.schema import Scenario
+from statek_sim.trace import Event
+
+_OF_EVENTS: Final = frozenset({"UnusedEvents", "UnusedReplies"})
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How a job is at the end: status, why it stopped, what it left, and whether what it waits for is there."""
+
+    role: str
+    parent: str | None
+    status: str
+    stop: str | None
+    exit: str
+    waits: bool
+    could_go_on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended. Equal endings mean the same to the world: jobs, work items, ledger."""
+
+    jobs: tuple[tuple[str, JobEnd], ...]
+    items: tuple[tuple[str, str, str | None], ...]
+    ledger: tuple[str, ...]
+    worker: bool
+    settled: bool
+    error: str | None
+
+    def job(self, name: str) -> JobEnd | None:
+        """Return one job, None where there is none of this name."""
+        return dict(self.jobs).get(name)
+
+
+class Variation:
+    """One run that was played, with everything that invariants ask.
+
+    `base` is the undisturbed run, None when this is it.
+    """
+
+    def __init__(
+        self,
+        run: ReferenceRun,
+        outcome: RunOutcome | None,
+        error: RunError | None,
+        base: Undisturbed | None,
+    ) -> None:
+        self._run = run
+        self._outcome = outcome
+        self.error = error
+        self.base = base
+
+    @property
+    def deviations(self) -> tuple[Deviation, ...]:
+        """Where the run departed."""
+        return self._run.scenario.deviations
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario."""
+        return self._run.scenario
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime at the end, for those who look closer than the record."""
+        return self._run.runtime
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The trace."""
+        return self._run.runtime.trace.events
+
+    @cached_property
+    def record(self) -> RunRecord:
+        """The facts of the run, as expectations read them."""
+        return self._run.record(self._outcome, self.error)
+
+    @property
+    def known(self) -> bool:
+        """Whether every reply that was asked for is known; a job that asks for another one is refused, and crashes."""
+        return not self._run.replies.unknown
+
+    @cached_property
+    def ending(self) -> Ending:
+        """How it ended."""
+        runtime, outcome = self._run.runtime, self._outcome
+        return Ending(
+            jobs=tuple((job.id, _job_end(job)) for job in runtime.jobs),
+            items=tuple(
+                (item.id, str(item.status), item.owner_id) for item in self._run.world.queue.items.values()
+            ),
+            ledger=tuple(self._run.world.ledger.lines),
+            worker=runtime.worker_alive,
+            settled=outcome is not None and outcome.settled,
+            error=None if self.error is None or self.error.type in _OF_EVENTS else self.error.type,
+        )
+
+    @property
+    def repeated(self) -> Sequence[tuple[str, int]]:
+        """The replies that were paid for again: job and number, from 1."""
+        return self._run.replies.repeated
+
+    @property
+    def requests(self) -> Sequence[tuple[str, int]]:
+        """Every request but second attempts: whose, and how many of its replies were stored before it."""
+        return self._run.replies.requests
+
+    @property
+    def tokens(self) -> tuple[int, float]:
+        """Measured tokens of all jobs, and what providers reported that they cost."""
+        usage = [turn for job in self._run.runtime.jobs for turn in job.usage.turns]
+        return sum(turn.measured_prompt + turn.measured_completion for turn in usage), sum(
+            turn.reported_cost or 0.0 for turn in usage
+        )
+
+    @property
+    def steering(self) -> Deviations:
+        """What made it depart: choices, deaths, and deviations that it gave no occasion for."""
+        assert self._run.deviations is not None, "every run here is explored"
+        return self._run.deviations
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the trace."""
+        return self._run.runtime.trace.digest()
+
+
+def _job_end(job: Job) -> JobEnd:
+    future = job.awaited_result
+    waits = future is not None and job.status is not JobStatus.DONE
+    return JobEnd(
+        role=job.agent.role,
+        parent=None if job.parent_job is None else job.parent_job.id,
+        status=str(job.status),
+        stop=job.stop_reason,
+        exit=repr(job.py_env.exit_status)[:200],
+        waits=waits,
+        could_go_on=waits and future is not None and _ready(future.check_condition),
+    )
+
+
+def _ready(condition: Callable[[], bool]) -> bool:
+    try:
+        return bool(condition())
+    except Exception:  # noqa: BLE001  # the user's condition
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undisturbed:
+    """What an explorer keeps of the run without deviations."""
+
+    scenario: Scenario
+    profile: str
+    said: Said = field(repr=False)
+    points: tuple[Point, ...] = field(repr=False)
+    states: tuple[str, ...] = field(repr=False)
+    choices: tuple[Choice, ...]
+    events: tuple[Event, ...] = field(repr=False)
+    ending: Ending
+    digest: str
+    counts: tuple[tuple[int, int, int, int], ...]
+    """Turns, exceptions, streak and tokens of each job at the end."""
+    tokens: tuple[int, float]
+    requests: tuple[tuple[str, int], ...] = field(repr=False)
+    limits: HarnessLimits
+
+
+def undisturbed(scenario: Scenario, profile: str) -> tuple[Undisturbed, RunRecord]:
+    """Play a scenario as it is and note its points, their states and its choices."""
+    plain = undeviating(scenario)
+    points: list[Point] = []
+    states: list[str] = []
+    seen = States()
+
+    def watch(point: Point) -> None:
+        points.append(point)
+        states.append(seen.of(run, point))
+
+    run = ReferenceRun(plain, profile, exploring=Exploring(watch=watch))
+    try:
+        outcome, error = run.play(allow_network=False)
+        played = Variation(run, outcome, error, None)
+        record = played.record
+        return (
+            Undisturbed(
+                scenario=plain,
+                profile=profile,
+                said=run.said,
+                points=tuple(points),
+                states=tuple(states),
+                choices=tuple(played.steering.choices),
+                events=tuple(played.events),
+                ending=played.ending,
+                digest=played.digest,
+                counts=tuple(
+                    (
+                        job.num_turns,
+                        job.exception_count,
+                        job.max_consecutive_exceptions,
+                        job.approx_token_usage,
+                    )
+                    for job in run.runtime.jobs
+                ),
+                tokens=played.tokens,
+                requests=tuple(played.requests),
+                limits=run.runtime.limits,
+            ),
+            record,
+        )
+    finally:
+        run.runtime.close()
+
+
+@contextmanager
+def varied(
+    base: Undisturbed,
+    deviations: Sequence[Deviation],
+    *,
+    watch: Callable[[ReferenceRun, Point], None] | None = None,
+    pick: Picks | None = None,
+) -> Iterator[Variation]:
+    """Play a variation; it can be asked everything inside the block."""
+    run: ReferenceRun
+    exploring = Exploring(
+        said=base.said, pick=pick, watch=None if watch is None else lambda point: watch(run, point)
+    )
+    run = ReferenceRun(with_deviations(base.scenario, deviations), base.profile, exploring=exploring)
+    try:
+        outcome, error = run.play(allow_network=False)
+        yield Variation(run, outcome, error, base)
+    finally:
+        run.runtime.close()

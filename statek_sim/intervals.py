@@ -1,0 +1,19 @@
+"""Wilson's interval of a share, because 57 of 60 is not 95 %."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+Z: Final = 1.959963984540054
+"""Standard deviations on each side of a 95 % interval."""
+
+
+def wilson(hits: int, of: int) -> tuple[float, float] | None:
+    """Return Wilson's 95 % interval of a share; None of nothing."""
+    if not of:
+        return None
+    share, square = hits / of, Z * Z
+    middle = (share + square / (2 * of)) / (1 + square / of)
+    half = Z / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
+    return max(0.0, middle - half), min(1.0, middle + half)

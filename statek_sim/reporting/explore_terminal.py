@@ -1,0 +1,159 @@
+"""An exploration in the terminal: what was proven of each scenario, then each failure with its command."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.text import Text
+
+from statek_sim.explore.result import Exploration, Explored, Failure
+from statek_sim.explore.running import Replayed
+from statek_sim.reporting.numbers import plural
+
+_NOUNS: Final = {
+    "crashes": "crash points",
+    "orders": "orders",
+    "limits": "limits",
+    "faults": "request faults",
+    "moves": "moved events",
+    "commits": "lost commits",
+}
+
+
+class ExploreProgress:
+    """Shows how many scenarios are done, how many runs that took and how many failures there are; on terminals only."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._runs = self._failures = 0
+        self._progress: Progress | None = None
+        self._task = TaskID(0)
+        if console.is_terminal and not console.is_dumb_terminal and total:
+            self._progress = Progress(
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("{task.description}", markup=False),
+                console=console,
+                transient=True,
+            )
+            self._progress.start()
+            self._task = self._progress.add_task("", total=total)
+
+    def done(self, explored: Explored) -> None:
+        """Count one scenario."""
+        self._runs += explored.runs
+        self._failures += len(explored.failures)
+        if self._progress is not None:
+            told = f"{self._runs:,} runs  {plural(self._failures, 'failure')}  {explored.id}"
+            self._progress.update(self._task, advance=1, description=told)
+
+    def close(self) -> None:
+        """Take it away."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+
+def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[Text]:
+    """Yield a line per scenario, the failures, the tools' certificates and the verdict."""
+    for one in exploration.scenarios if not quiet else ():
+        yield Text(scenario_line(one), "red" if one.failed else "yellow" if one.problem else "")
+    for one in exploration.scenarios:
+        yield from failure_lines(one)
+    tools = () if quiet else [*tool_lines(exploration.scenarios)]
+    if tools:
+        yield Text()
+        yield Text("Tools of your own, when their worker dies", "bold")
+        yield from map(Text, tools)
+    yield Text()
+    if exploration.stopped:
+        yield Text("stopped: what follows is what was covered so far", "yellow")
+    yield Text(verdict_words(exploration), "bold red" if exploration.failed else "bold green")
+
+
+def scenario_line(one: Explored) -> str:
+    """Return what was proven of a scenario, in one line."""
+    name = f"{one.suite}/{one.id}[{one.profile}]"
+    if one.problem is not None:
+        return f"{name}: not explored: {one.problem}"
+    return f"{name}: {proven_words(one)}"
+
+
+def proven_words(one: Explored) -> str:
+    """Return what the result stands for: `22 of 22 crash points, 4 of 4 orders; beyond that ...`."""
+    told = ", ".join(f"{count} {_NOUNS[kind]}" for kind, count in one.proven.items() if count.of)
+    beyond = one.beyond
+    more = []
+    if beyond.pairs.of:
+        more.append(f"{beyond.pairs} pairs")
+    if beyond.triples:
+        more.append(f"{beyond.triples} drawn triples")
+    if beyond.depth is not None and beyond.probability is not None:
+        more.append(f"orders of depth {beyond.depth} with {100 * beyond.probability:.0f} %")
+    if one.unknown:
+        more.append(f"{plural(one.unknown, 'run')} left the script")
+    return "; ".join([told or "nothing to vary", *(["beyond that " + ", ".join(more)] if more else [])])
+
+
+def failure_lines(one: Explored) -> Iterator[Text]:
+    """Yield what fails in a scenario, with where it departs."""
+    for failure in one.failures:
+        yield Text()
+        yield Text(f"FAILED {one.suite}/{one.id}[{one.profile}] {failure.invariant}", "bold red")
+        yield Text(f"  {failure.message}")
+        yield from (Text(f"  {line}") for line in failure_words(failure))
+    for name, reached in one.reached.items():
+        if not reached:
+            yield Text(f"FAILED {one.suite}/{one.id}[{one.profile}] {name}: no run reached it", "bold red")
+
+
+def failure_words(failure: Failure) -> Iterator[str]:
+    """Yield where it departs, how often it fails, whose it is, and how to see it again."""
+    yield from map(str, failure.deviations)
+    if not failure.deviations:
+        yield "undisturbed"
+    if failure.times > 1:
+        yield f"so do {plural(failure.times - 1, 'further run')}"
+    if failure.whose is not None:
+        yield f"whose: {failure.whose}"
+    if failure.file is not None:
+        yield f"statek-sim explore --replay {failure.file}"
+
+
+def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
+    """Yield the certificate of each of the user's own tools: the worst that was seen in any scenario."""
+    order = (None, "safe", "at least once", "leaks")
+    worst: dict[str, list[str | None]] = {}
+    for one in scenarios:
+        for tool in one.tools:
+            if not tool.own:
+                continue
+            known = worst.setdefault(tool.tool, [None, None, None])
+            for place, verdict in enumerate((tool.before, tool.during, tool.after)):
+                known[place] = max(known[place], verdict, key=order.index)
+    for name, verdicts in sorted(worst.items()):
+        phases = zip(("before", "during", "after"), verdicts, strict=True)
+        yield f"  {name}: " + ", ".join(f"{phase} {verdict or 'not seen'}" for phase, verdict in phases)
+
+
+def verdict_words(exploration: Exploration) -> str:
+    """Return what comes of it all."""
+    failing = Counter(failure.invariant for one in exploration.scenarios for failure in one.failures)
+    told = f"{plural(len(exploration.scenarios), 'scenario')}, {plural(exploration.runs, 'run')}"
+    if not exploration.failed:
+        return f"{told}: nothing fails"
+    unreached = sum(not reached for one in exploration.scenarios for reached in one.reached.values())
+    parts = [f"{name} in {times}" for name, times in sorted(failing.items())]
+    return f"{told}: {', '.join([*parts, *([f'{unreached} never reached'] if unreached else [])])}"
+
+
+def replay_line(replayed: Replayed) -> str:
+    """Return what came of a found case: FIXED or FAILED."""
+    name = f"{replayed.scenario.id}[{replayed.profile}] {replayed.scenario.violates}"
+    if not replayed.fixed:
+        return f"FAILED {name}: {replayed.message}"
+    absent = f" (no occasion for: {'; '.join(replayed.absent)})" if replayed.absent else ""
+    return f"FIXED {name}{absent}"

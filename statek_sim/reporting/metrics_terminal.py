@@ -1,0 +1,107 @@
+"""The metrics in a terminal: plain lines, one per metric, then what is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from rich.text import Text
+
+from statek_sim.agent.telemetry.bands import Finding, Status, Window
+from statek_sim.agent.telemetry.measures import METRICS, Measure, MetricName
+from statek_sim.agent.telemetry.report import MetricsReport
+from statek_sim.reporting.grid import lay_out
+from statek_sim.reporting.numbers import plural
+
+_STYLES: Final = {Status.ALERT: "red", Status.WARN: "yellow", Status.HEALTHY: "green"}
+
+
+def metric_lines(report: MetricsReport, *, width: int) -> Iterator[Text]:
+    """Yield a table of all metrics, one of the groups where there are several, one of the windows, and the alerts."""
+    whole = report.everything.measured
+    still_open = f", {whole.open} not ended" if whole.open else ""
+    yield Text(f"{plural(whole.tasks, 'task')}, {whole.completed} completed{still_open}")
+    yield Text()
+    rows = [_heads("metric", "value", "of", "is")]
+    for name, found in whole.metrics.items():
+        finding = report.everything.findings[name]
+        rows.append(
+            [_left(METRICS[name].title), Text(shown(name, found)), Text(_of(found)), _status(finding)]
+        )
+    yield from lay_out(rows, width=width)
+    if len(report.groups) > 1:
+        yield Text()
+        yield from lay_out(
+            [_heads("group", *_SHORT.values()), *map(_row_of_group, report.groups)], width=width
+        )
+    if len(report.windows) > 1:
+        yield Text()
+        named = [(f"tasks {window.first}-{window.last}", window) for window in report.windows]
+        yield from lay_out([_heads("over time", *_SHORT.values()), *map(_row_of_group, named)], width=width)
+    if report.alerts:
+        yield Text()
+        yield from (Text(f"alert: {line}", style="red") for line in report.alerts)
+
+
+_SHORT: Final[dict[MetricName, str]] = {
+    "steps_per_task": "steps",
+    "tool_error_rate": "errors",
+    "loop_detections": "loops",
+    "tokens_per_subtask": "tokens",
+    "completion_rate": "done",
+    "cost_per_task": "cost",
+}
+
+
+def _row_of_group(named: tuple[str, Window]) -> list[Text]:
+    name, window = named
+    cells = [
+        Text(
+            shown(metric, window.measured.metrics[metric]),
+            style=_STYLES.get(window.findings[metric].status, ""),
+        )
+        for metric in _SHORT
+    ]
+    return [_left(name), *cells]
+
+
+def shown(name: MetricName, found: Measure) -> str:
+    """Return a metric's value with its unit, `-` where it is unknown."""
+    if found.value is None:
+        return "-"
+    if not math.isfinite(found.value):
+        return "NaN" if math.isnan(found.value) else "inf"
+    match METRICS[name].unit:
+        case "share":
+            return f"{100 * found.value:.1f} %"
+        case "dollars":
+            return f"${found.value:.4f}"
+        case "seconds":
+            return f"{found.value:.3g} s"
+        case "tokens":
+            return f"{found.value:,.0f}"
+        case "steps" | "blocks":
+            return f"{found.value:.2f}"
+        case _:
+            return f"{found.value:g}"
+
+
+def _of(found: Measure) -> str:
+    if found.interval is not None:
+        low, high = found.interval
+        return f"{found.part:g} of {found.whole} ({100 * low:.0f}-{100 * high:.0f} %)"
+    return "" if found.value is None or found.whole < 2 else f"{found.whole:,}"
+
+
+def _status(finding: Finding) -> Text:
+    return Text(finding.status.value, style=_STYLES.get(finding.status, ""), justify="left")
+
+
+def _heads(*titles: str) -> list[Text]:
+    first, *others = titles
+    return [_left(first), *(Text(title, justify="left" if title == "is" else "right") for title in others)]
+
+
+def _left(text: str) -> Text:
+    return Text(text, justify="left")

@@ -1,0 +1,115 @@
+"""What a scenario of engine two says of permissions: rules, and the files that paths lead to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+from pydantic.config import ConfigDict
+
+from statek_sim.agent.permissions.policy import PROTECTED, Kind, Policy, Rule
+from statek_sim.errors import BadInput
+from statek_sim.scenario.part import Items, Part, Positive, Seconds, refused
+
+_KINDS: Final[tuple[Kind, ...]] = ("tool", "read", "write", "host", "command")
+_ONE_KIND: Final[list[JsonValue]] = [{"required": [kind]} for kind in _KINDS]
+
+
+class RuleText(Part):
+    """One rule: exactly one of these, with a pattern. `*` is any text; of paths within a name, and `**` any names."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_KIND})
+
+    tool: str = Field(default="", description="The name of a tool.")
+    read: str = Field(default="", description="A path, absolute or from `root`.")
+    write: str = Field(default="", description="A path, absolute or from `root`.")
+    host: str = Field(
+        default="", description="A host; `*` is every one that is not this machine or its network."
+    )
+    command: str = Field(default="", description="A simple command of a shell.")
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        said = [kind for kind in _KINDS if self.said(kind)]
+        if len(said) != 1:
+            raise refused(f"expected exactly one of {', '.join(_KINDS)}; got {' and '.join(said) or 'none'}")
+        try:
+            self.rule  # noqa: B018  # made to see whether it can be
+        except BadInput as error:
+            raise refused(str(error)) from None
+        return self
+
+    @property
+    def rule(self) -> Rule:
+        """The rule."""
+        kind = next(kind for kind in _KINDS if self.said(kind))
+        return Rule(kind, str(getattr(self, kind)))
+
+
+class FileText(Part):
+    """What is at a path; a plain text is a link to it."""
+
+    kind: Literal["file", "folder", "other"] = Field(default="file", description="What it is.")
+    link: str = Field(default="", description="It is a link, and leads here.")
+    names: Positive = Field(default=1, description="How many names the file has: hard links.")
+
+    @staticmethod
+    def _allow_text(schema: dict[str, JsonValue]) -> None:
+        mapping = dict(schema)
+        schema.clear()
+        text: dict[str, JsonValue] = {"type": "string", "description": "It is a link, and leads here."}
+        schema.update({"title": "FileText", "anyOf": [text, mapping]})
+
+    model_config = ConfigDict(json_schema_extra=_allow_text)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {"link": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Self:
+        if self.link and (self.said("kind") or self.said("names")):
+            raise refused("a link has no kind and no names")
+        return self
+
+
+class PermissionsText(Part):
+    """What an agent's calls may touch (004 §8): deny, then ask, then allow; what no rule allows is refused."""
+
+    root: Annotated[str, Field(pattern="^/")] = Field(
+        default="/workspace", description="Absolute folder that relative paths and patterns start at."
+    )
+    allow: Items[RuleText] = Field(default=(), description="What may be done.")
+    ask: Items[RuleText] = Field(default=(), description="What a person is asked about first.")
+    deny: Items[RuleText] = Field(default=(), description="What may not be done, whatever else is said.")
+    protected: Items[str] = Field(default=PROTECTED, description="Names that are never written to or below.")
+    within: Seconds | None = Field(
+        default=None, description="Virtual seconds a person has; null: it waits as long as it takes."
+    )
+    hard_links: bool = Field(default=False, description="Files with several names may be read and written.")
+    files: dict[Annotated[str, Field(pattern="^/")], FileText] = Field(
+        default_factory=dict,
+        description="What is on the disk, by absolute path; everything else is not there.",
+    )
+
+    @model_validator(mode="after")
+    def _good_root(self) -> Self:
+        try:
+            self.policy  # noqa: B018  # made to see whether it can be
+        except BadInput as error:
+            raise refused(str(error)) from None
+        return self
+
+    @property
+    def policy(self) -> Policy:
+        """The policy."""
+        return Policy(
+            root=self.root,
+            allow=[one.rule for one in self.allow],
+            ask=[one.rule for one in self.ask],
+            deny=[one.rule for one in self.deny],
+            protected=self.protected,
+            seconds=self.within,
+            hard_links=self.hard_links,
+        )

@@ -1,0 +1,100 @@
+"""The names of spans and their attributes as one versioned table: OpenTelemetry's for generative AI, Langfuse's.
+
+OpenTelemetry's are not stable: what changes with a version changes here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+VERSION: Final = "1.40.0"
+"""The version of the semantic conventions that the names follow."""
+
+SCHEMA_URL: Final = f"https://opentelemetry.io/schemas/{VERSION}"
+"""What exported spans name as their schema."""
+
+
+class Operation(StrEnum):
+    """What a span is about. The first three are `gen_ai.operation.name`s, the others are this toolkit's."""
+
+    AGENT = "invoke_agent"
+    CHAT = "chat"
+    TOOL = "execute_tool"
+    STEP = "step"
+    GUARD = "guard"
+    CHECKPOINT = "checkpoint"
+    PERSON = "ask_person"
+    LEVEL = "level"
+
+
+GEN_AI: Final = frozenset({Operation.AGENT, Operation.CHAT, Operation.TOOL})
+"""Operations that the conventions know."""
+
+OPERATION: Final = "gen_ai.operation.name"
+PROVIDER: Final = "gen_ai.provider.name"
+MODEL: Final = "gen_ai.request.model"
+AGENT: Final = "gen_ai.agent.name"
+CONVERSATION: Final = "gen_ai.conversation.id"
+TOOL: Final = "gen_ai.tool.name"
+TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+TOOL_RESULT: Final = "gen_ai.tool.call.result"
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+ERROR: Final = "error.type"
+
+COST: Final = "gen_ai.usage.cost"
+"""US dollars; no name of the conventions, but the one that Langfuse reads."""
+
+SESSION: Final = "session.id"
+TRACE_NAME: Final = "langfuse.trace.name"
+OBSERVATION: Final = "langfuse.observation.type"
+LEVEL: Final = "langfuse.observation.level"
+STATUS_MESSAGE: Final = "langfuse.observation.status_message"
+INPUT: Final = "langfuse.observation.input"
+OUTPUT: Final = "langfuse.observation.output"
+
+OBSERVATIONS: Final[Mapping[Operation, str]] = MappingProxyType(
+    {
+        Operation.AGENT: "agent",
+        Operation.STEP: "chain",
+        Operation.CHAT: "generation",
+        Operation.TOOL: "tool",
+        Operation.GUARD: "guardrail",
+        Operation.CHECKPOINT: "event",
+        Operation.PERSON: "span",
+        Operation.LEVEL: "chain",
+    }
+)
+"""What Langfuse calls a span of each operation. It drops span events, so whatever is an event is a span as well."""
+
+PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ANTHROPIC": "anthropic",
+        "AZURE": "azure.ai.openai",
+        "DEEPSEEK": "deepseek",
+        "GEMINI": "gcp.gemini",
+        "GOOGLE": "gcp.gemini",
+        "GROQ": "groq",
+        "MISTRAL": "mistral_ai",
+        "OPENAI": "openai",
+    }
+)
+"""The conventions' names of providers, by STATEK's; any other is its own name in lower case."""
+
+STOPPED: Final = "statek.stop"
+TURN: Final = "statek.turn"
+ATTEMPT: Final = "statek.attempt"
+NUMBER: Final = "statek.step"
+VIA: Final = "statek.tool.via"
+VERDICT: Final = "statek.guard.action"
+DETAIL: Final = "statek.detail"
+OPEN: Final = "statek.open"
+"""Whether the span had no end when the trace was read: it was still going on."""
+
+
+def provider_name(name: str) -> str:
+    """Return how the conventions call a provider."""
+    return PROVIDERS.get(name.upper(), name.lower())

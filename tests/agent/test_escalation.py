@@ -1,0 +1,501 @@
+"""Ladders: what climbs, what is carried, who is told, in one process or two, and what other ladders would have cost."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import multiprocessing
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statek_sim import trace as events
+from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.effects import Delayed, Parts, PersonSaid
+from statek_sim.agent.escalation.causes import REACTIONS, Cause, cause_of_failure, cause_of_stop
+from statek_sim.agent.escalation.climbing import Attempt, after, begun, climb_json, climb_of, task_text
+from statek_sim.agent.escalation.controller import Escalation, Tried, Try, escalate, resume
+from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
+from statek_sim.agent.escalation.rules import DOCUMENT, HARDENED, escalation_rules
+from statek_sim.agent.escalation.tickets import (
+    FileTickets,
+    KeptTickets,
+    Tickets,
+    Word,
+    by_webhook,
+    on_terminal,
+)
+from statek_sim.agent.escalation.what_if import Outcomes, what_if
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.virtual_loop import VirtualLoop, run_in
+from statek_sim.cli import main
+from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout
+from statek_sim.providers.script import text, tool_call
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.scenario.agent import AGENT_STOPS
+
+
+def good(task: str, answer: str) -> Judgement:
+    return Judgement("GOOD" in answer, "not GOOD", score=len(answer))
+
+
+FAST = Level(name="fast", model="small", attempts=2, price=Price(per_million=Decimal(1)))
+STRONG = Level(name="strong", model="large", carry="best")
+PERSON = Level(name="person", question="{task}\n{attempts}", seconds=60.0)
+LADDER = Ladder(levels=(FAST, STRONG, PERSON), checks=[good])
+
+
+def climbed(
+    *said: Tried | Exception, ladder: Ladder = LADDER, tickets: Tickets | None = None, **more: Any
+) -> Any:
+    """Return how a task stands, what was tried, and the seconds it took, when the attempts end like this."""
+    tries: list[Try] = []
+    left = list(said)
+
+    async def work(wanted: Try) -> Tried:
+        tries.append(wanted)
+        told = left.pop(0)
+        if isinstance(told, Exception):
+            raise told
+        return told
+
+    async def go() -> tuple[Escalation, float]:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        found = await escalate(
+            ladder,
+            "Write.",
+            work,
+            token="t1",
+            tickets=tickets or KeptTickets(),
+            now=loop.time,
+            sleep=asyncio.sleep,
+            **more,
+        )
+        return found, loop.time() - began
+
+    found, seconds = run_in(VirtualLoop(), go())
+    return found, tries, seconds
+
+
+def http(status: int) -> ProviderHTTPError:
+    return ProviderHTTPError(f"error {status}", status=status)
+
+
+# -- what climbs -----------------------------------------------------------------------------------------------
+
+
+def test_every_cause_has_a_reaction_and_every_stop_of_a_run_a_cause() -> None:
+    assert set(REACTIONS) == set(Cause)
+    known = {cause_of_stop(stop) for stop in AGENT_STOPS}
+    assert {Cause.BUDGET, Cause.STUCK, Cause.BLOCKED, Cause.MAX_NUDGES} <= known
+    assert cause_of_stop("max_token_usage") is Cause.LIMIT
+
+
+@pytest.mark.parametrize(
+    ("failure", "cause"),
+    [
+        (http(401), Cause.UNAUTHORISED),
+        (http(402), Cause.UNAUTHORISED),
+        (http(429), Cause.RATE_LIMITED),
+        (http(408), Cause.UNAVAILABLE),
+        (http(503), Cause.UNAVAILABLE),
+        (http(400), Cause.BAD_REQUEST),
+        (ProviderTimeout(""), Cause.UNAVAILABLE),
+        (KeyError("x"), Cause.BUG),
+    ],
+)
+def test_a_failure_has_a_cause(failure: Exception, cause: Cause) -> None:
+    assert cause_of_failure(failure) is cause
+
+
+@pytest.mark.parametrize("failure", [http(401), http(400), KeyError("x")])
+def test_what_a_stronger_model_cannot_help_with_ends_the_climb(failure: Exception) -> None:
+    found, tries, _ = climbed(failure)
+    assert (found.kind, len(tries)) == ("unsolved", 1)
+    found, tries, _ = climbed(*[failure] * 3, ladder=replace(LADDER, rules=DOCUMENT))
+    assert (found.kind, len(tries)) == ("suspended", 3)
+
+
+def test_a_provider_that_is_down_is_waited_for_longer_each_time() -> None:
+    patient = replace(LADDER, levels=(replace(FAST, attempts=5),), backoff=4.0, longest=10.0)
+    assert climbed(*[http(503)] * 4, Tried(answer="GOOD"), ladder=patient)[2] == 4 + 8 + 10 + 10
+    assert climbed(*[http(503)] * 4, Tried(answer="GOOD"), ladder=replace(patient, rules=DOCUMENT))[2] == 0
+
+
+def test_an_attempt_is_told_what_its_level_declares() -> None:
+    found, tries, _ = climbed(Tried(answer="bad"), Tried(answer="less bad"), Tried(answer="GOOD"))
+    assert (found.kind, found.answer) == ("solved", "GOOD")
+    assert [one.task for one in tries] == [
+        "Write.",
+        "Write.",
+        "Write.\n\nAn earlier attempt failed: not GOOD.\nThe best answer so far:\nless bad",
+    ]
+    told = climbed(
+        Tried(answer="a"), Tried(answer="b"), Tried(answer="GOOD"), ladder=replace(LADDER, rules=DOCUMENT)
+    )
+    assert told[1][2].task == "Write."
+
+
+def test_every_attempt_has_its_tokens_and_its_cost() -> None:
+    found, _, _ = climbed(Tried(answer="bad", tokens=500_000), Tried(answer="GOOD", tokens=250_000))
+    assert [(one.tokens, one.cost, one.cause.value) for one in found.climb.attempts] == [
+        (500_000, Decimal("0.5"), "poor_quality"),
+        (250_000, Decimal("0.25"), "solved"),
+    ]
+    assert (found.climb.tokens, found.climb.cost) == (750_000, Decimal("0.75"))
+
+
+def test_the_best_answer_is_kept_where_none_was_good_enough_and_lost_by_the_document() -> None:
+    short = replace(LADDER, levels=(FAST, STRONG))
+    answers = [Tried(answer="aaa"), Tried(answer="a"), Tried(answer="aa")]
+    assert climbed(*answers, ladder=short)[0].answer == "aaa"
+    assert climbed(*answers, ladder=replace(short, rules=DOCUMENT))[0].answer is None
+
+
+def test_cancelling_a_task_goes_through() -> None:
+    async def work(wanted: Try) -> Tried:
+        await asyncio.sleep(1000)
+        return Tried()
+
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(5):
+            await escalate(
+                LADDER, "Write.", work, token="t", tickets=KeptTickets(), now=loop.time, sleep=asyncio.sleep
+            )
+
+    with pytest.raises(TimeoutError):
+        run_in(VirtualLoop(), go())
+
+
+@given(st.lists(st.sampled_from([cause for cause in Cause if cause is not Cause.SOLVED]), max_size=12))
+def test_a_climb_ends_and_never_comes_down(causes: list[Cause]) -> None:
+    state, places = begun(LADDER, "Write."), []
+    for cause in causes:
+        level = LADDER.levels[state.level]
+        state, decision = after(
+            state, Attempt(level=level.name, number=state.number, model=level.model, cause=cause), LADDER
+        )
+        assert climb_of(json.loads(json.dumps(climb_json(state)))) == state
+        if decision.kind == "stop":
+            break
+        places.append((state.level, state.number))
+    assert places == sorted(set(places))
+    assert len(state.attempts) <= sum(level.attempts for level in LADDER.levels)
+
+
+def test_a_ladder_that_cannot_be_climbed_is_bad_input() -> None:
+    with pytest.raises(BadInput, match=r"^a ladder has at least one level$"):
+        Ladder(levels=())
+    with pytest.raises(
+        BadInput, match=r"^level 'fast' is there twice; expected levels to have names of their own$"
+    ):
+        Ladder(levels=(FAST, FAST))
+    with pytest.raises(BadInput, match=r"^level 'fast': attempts is 0, expected 1 or more$"):
+        Ladder(levels=(replace(FAST, attempts=0),))
+    with pytest.raises(BadInput, match=r"^level 'person': a person is the last level$"):
+        Ladder(levels=(PERSON, FAST))
+    with pytest.raises(BadInput, match=r"^backoff is 90 s, expected 0 to longest, 60 s$"):
+        Ladder(levels=(FAST,), backoff=90)
+    with pytest.raises(BadInput, match=r"^no variant of escalation is called 'documnt'.*'document'\?$"):
+        escalation_rules("documnt")
+    assert escalation_rules("forge") is HARDENED
+
+
+def test_the_document_skips_a_level_without_attempts() -> None:
+    skipping = Ladder(levels=(replace(FAST, attempts=0), STRONG), rules=DOCUMENT)
+    assert [one.level for one in climbed(Tried(answer="x"), ladder=skipping)[1]] == ["strong"]
+
+
+# -- people ----------------------------------------------------------------------------------------------------
+
+
+BAD = (Tried(answer="a"), Tried(answer="b"), Tried(answer="c"))
+
+
+def test_a_person_is_told_after_the_ticket_is_stored_and_a_failing_notification_hides_nothing() -> None:
+    stream, posted = io.StringIO(), list[tuple[str, bytes]]()
+    tickets = KeptTickets()
+
+    def broken(ticket: object) -> None:
+        assert tickets.load("t1") is not None
+        raise OSError("the mail server is down")
+
+    found, _, _ = climbed(
+        *BAD,
+        tickets=tickets,
+        notify=[broken, on_terminal(stream), by_webhook("http://hook", lambda *said: posted.append(said))],
+    )
+    assert (found.kind, found.untold) == ("suspended", ("OSError: the mail server is down",))
+    assert stream.getvalue().startswith("[t1] person is asked (until 60 s): Write.\nfast #1: not GOOD\n")
+    ((address, body),) = posted
+    told = json.loads(body)
+    assert (address, told["token"], told["deadline"], len(told["attempts"])) == ("http://hook", "t1", 60.0, 3)
+
+
+@pytest.mark.parametrize("make", [lambda folder: KeptTickets(), FileTickets], ids=["kept", "files"])
+def test_a_ticket_is_answered_once_and_the_first_word_counts(
+    make: Callable[[Path], Tickets], tmp_path: Path
+) -> None:
+    tickets = make(tmp_path)
+    climbed(*BAD, tickets=tickets)
+    first = resume(LADDER, "t1", Word(kind="answered", text="mine", at=30.0), tickets)
+    second = resume(LADDER, "t1", Word(kind="answered", text="no, mine", at=31.0), tickets)
+    assert (first.kind, first.answer) == ("solved", "mine")
+    assert second == first
+    assert first.climb.attempts[-1].seconds == 30.0
+    with pytest.raises(
+        BadInput, match=r"^nobody was asked with token 't2'; expected one of a ticket that was saved$"
+    ):
+        resume(LADDER, "t2", Word(kind="answered", text="", at=0.0), tickets)
+    with pytest.raises(BadInput, match=r"^token 't1' is taken; expected one that no other ticket has$"):
+        climbed(*BAD, tickets=tickets)
+
+
+def test_a_refusal_and_a_word_after_the_deadline_leave_the_best_answer() -> None:
+    for word, cause in (
+        (Word(kind="refused", text="no", at=1.0), Cause.REFUSED),
+        (Word(kind="answered", text="late", at=61.0), Cause.EXPIRED),
+        (Word(kind="expired", text="", at=60.0), Cause.EXPIRED),
+    ):
+        tickets = KeptTickets()
+        climbed(*BAD, tickets=tickets)
+        found = resume(LADDER, "t1", word, tickets)
+        assert (found.kind, found.answer, found.climb.attempts[-1].cause) == ("unsolved", "a", cause)
+
+
+def test_another_process_goes_on_with_the_answer(tmp_path: Path) -> None:
+    climbed(*BAD, tickets=FileTickets(tmp_path))
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from statek_sim.agent.escalation.controller import resume\n"
+        "from statek_sim.agent.escalation.ladder import Ladder, Level\n"
+        "from statek_sim.agent.escalation.tickets import FileTickets, Word\n"
+        "ladder = Ladder(levels=(Level(name='fast', model='small'), Level(name='person')))\n"
+        "found = resume(ladder, 't1', Word(kind='answered', text='done', at=5.0), FileTickets(Path(sys.argv[1])))\n"
+        "print(found.kind, found.answer, len(found.climb.attempts))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "solved done 4\n"
+
+
+def _settle(folder: str, name: str, results: Any) -> None:
+    results.put(FileTickets(Path(folder)).settle("t1", Word(kind="answered", text=name, at=1.0)).text)
+
+
+def test_of_processes_that_answer_at_once_one_wins(tmp_path: Path) -> None:
+    climbed(*BAD, tickets=FileTickets(tmp_path))
+    spawn = multiprocessing.get_context("fork")
+    results = spawn.SimpleQueue()
+    workers = [spawn.Process(target=_settle, args=(str(tmp_path), f"p{at}", results)) for at in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len({results.get() for _ in workers}) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t1.ticket.json", "t1.word.json"]
+
+
+def test_a_broken_ticket_and_a_token_that_is_a_path_are_bad_input(tmp_path: Path) -> None:
+    tickets = FileTickets(tmp_path)
+    (tmp_path / "x.ticket.json").write_text("{")
+    (tmp_path / "y.ticket.json").write_text("{}")
+    with pytest.raises(BadInput, match=r"x\.ticket\.json: is no JSON: "):
+        tickets.load("x")
+    with pytest.raises(BadInput, match=r"y\.ticket\.json: is no ticket: KeyError"):
+        tickets.load("y")
+    with pytest.raises(BadInput, match=r"^token '\.\./x': expected letters, digits"):
+        tickets.load("../x")
+
+
+# -- in the loop -----------------------------------------------------------------------------------------------
+
+
+def look(place: str) -> str:
+    """Look."""
+    return f"{place} is fine"
+
+
+def told(agent: AgentHarness, kind: type[Any]) -> list[Any]:
+    return [event for event in agent.trace.events if isinstance(event, kind)]
+
+
+def test_an_attempt_begins_without_what_the_one_before_said() -> None:
+    agent = AgentHarness(
+        ScriptedLLM([tool_call("look", place="a"), text("bad"), text("GOOD")]),
+        tools=[look],
+        parts=Parts(ladder=replace(LADDER, levels=(replace(FAST, attempts=1), STRONG))),
+    )
+    run = agent.run("Write.")
+    assert (run.stop, run.answer, run.spec.model) == ("final", "GOOD", "large")
+    assert [message["role"] for message in run.conversation.messages] == ["user", "assistant"]
+    assert [(one.level, one.cause) for one in told(agent, events.AttemptEnded)] == [
+        ("fast", "poor_quality"),
+        ("strong", "solved"),
+    ]
+    (up,) = told(agent, events.Escalated)
+    assert (up.from_level, up.to_level, up.detail) == ("fast", "strong", "not GOOD")
+    assert run.num_completions == 1
+
+
+def test_a_later_message_climbs_again_and_keeps_the_conversation() -> None:
+    agent = AgentHarness(
+        ScriptedLLM([text("GOOD 1"), text("bad"), text("GOOD 2")]),
+        parts=Parts(ladder=replace(LADDER, levels=(FAST,))),
+    )
+    run = agent.run("First.", then={5.0: "Second."})
+    assert run.answer == "GOOD 2"
+    assert [message["content"] for message in run.conversation.messages] == [
+        "First.",
+        "GOOD 1",
+        "Second.",
+        "GOOD 2",
+    ]
+    assert [one.cause for one in told(agent, events.AttemptEnded)] == ["solved", "poor_quality", "solved"]
+
+
+def test_a_person_at_the_end_answers_under_both_drivers() -> None:
+    parts = Parts(ladder=replace(LADDER, levels=(replace(FAST, attempts=1), PERSON)), commits=True)
+    agent = AgentHarness(
+        ScriptedLLM([text("bad")]), parts=parts, person=lambda question: Delayed(9, value="I did it.")
+    )
+    assert agent.run("Write.").answer == "I did it."
+
+    async def person(question: object) -> PersonSaid:
+        await asyncio.sleep(9)
+        return PersonSaid("answered", "I did it.")
+
+    async def go() -> AgentHarness:
+        clock = LoopClock()
+        other = AgentHarness(parts=parts)
+        run = other.begin("Write.", clock=clock)
+        await AsyncDriver(model_of(ScriptedLLM([text("bad")])), clock=clock.now, person=person).run(run)
+        return other
+
+    assert list(run_in(VirtualLoop(), go()).trace.lines()) == list(agent.trace.lines())
+
+
+def test_strategies_are_code_and_are_asked_of_every_attempt() -> None:
+    shouted = Ladder(levels=(replace(FAST, strategy=str.upper),))
+    assert task_text(begun(shouted, "write"), shouted) == "WRITE"
+
+
+# -- what if ---------------------------------------------------------------------------------------------------
+
+
+def recorded() -> Outcomes:
+    outcomes = Outcomes()
+    for at in range(10):
+        outcomes.add(f"t{at}", "fast", solved=at < 6, tokens=100, cost=Decimal("0.001"))
+        outcomes.add(f"t{at}", "strong", solved=at < 9, tokens=100, cost=Decimal("0.01"))
+    return outcomes
+
+
+def test_of_outcomes_on_every_level_every_ladder_is_known() -> None:
+    found = {one.levels: one for one in what_if(recorded())}
+    both, fast, strong = found["fast", "strong"], found["fast",], found["strong",]
+    assert (both.solved, fast.solved, strong.solved) == (9, 6, 9)
+    assert all(one.known == 10 for one in found.values())
+    assert (both.tokens, fast.tokens, strong.tokens) == (140.0, 100.0, 100.0)
+    assert both.cost == pytest.approx(0.001 + 0.4 * 0.01)
+    assert both.interval == pytest.approx((0.5958, 0.9821), abs=1e-4)
+    assert (both.recorded, fast.recorded) == (True, False)
+    assert next(one.levels for one in what_if(recorded())) == ("fast", "strong")
+
+
+def test_what_was_not_recorded_is_not_guessed() -> None:
+    outcomes = Outcomes()
+    outcomes.add("a", "fast", solved=True, tokens=10, cost=None)
+    outcomes.add("b", "fast", solved=False, tokens=10, cost=None)
+    outcomes.add("b", "strong", solved=True, tokens=90, cost=None)
+    found = {one.levels: one for one in what_if(outcomes)}
+    strong = found["strong",]
+    assert (strong.known, strong.solved, strong.least, strong.most) == (1, 1, 0.5, 1.0)
+    assert (strong.cost, strong.tokens_interval) == (None, None)
+    assert (found["fast", "strong"].known, found["fast", "strong"].least) == (2, 1.0)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=12),
+)
+def test_a_longer_ladder_never_solves_less_where_all_is_recorded(tasks: list[tuple[bool, ...]]) -> None:
+    outcomes = Outcomes()
+    for at, solved in enumerate(tasks):
+        for level, is_solved in zip("abc", solved, strict=True):
+            outcomes.add(str(at), level, solved=is_solved, tokens=1, cost=None)
+    found = {one.levels: one for one in what_if(outcomes)}
+    for levels, one in found.items():
+        assert one.known == len(tasks)
+        for other, more in found.items():
+            if set(levels) <= set(other):
+                assert more.solved >= one.solved
+
+
+def test_the_command_reads_traces_and_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    agent = AgentHarness(
+        ScriptedLLM([text("bad"), text("bad"), text("GOOD")]),
+        parts=Parts(ladder=replace(LADDER, levels=(FAST, STRONG))),
+    )
+    agent.run("Write.")
+    (tmp_path / "a.jsonl").write_text("\n".join(agent.trace.lines()))
+    (tmp_path / "b.jsonl").write_text(
+        '{"task": "x", "level": "fast", "solved": true, "tokens": 5, "cost": 0.1}\n'
+    )
+    with pytest.raises(SystemExit) as exit_:
+        main(
+            [
+                "escalation",
+                str(tmp_path / "a.jsonl"),
+                str(tmp_path / "b.jsonl"),
+                "--json",
+                str(tmp_path / "out.json"),
+            ]
+        )
+    assert (exit_.value.code or 0) == 0
+    assert "fast > strong (recorded)  2 of 2  100 (34-100)" in capsys.readouterr().out
+    ladders = json.loads((tmp_path / "out.json").read_text())["ladders"]
+    assert [(one["levels"], one["known"], one["solved"]) for one in ladders] == [
+        (["fast", "strong"], 2, 2),
+        (["fast"], 2, 1),
+        (["strong"], 1, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "no outcomes; expected attempts of a ladder in traces, or lines with task, level and solved"),
+        ("[]", "x.jsonl:1: expected "),
+        ('{"task": 1, "level": "a", "solved": 1}', "x.jsonl:1: expected "),
+        ('{"task": 1, "level": "a", "solved": true, "cost": "much"}', "x.jsonl:1: expected "),
+        (
+            "\n".join(f'{{"task": 1, "level": "{at}", "solved": true}}' for at in range(9)),
+            "9 levels are too many",
+        ),
+    ],
+)
+def test_outcomes_that_are_none_are_bad_input(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.jsonl").write_text(line)
+    with pytest.raises(SystemExit) as exit_:
+        main(["escalation", "x.jsonl"])
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err.startswith(message)

@@ -1,0 +1,572 @@
+"""Permissions of calls: the checker on policies of all kinds, rules of paths, hosts and commands, approval, files."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.effects import Parts, PersonSaid, Question, ToolCall
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.permissions import landlock
+from statek_sim.agent.permissions.adapters import Document, Hardened, PrefixCheck, RealpathThenOpen
+from statek_sim.agent.permissions.beneath import has_openat2, open_beneath
+from statek_sim.agent.permissions.commands import simple_commands
+from statek_sim.agent.permissions.contract import Use, check_permission_policy, permission_findings
+from statek_sim.agent.permissions.disk import Disk
+from statek_sim.agent.permissions.hosts import covers_host, host_of
+from statek_sim.agent.permissions.paths import Entry, ScriptedFiles, Unclear, covers, resolved
+from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
+from statek_sim.agent.permissions.policy import Policy, Rule
+from statek_sim.agent.permissions.terminal import TerminalPerson
+from statek_sim.agent.permissions.workspace import Outside, Workspace, file_tools
+from statek_sim.agent.permissions.yard import calls
+from statek_sim.agent.tools.registry import Registry
+from statek_sim.agent.tools.tool import Tool, tool_from
+from statek_sim.agent.virtual_loop import VirtualLoop, run_in
+from statek_sim.errors import BadInput, BadScenario, BadTool, ContractViolation
+from statek_sim.providers.script import text, tool_call
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.scenario.load import load_or_fail
+
+EMPTY = ScriptedFiles({})
+
+
+def virtually(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return run_in(VirtualLoop(), coroutine)
+
+
+# -- the checker ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [Hardened, partial(Hardened, kernel=False)], ids=["kernel", "fallback"])
+def test_our_own_policy_passes_the_checker(make: Callable[[Path], Hardened]) -> None:
+    assert check_permission_policy(make) == len(calls())
+
+
+def test_a_prefix_check_is_found_by_a_sibling_and_by_links() -> None:
+    found = permission_findings(PrefixCheck)
+    assert found["sibling-with-the-same-beginning"] == "it reads what is outside"
+    assert found["sibling-write"] == "it changes what is outside"
+    assert found["link-to-a-file"] == "it reads what is outside"
+    assert "parent" not in found
+
+
+def test_a_check_of_real_paths_is_found_by_swaps_and_by_hard_links() -> None:
+    found = permission_findings(RealpathThenOpen)
+    assert found["file-swapped-for-a-link"] == "it reads what is outside"
+    assert found["folder-swapped-before-a-new-file"] == "it changes what is outside"
+    assert found["hard-link-write"] == "it changes what is outside"
+    assert found["git-hook"] == "it changes what is protected"
+    assert found["pipe"] == "it hangs"
+    assert not {"link-to-a-file", "parent", "sibling-write"} & found.keys()
+
+
+def test_the_documents_enforcer_is_found_where_the_page_says() -> None:
+    found = permission_findings(Document)
+    assert found["shell-without-a-path"] == "it is made, and no rule allows it"
+    assert found["nul"] == "it raises ValueError: embedded null byte"
+    assert found["delete-the-root"] == "it deletes the root"
+    assert not {"parent", "absolute", "sibling-write", "link-to-a-folder"} & found.keys()
+
+
+def test_a_policy_that_refuses_everything_is_found() -> None:
+    class Refuses:
+        def __init__(self, root: Path) -> None:
+            pass
+
+        def begin(self, tool: str, arguments: Mapping[str, Any]) -> Use | None:
+            return None
+
+    assert set(permission_findings(Refuses)) == {call.name for call in calls() if call.good}
+    with pytest.raises(
+        ContractViolation, match=r"^good-read: read_file\(path='notes.txt'\): it is refused, and"
+    ):
+        check_permission_policy(Refuses)
+
+
+def test_a_policy_that_says_yes_and_does_nothing_is_found() -> None:
+    class Pretends(Hardened):
+        def begin(self, tool: str, arguments: Mapping[str, Any]) -> Use | None:
+            use = super().begin(tool, arguments)
+            return None if use is None else lambda: "done"
+
+    assert {"good-read", "good-write", "good-delete", "good-list"} <= permission_findings(Pretends).keys()
+
+
+# -- paths ------------------------------------------------------------------------------------------------------
+
+FILES = ScriptedFiles(
+    {
+        "/w/link": Entry(kind="link", target="/etc"),
+        "/w/up": Entry(kind="link", target="../other/deep"),
+        "/w/loop": Entry(kind="link", target="loop"),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "leads"),
+    [
+        ("a/./b//c/", "/w/a/b/c"),
+        ("../w2/a", "/w2/a"),
+        ("link/passwd", "/etc/passwd"),
+        ("link/../x", "/x"),
+        ("up/../y", "/other/y"),
+        ("../../../..", "/"),
+        ("/", "/"),
+    ],
+)
+def test_a_path_leads_where_the_kernel_would_go(path: str, leads: str) -> None:
+    assert resolved(path, "/w", FILES) == leads
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "a\u200bb", "a\nb", "loop/x", None, 7, ["a"], b"a"])
+def test_what_leads_nowhere_is_unclear(path: object) -> None:
+    with pytest.raises(Unclear):
+        resolved(path, "/w", FILES)
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "link", "up", "..", ".", "x"]), min_size=1, max_size=6)
+
+
+@given(
+    NAMES,
+    st.dictionaries(
+        st.sampled_from(["a", "b", "link", "x"]), st.sampled_from(["b", "..", "a/..", "/a", "x/y"])
+    ),
+)
+def test_paths_are_resolved_as_the_operating_system_does(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str], links: dict[str, str]
+) -> None:
+    root = tmp_path_factory.mktemp("disk").resolve()
+    for name, target in links.items():
+        (root / name).symlink_to(f"{root}{target}" if target.startswith("/") else target)
+    path = "/".join(parts)
+    try:
+        ours = resolved(path, str(root), Disk())
+    except Unclear:
+        with pytest.raises((OSError, RuntimeError)):
+            (root / path).resolve(strict=True)
+        return
+    assert ours == os.path.realpath(f"{root}/{path}")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("src/**", "/w/src", True),
+        ("src/**", "/w/src/a/b", True),
+        ("src/**", "/w/src-evil/a", False),
+        ("src/*.py", "/w/src/a.py", True),
+        ("src/*.py", "/w/src/a/b.py", False),
+        ("**/*.py", "/w/a/b/c.py", True),
+        ("/etc/hosts", "/etc/hosts", True),
+        ("**", "/w", True),
+        ("**", "/w2", False),
+        ("Secret", "/w/secret", False),
+    ],
+)
+def test_a_pattern_covers_whole_names(pattern: str, path: str, fits: bool) -> None:
+    assert covers(pattern, path, "/w") is fits
+
+
+def test_what_is_refused_is_refused_in_capitals_and_full_width_too() -> None:
+    for path in ("/w/SECRETS/a", "/w/\uff53ecrets/a", "/w/Secrets/A"):
+        assert covers("secrets/**", path, "/w", loosely=True)
+
+
+# -- hosts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://Example.COM/a", "example.com"),
+        ("example.com:8443", "example.com"),
+        ("http://user:word@example.com.", "example.com"),
+        ("http://[::1]:80/", "::1"),
+        ("http://[::ffff:127.0.0.1]", "127.0.0.1"),
+        ("http://example.com#@evil.com/", "example.com"),
+        ("http://example.com?@evil.com/", "example.com"),
+    ],
+)
+def test_a_url_names_the_host_that_a_client_would_ask(url: str, host: str) -> None:
+    assert host_of(url) == host
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        7,
+        "http://",
+        "http://a b",
+        "http://a\\@b",
+        "ftp://a",
+        "http://0x7f.1",
+        "http://127.1",
+        "http://010.0.0.1",
+        "http://2130706433",
+        "http://b\u00fccher.de",
+        "http://a..b",
+        "http://-a",
+        "http://a:port",
+        "http://[::1",
+        "a\n.b",
+    ],
+)
+def test_a_url_that_programs_read_differently_is_unclear(url: object) -> None:
+    with pytest.raises(Unclear):
+        host_of(url)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host", "fits"),
+    [
+        ("example.com", "example.com", True),
+        ("example.com", "a.example.com", False),
+        ("*.example.com", "a.example.com", True),
+        ("*.example.com", "example.com", False),
+        ("*.example.com", "evilexample.com", False),
+        ("*", "example.com", True),
+        ("*", "169.254.169.254", False),
+        ("*", "localhost", False),
+        ("*", "metadata.google.internal", False),
+        ("*", "10.0.0.1", False),
+        ("*", "8.8.8.8", True),
+        ("127.0.0.1", "127.0.0.1", True),
+    ],
+)
+def test_a_rule_covers_hosts_and_not_what_only_looks_like_them(pattern: str, host: str, fits: bool) -> None:
+    assert covers_host(pattern, host) is fits
+
+
+# -- commands ---------------------------------------------------------------------------------------------------
+
+
+def test_a_line_is_taken_apart_into_its_commands() -> None:
+    assert simple_commands("git log | head -1 && echo 'a; b' & ls\npwd") == (
+        "git log",
+        "head -1",
+        "echo a; b",
+        "ls",
+        "pwd",
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "  ",
+        7,
+        "a $(b)",
+        "a `b`",
+        "a > b",
+        "a < b",
+        "A=1 b",
+        "(a)",
+        "a 'b",
+        "if a; then b; fi",
+        "a <<E",
+        "a ${b}",
+        "a >| b",
+        "a 2>&1",
+        "cat <(b)",
+        "{ a; }",
+        "$'a'",
+    ],
+)
+def test_a_line_that_hides_something_is_unclear(line: object) -> None:
+    with pytest.raises(Unclear):
+        simple_commands(line)
+
+
+# -- a policy ---------------------------------------------------------------------------------------------------
+
+
+def shell(command: str) -> str:
+    return command
+
+
+def permissions(
+    *, tools: list[Tool] | None = None, files: ScriptedFiles = EMPTY, **rules: list[Rule]
+) -> Permissions:
+    known = [tool_from(shell, access={"command": "command"})] if tools is None else tools
+    return Permissions(Policy(root="/w", **rules), {tool.name: tool for tool in known}.get, files)  # type: ignore[arg-type]  # lists of rules by their names
+
+
+def test_a_shell_outside_of_a_sandbox_is_refused_whatever_is_allowed() -> None:
+    everything = permissions(allow=[Rule("command", "*"), Rule("tool", "*")])
+    decision = everything.decide(ToolCall("1", "shell", {"command": "ls"}))
+    assert decision.effect == "deny"
+    assert decision.reason == "argument 'command' of shell: it is a command, and those run in a sandbox only"
+
+
+def test_a_tool_that_nobody_knows_is_refused_whatever_is_allowed() -> None:
+    everything = permissions(allow=[Rule("tool", "*")])
+    assert everything.decide(ToolCall("1", "SHELL", {})).reason == "there is no tool 'SHELL'"
+
+
+def test_the_root_of_a_policy_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    tool = tool_from(read, access={"path": "read"})
+    policy = Policy(root=str(tmp_path / "link"), allow=[Rule("read", "**")])
+    held = Permissions(policy, {"read": tool}.get, Disk())
+    assert held.decide(ToolCall("1", "read", {"path": "a"})).effect == "allow"
+    assert held.policy.root == str((tmp_path / "real").resolve())
+
+
+def read(path: str) -> str:
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Rule("read", ""), "its pattern is empty"),
+        (lambda: Rule("read", "../a"), "expected a pattern without '..'"),
+        (lambda: Rule("walk", "a"), "expected one of tool, read, write, host, command"),  # type: ignore[arg-type]
+        (lambda: Policy(root="w"), "expected an absolute path"),
+        (lambda: tool_from(read, access={"path": "walk"}), "expected read, write, host, command"),  # type: ignore[dict-item]
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(make: Callable[[], object], said: str) -> None:
+    with pytest.raises((BadInput, BadTool), match=said):
+        make()
+
+
+# -- approval ---------------------------------------------------------------------------------------------------
+
+ASKS = permissions(tools=[tool_from(read, access={"path": "read"})], ask=[Rule("read", "**")])
+CALL = ToolCall("1", "read", {"path": "a"})
+
+
+def saying(answer: PersonSaid | str, after: float = 0.0) -> Callable[[Question], Awaitable[PersonSaid | str]]:
+    async def person(question: Question) -> PersonSaid | str:
+        assert question.confirms
+        await asyncio.sleep(after)
+        return answer
+
+    return person
+
+
+@pytest.mark.parametrize(
+    ("person", "effect", "reason"),
+    [
+        (saying("y", 10), "allow", "a person allowed it"),
+        (saying(PersonSaid("refused", "no")), "deny", "a person refused: no"),
+        (saying("y", 301), "deny", "nobody answered within 300 seconds"),
+        (None, "deny", "reading /w/a: nobody is there to ask"),
+    ],
+)
+def test_a_person_is_asked_under_asyncio_until_the_deadline(person: Any, effect: str, reason: str) -> None:
+    decision = virtually(ASKS.allowed(CALL, person))
+    assert (decision.effect, decision.reason) == (effect, reason)
+
+
+def test_a_gate_lets_a_person_decide_in_the_loop_under_asyncio(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("kept")
+    with Workspace(tmp_path) as workspace:
+        registry = Registry(file_tools(workspace))
+        policy = Policy(root=str(tmp_path), allow=[Rule("read", "**")], ask=[Rule("write", "**")])
+        gate = PermissionGate(Permissions(policy, registry.get, Disk()))
+        script = [
+            tool_call("read_file", path="a"),
+            tool_call("write_file", path="b", content="new"),
+            tool_call("write_file", path="../c", content="new"),
+            text("Done."),
+        ]
+        harness = AgentHarness(tools=registry, parts=Parts(gates=[gate]))
+
+        async def work() -> list[dict[str, str | None]]:
+            clock = LoopClock()
+            run = harness.begin("Work.", clock=clock)
+            model = model_of(ScriptedLLM({"agent": script}))
+            await AsyncDriver(model, clock=clock.now, person=saying("y", 5)).run(run)
+            assert len(run.refused) == 1
+            return run.calls
+
+        done = virtually(work())
+    assert [call["result"] for call in done] == ["kept", "wrote 3 bytes"]
+    assert (tmp_path / "b").read_text() == "new"
+    assert not (tmp_path.parent / "c").exists()
+
+
+def asked(typed: bytes, *, confirms: bool = True, seconds: float | None = None) -> tuple[PersonSaid, str]:
+    """Ask a person at a terminal that gives these letters; return the answer and what was shown."""
+    there, back = os.pipe()
+    shown, shows = os.pipe()
+    question = Question(
+        token="1", job="main", tool="t", text="May\x1b[2J it?", seconds=seconds, confirms=confirms
+    )
+
+    async def ask() -> PersonSaid:
+        person = TerminalPerson(os.fdopen(there), os.fdopen(shows, "w"))
+        async with asyncio.timeout(seconds):
+            return await person(question)
+
+    os.write(back, typed)
+    os.close(back)
+    try:
+        said = asyncio.run(ask())
+        return said, os.read(shown, 1000).decode()
+    finally:
+        os.close(shown)
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind"),
+    [
+        (b"y\n", "answered"),
+        (b"YES\r\n", "answered"),
+        (b"\n", "refused"),
+        (b"yep\n", "refused"),
+        (b"", "refused"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_at_a_terminal_leave_is_given_by_yes_alone(typed: bytes, kind: str) -> None:
+    said, shown = asked(typed)
+    assert said.kind == kind
+    assert shown == "\nMay\\x1b[2J it? [y/N] "
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_at_a_terminal_a_question_is_answered_by_a_line() -> None:
+    assert asked(b"Oslo\nmore\n", confirms=False)[0] == PersonSaid("answered", "Oslo")
+
+
+# -- files ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[True, False], ids=["kernel", "fallback"])
+def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    root = tmp_path / "root"
+    (root / "src").mkdir(parents=True)
+    with Workspace(root, kernel=request.param) as opened:
+        yield opened
+
+
+def test_files_are_written_read_listed_and_deleted(workspace: Workspace) -> None:
+    workspace.write("src/a.txt", "long text")
+    workspace.write("src/a.txt", "short")
+    assert workspace.read(f"{workspace.root}/src/a.txt") == "short"
+    assert (workspace.list(), workspace.list("src")) == (["src/"], ["a.txt"])
+    workspace.delete("src/a.txt")
+    workspace.delete("src")
+    assert workspace.list() == []
+
+
+def test_a_file_of_somebody_elses_is_whole_after_a_refused_write(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "other").write_text("whole")
+    Path(workspace.root, "link").hardlink_to(tmp_path / "other")
+    with pytest.raises(Outside, match="the file has 2 names"):
+        workspace.write("link", "new")
+    assert (tmp_path / "other").read_text() == "whole"
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x" * 11)
+    with Workspace(tmp_path, size=10) as small, pytest.raises(Outside, match="more than 10 bytes"):
+        small.read("a")
+
+
+def test_what_is_not_there_is_an_error_of_its_own(workspace: Workspace) -> None:
+    with pytest.raises(FileNotFoundError):
+        workspace.read("nothing")
+
+
+def test_a_link_that_stays_inside_is_followed_to_read_and_not_to_write(tmp_path: Path) -> None:
+    if not has_openat2():
+        pytest.skip("this kernel has no openat2")
+    (tmp_path / "a").write_text("text")
+    (tmp_path / "link").symlink_to("a")
+    with Workspace(tmp_path) as opened:
+        assert opened.read("link") == "text"
+        with pytest.raises(Outside, match="over a link"):
+            opened.write("link", "new")
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_nothing_beneath_is_opened_by_a_way_out(tmp_path: Path, kernel: bool) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        for path in ("..", "/etc", "../" + tmp_path.name):
+            with pytest.raises(OSError, match=os.strerror(errno.EXDEV)):
+                os.close(open_beneath(folder, path, os.O_RDONLY, kernel=kernel))
+    finally:
+        os.close(folder)
+
+
+@pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock, or it is switched off")
+def test_landlock_holds_a_process_to_its_folders(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").write_text("secret")
+    code = f"""
+from statek_sim.agent.permissions.landlock import restrict
+restrict(["/usr", "/lib"], [{str(tmp_path / "in")!r}])
+open({str(tmp_path / "in/new")!r}, "w").write("made")
+try: print(open({str(tmp_path / "out")!r}).read())
+except PermissionError: print("held")
+"""
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("held\n", "")
+    assert (tmp_path / "in/new").read_text() == "made"
+
+
+# -- scenarios --------------------------------------------------------------------------------------------------
+
+HEAD = """
+defaults: {{engine: agent}}
+scenarios:
+  - id: one
+    title: One.
+    tools: {{look: {{result: seen{tool}}}}}
+    agents: {{assistant: {{prompt: Hi., harness: {{permissions: {{{rules}}}}}}}}}
+    jobs: {{main: {{message: Work.}}}}
+    script: {{assistant: [{{text: Done.}}]}}
+    expect: {{}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rules", "tool", "said"),
+    [
+        ("allow: [{tool: lok}]", "", "'lok' is no tool. Did you mean 'look'?"),
+        ("allow: [{read: a, write: b}]", "", "expected exactly one of tool, read, write, host, command"),
+        ("allow: [{}]", "", "expected exactly one of tool, read, write, host, command; got none"),
+        ("allow: [{walk: a}]", "", "unknown key 'walk'"),
+        ("deny: [{read: ../a}]", "", "expected a pattern without '..'"),
+        ("root: w", "", "root"),
+        ("root: /a/../b", "", "expected an absolute path without '..'"),
+        ("files: {/w/a: {link: b, names: 2}}", "", "a link has no kind and no names"),
+        ("", ", access: {path: read}", "access names 'path', which is none of the parameters"),
+    ],
+)
+def test_permissions_that_make_no_sense_are_refused_with_their_line(
+    tmp_path: Path, rules: str, tool: str, said: str
+) -> None:
+    file = tmp_path / "permissions.yaml"
+    file.write_text(HEAD.format(rules=rules, tool=tool), encoding="utf-8")
+    with pytest.raises(BadScenario) as refused:
+        load_or_fail([file])
+    assert str(refused.value).startswith(f"{file}:")
+    assert said in str(refused.value)

@@ -1,0 +1,71 @@
+"""Small scenarios that the tests of exploring share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.schema import Scenario
+
+CLAIM = """
+suite: samples
+scenarios:
+  - id: claims
+    title: A claim is processed and the job ends.
+    world: {queue: {items: [invoice-1]}}
+    agents: {clerk: {prompt: You process invoices., tools: [fetch_next_item, process_item]}}
+    jobs: {main: {message: Go., locals: {owner: {$world: owner}}}}
+    script:
+      clerk:
+        - {code: "owner, item = fetch_next_item(owner)"}
+        - {code: "print(process_item(item))\\nexit('ok')"}
+"""
+
+WAITS = """
+suite: samples
+scenarios:
+  - id: waits
+    title: A job waits for an approval.
+    world: {futures: [approval]}
+    agents: {clerk: {prompt: You wait., tools: [wait_for, note]}}
+    jobs: {main: {message: Go.}}
+    script:
+      clerk:
+        - {code: "answer = wait_for('approval')\\nnote('asked')\\nnote(f'got {answer}')\\nexit('ok')"}
+    events: [{at: 10, resolve: approval, value: granted}]
+"""
+
+TWO_JOBS = """
+suite: samples
+scenarios:
+  - id: two-jobs
+    title: Two jobs step in any order.
+    world: {queue: {items: [a, b]}}
+    agents: {clerk: {prompt: You work., tools: [fetch_next_item, process_item]}, idle: {prompt: You think.}}
+    jobs:
+      one: {agent: clerk, message: Go., locals: {owner: {$world: owner}}}
+      two: {agent: clerk, message: Go., locals: {owner: {$world: owner}}}
+    script:
+      job:one: [{code: "owner, item = fetch_next_item(owner)\\nprocess_item(item)\\nexit(item.id)"}]
+      job:two: [{code: "owner, item = fetch_next_item(owner)\\nprocess_item(item)\\nexit(item.id)"}]
+"""
+
+THINKERS = """
+suite: samples
+scenarios:
+  - id: thinkers
+    title: Jobs that share nothing.
+    agents: {idle: {prompt: You think.}}
+    jobs: {one: {message: Go.}, two: {message: Go.}, three: {message: Go.}}
+    script:
+      job:one: [{code: "exit(1)"}]
+      job:two: [{code: "exit(2)"}]
+      job:three: [{code: "exit(3)"}]
+"""
+
+
+def scenario(folder: Path, text: str, *, extra: str = "") -> Scenario:
+    """Return the scenario of a text; `extra` is added to it at the end."""
+    path = folder / "sample.yaml"
+    path.write_text(text.rstrip("\n") + "\n" + extra)
+    return load_or_fail([path])[0]

@@ -1,0 +1,147 @@
+"""`statek-sim explore`: what it prints, writes and exits with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from statek_sim.cli import main
+from statek_sim.explore import running
+from statek_sim.reporting.explore_json import exploration_schema
+from tests.explore import samples
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", *arguments])
+    out, err = capsys.readouterr()
+    return int(exit_.value.code or 0), out, err
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "claim.yaml").write_text(samples.CLAIM)
+    (tmp_path / "thinkers.yaml").write_text(samples.THINKERS)
+    return tmp_path
+
+
+def test_nothing_fails_where_jobs_touch_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "thinkers.yaml", "--kind", "crashes", "--kind", "orders", "--watchdog", "off")
+    assert code == 0
+    assert "samples/thinkers[docs]: 23 of 23 crash points, 9 of 9 orders" in out
+    assert "nothing fails" in out
+
+
+def test_a_found_case_is_a_file_that_fails_until_it_is_fixed(
+    capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    code, out, _ = run(capsys, "claim.yaml", "--kind", "crashes", "--save", "found")
+    assert code == 1
+    assert "statek-sim explore --replay found/claims-docs-no-claim-leaked.yaml" in out
+    case = here / "found" / "claims-docs-no-claim-leaked.yaml"
+    code, out, _ = run(capsys, "--replay", str(case))
+    assert (code, out) == (
+        1,
+        "FAILED claims-no-claim-leaked[docs] no-claim-leaked: invoice-1 still claimed, and every job has ended\n",
+    )
+    # What fixes it: nobody dies between the claim and the registration of its handler.
+    case.write_text(case.read_text().replace("kill: 9", "kill: 12"))
+    code, out, _ = run(capsys, "--replay", str(case))
+    assert (code, out) == (0, "FIXED claims-no-claim-leaked[docs] no-claim-leaked\n")
+
+
+def test_a_case_whose_place_is_gone_says_so(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    run(capsys, "claim.yaml", "--kind", "crashes", "--save", "found")
+    case = here / "found" / "claims-docs-no-claim-leaked.yaml"
+    case.write_text(case.read_text().replace("kill: 9", "kill: 900"))
+    code, out, _ = run(capsys, "--replay", str(case))
+    assert code == 0
+    assert "(no occasion for: kill after event 900" in out
+
+
+def test_the_json_is_what_its_schema_says(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    code, _, _ = run(
+        capsys, "claim.yaml", "--depth", "2", "--json", "found.json", "--markdown", "found.md", "-q"
+    )
+    assert code == 1
+    document = json.loads((here / "found.json").read_text())
+    jsonschema.validate(document, exploration_schema())
+    (scenario,) = document["scenarios"]
+    assert scenario["proven"]["crashes"] == [17, 17]
+    assert {failure["invariant"] for failure in scenario["failures"]} >= {"no-claim-leaked"}
+    assert len(scenario["map"]) == 17
+    assert document["runs"] > 100
+    assert "| claims docs | 17 of 17 crash points" in (here / "found.md").read_text()
+
+
+def test_the_price_of_a_crash_is_a_threshold(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "thinkers.yaml", "--kind", "crashes", "--max-crash-tokens", "1")
+    assert code == 1
+    assert "FAILED thinkers: one crash adds" in out
+    assert run(capsys, "thinkers.yaml", "--kind", "crashes", "--max-crash-tokens", "1000")[0] == 0
+
+
+def test_ctrl_c_reports_what_was_covered_so_far(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explore_one = running.explore_one
+
+    def interrupted(scenario: object, *given: object, **named: object) -> object:
+        if scenario.id == "thinkers":  # type: ignore[attr-defined]  # a Scenario
+            raise KeyboardInterrupt
+        return explore_one(scenario, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(running, "explore_one", interrupted)
+    code, out, _ = run(capsys, "claim.yaml", "thinkers.yaml", "--kind", "limits", "--watchdog", "off")
+    assert code == 130
+    assert "stopped: what follows is what was covered so far\n1 scenario," in out
+
+
+def test_one_process_and_two_give_the_same(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    for processes in ("1", "2"):
+        run(capsys, ".", "--kind", "crashes", "--processes", processes, "--json", f"{processes}.json")
+    one, two = (json.loads((here / f"{name}.json").read_text()) for name in ("1", "2"))
+    assert one["scenarios"] == two["scenarios"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--replay",), "--replay: name the files or folders of the found cases"),
+        (("--replay", "claim.yaml"), "'violates' is missing"),
+        (("claim.yaml", "--invariant", "nothing"), "--invariant 'nothing': expected 'module:attribute'"),
+        (("claim.yaml", "--invariant", "math:pi"), "--invariant 'math:pi': expected a callable, got 3.14"),
+        (("nowhere.yaml",), "nowhere.yaml"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("{kill: 3, fault: '429'}", "expected exactly one of kill, lose, fault, move, choose, limit"),
+        ("{fault: '429'}", "fault needs job"),
+        ("{lose: 3, to_event: 3}", "to_event comes before the event after which the worker dies"),
+        ("{limit: max_turns, value: 1, first: main}", "first goes with choose, not with limit"),
+        ("{move: 3, to: 1}", "there is no event 3 to move; it has 0"),
+    ],
+)
+def test_deviations_that_make_no_sense_are_bad_input(
+    capsys: pytest.CaptureFixture[str], here: Path, written: str, message: str
+) -> None:
+    text = samples.THINKERS + f"    deviations: [{written}]\n    violates: limits-hold\n"
+    (here / "wrong.yaml").write_text(text)
+    code, _, err = run(capsys, "--replay", "wrong.yaml")
+    assert code == 2
+    assert message in err

@@ -1,0 +1,140 @@
+"""What an exploration finds, says and counts."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from statek_sim.explore.explorer import Bounds, Explorer
+from statek_sim.explore.invariants import sometimes
+from statek_sim.explore.result import Count, Explored
+from statek_sim.explore.variation import Variation, undisturbed, varied
+from statek_sim.scenario.deviation import Deviation
+from tests.explore import samples
+
+ONLY_CRASHES = Bounds(kinds=("crashes",))
+
+
+def explored(folder: Path, text: str, bounds: Bounds | None = None, **invariants: object) -> Explored:
+    scenario = samples.scenario(folder, text)
+    return Explorer(scenario, scenario.profiles[0], invariants, bounds).explore()  # type: ignore[arg-type]
+
+
+def test_a_claim_whose_handler_is_not_registered_yet_leaks(tmp_path: Path) -> None:
+    found = explored(tmp_path, samples.CLAIM, ONLY_CRASHES)
+    failure = next(one for one in found.failures if one.invariant == "no-claim-leaked")
+    assert failure.message == "invoice-1 still claimed, and every job has ended"
+    assert [one.what for one in failure.deviations] == ["invoice-1: CLAIMED by worker-1 of main"]
+    assert found.proven == {"crashes": Count(17, 17)}
+
+
+def test_a_job_sleeps_for_ever_when_its_worker_dies_while_it_wakes_it(tmp_path: Path) -> None:
+    # STATEK takes the future off before it sets the status (1.4.2, `_release_ready_continuation`).
+    found = explored(tmp_path, samples.WAITS, ONLY_CRASHES)
+    assert [failure.deviations[0].what for failure in found.failures] == ["Released of main"] * 2
+
+
+def test_tools_have_a_certificate_for_each_phase_of_their_calls(tmp_path: Path) -> None:
+    tools = {tool.tool: tool for tool in explored(tmp_path, samples.CLAIM, ONLY_CRASHES).tools}
+    claim = tools["fetch_next_item"]
+    assert (claim.before, claim.during, claim.after) == ("safe", "leaks", "leaks")
+    tools = {tool.tool: tool for tool in explored(tmp_path, samples.WAITS, ONLY_CRASHES).tools}
+    assert (tools["note"].before, tools["note"].during) == ("safe", "at least once")
+
+
+def test_the_most_that_one_crash_adds_is_a_reply_that_is_paid_twice(tmp_path: Path) -> None:
+    found = explored(tmp_path, samples.CLAIM, ONLY_CRASHES)
+    assert found.crash.tokens > 0
+    assert "LLMReplied" in found.crash.where
+
+
+def test_a_second_crash_during_recovery_is_played_too(tmp_path: Path) -> None:
+    found = explored(tmp_path, samples.CLAIM, Bounds(depth=2))
+    assert found.beyond.pairs.of > 100
+    assert found.beyond.pairs.complete
+
+
+def test_pairs_beyond_the_cap_are_counted_and_not_played(tmp_path: Path) -> None:
+    beyond = explored(tmp_path, samples.CLAIM, Bounds(depth=2, pairs=10)).beyond
+    assert beyond.pairs.tried == 10
+    assert beyond.pairs.of > 100
+
+
+def test_what_no_run_reaches_fails(tmp_path: Path) -> None:
+    @sometimes
+    def is_paid_twice(run: Variation) -> str | None:
+        return "paid twice" if run.repeated else None
+
+    @sometimes
+    def ends_in_fire(run: Variation) -> str | None:
+        return None
+
+    found = explored(
+        tmp_path, samples.THINKERS, Bounds(kinds=("crashes",)), twice=is_paid_twice, fire=ends_in_fire
+    )
+    assert found.reached == {"twice": True, "fire": False}
+    assert found.failed
+
+
+def test_an_outcome_that_depends_on_the_order_fails_where_the_scenario_says_any_order(tmp_path: Path) -> None:
+    bounds = Bounds(kinds=("orders",))
+    assert not explored(tmp_path, samples.TWO_JOBS, bounds).failures
+    found = explored(tmp_path, samples.TWO_JOBS + "    tags: [any-order]\n", bounds)
+    assert [failure.invariant for failure in found.failures] == ["any-order"]
+    assert [str(one) for one in found.failures[0].deviations] == ["two steps first at choice 1"] or len(
+        found.failures[0].deviations
+    ) == 1
+
+
+def test_a_tool_that_nobody_controls_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count()
+    module = type("m", (), {})()
+
+    from statek_sim import tool
+
+    @tool
+    def roll(**kwargs: object) -> int:
+        """Return a number that is never the same."""
+        return next(calls)
+
+    module.roll = roll
+    monkeypatch.setitem(__import__("sys").modules, "dice_of_a_test", module)
+    tools = '{idle: {prompt: R., tools: ["dice_of_a_test:roll"]}}'
+    text = samples.THINKERS.replace("{idle: {prompt: You think.}}", tools)
+    text = text.replace('"exit(1)"', '"print(roll())\\nexit(1)"')
+    found = explored(tmp_path, text, Bounds(kinds=("crashes", "faults", "orders")))
+    failure = next(one for one in found.failures if one.invariant == "the-run-repeats")
+    assert failure.message.endswith("after a call of tool 'roll'")
+
+
+def test_the_same_reply_comes_again_after_a_crash(tmp_path: Path) -> None:
+    base, _ = undisturbed(samples.scenario(tmp_path, samples.CLAIM), "docs")
+    place = next(point.place for point in base.points if point.what == "LLMReplied")
+    with varied(base, (Deviation(kill=place[0]),)) as variation:
+        assert variation.repeated == [("main", 1)]
+        assert variation.ending == base.ending
+
+
+def test_lines_of_the_ledger_outlive_commits_of_the_store_that_are_lost(tmp_path: Path) -> None:
+    base, _ = undisturbed(samples.scenario(tmp_path, samples.WAITS), "docs")
+    event, line = base.said.lines[0]
+    with varied(base, (Deviation(lose=event, to_event=event - 3),)) as variation:
+        assert variation.ending.ledger.count(line) == 2
+
+
+def test_an_event_may_come_before_anybody_waits_for_it(tmp_path: Path) -> None:
+    base, _ = undisturbed(samples.scenario(tmp_path, samples.WAITS), "docs")
+    with varied(base, (Deviation(move=1, to=0.0),)) as variation:
+        assert variation.ending.jobs == base.ending.jobs
+
+
+def test_a_limit_binds_earlier(tmp_path: Path) -> None:
+    base, _ = undisturbed(samples.scenario(tmp_path, samples.CLAIM), "docs")
+    with varied(base, (Deviation(limit="max_turns", value=0),)) as variation:
+        assert [job.stop for _, job in variation.ending.jobs] == ["max_turns"]
+
+
+def test_exploring_twice_gives_equal_results(tmp_path: Path) -> None:
+    assert explored(tmp_path, samples.TWO_JOBS) == explored(tmp_path, samples.TWO_JOBS)

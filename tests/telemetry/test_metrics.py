@@ -1,0 +1,440 @@
+"""The metrics of document 002, section 7: their formulas, bands over time, and the ways in and out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from statek_sim import trace as events
+from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.people import tool_that_asks
+from statek_sim.agent.reliability import loop_watcher
+from statek_sim.agent.steps import Step
+from statek_sim.agent.telemetry.bands import Bands, Status, judged
+from statek_sim.agent.telemetry.facts import TaskFacts, task_facts
+from statek_sim.agent.telemetry.files import tasks_of_file
+from statek_sim.agent.telemetry.measures import METRICS, MetricName, measure, nearest_rank
+from statek_sim.agent.telemetry.openmetrics import openmetrics
+from statek_sim.agent.telemetry.report import metrics_json, metrics_report
+from statek_sim.agent.telemetry.rules import DOCUMENT, HARDENED, metric_rules
+from statek_sim.cli import main
+from statek_sim.errors import BadInput
+from statek_sim.providers.script import Reply, fault, text, tool_call
+from statek_sim.providers.scripted import ScriptedLLM
+
+
+def look(place: str) -> str:
+    """Look at a place."""
+    if place == "nowhere":
+        raise OSError("there is no such place")
+    return f"{place} is fine"
+
+
+def facts(*script: Reply, task: str = "Work.", **made: Any) -> TaskFacts:
+    agent = AgentHarness(ScriptedLLM(list(script)), tools=[look], **made)
+    agent.run(task)
+    (one,) = task_facts(agent.trace.events, cost=lambda model, prompt, completion: Decimal("0.5"))
+    return one
+
+
+def task(**changes: Any) -> TaskFacts:
+    usual: dict[str, Any] = {
+        "run": "r", "group": "g", "job": "main", "ended": 0.0, "outcome": "completed", "stop": "final", "steps": 4,
+        "calls": 3, "failed_calls": 0, "loops": 0, "tokens": 100, "subtasks": 1, "cost": Decimal("0.01"),
+        "escalations": 0, "restores": 0, "blocks": 0, "step_seconds": (1.0,), "person_seconds": (0.0,),
+    }  # fmt: skip
+    return TaskFacts(**{**usual, **changes})
+
+
+FAILED: dict[str, Any] = {"outcome": "failed", "stop": "crash", "subtasks": 0}
+
+
+def status(name: MetricName, *windows: Sequence[TaskFacts], **judging: Any) -> Status:
+    size = len(windows[0])
+    return (
+        judged([one for window in windows for one in window], size=size, **judging)[-1].findings[name].status
+    )
+
+
+def parsed(text: str) -> list[Any]:
+    """Return what Prometheus' own parser reads."""
+    return list(text_string_to_metric_families(text))  # type: ignore[no-untyped-call]  # it has no types
+
+
+# -- what a trace tells ----------------------------------------------------------------------------------------
+
+
+def test_a_trace_tells_steps_calls_tokens_and_cost_of_its_task() -> None:
+    one = facts(tool_call("look", place="a"), tool_call("look", place="nowhere"), text("done"))
+    assert (one.outcome, one.steps, one.calls, one.failed_calls, one.subtasks) == ("completed", 3, 2, 1, 1)
+    assert one.cost == Decimal("1.5")
+    assert one.tokens is not None
+    assert one.tokens > 0
+
+
+def test_a_step_of_the_workflow_is_a_subtask() -> None:
+    def save() -> str:
+        """Save."""
+        return "saved"
+
+    agent = AgentHarness(
+        ScriptedLLM([tool_call("look", place="a"), tool_call("save"), text("done")]),
+        tools=[look, save],
+        steps=[Step(tool="look"), Step(tool="save")],
+    )
+    agent.run("Work.")
+    (one,) = task_facts(agent.trace.events)
+    assert (one.subtasks, one.cost) == (2, None)
+
+
+def test_a_loop_a_block_and_a_failure_are_counted() -> None:
+    def rude(subject: Subject) -> Verdict:
+        return Verdict(action="block", reason="rude") if subject.point is GuardPoint.INPUT else PASS
+
+    blocked = facts(parts=Parts(guards=[rude]))
+    assert (blocked.outcome, blocked.stop, blocked.blocks) == ("failed", "blocked", 1)
+    again = [tool_call("look", place="a")] * 3
+    assert facts(*again, text("done"), parts=Parts(watchers=[loop_watcher()])).loops == 1
+    assert facts(fault(400)).stop == "crash"
+
+
+def test_what_a_person_took_is_told_apart_from_the_step() -> None:
+    from statek_sim.agent.effects import Delayed
+
+    agent = AgentHarness(
+        ScriptedLLM([tool_call("ask_person", question="Why?").after(2), text("done")]),
+        tools=[tool_that_asks()],
+        person=lambda question: Delayed(30, value=PersonSaid("answered", "so")),
+    )
+    agent.run("Work.")
+    (one,) = task_facts(agent.trace.events)
+    assert (one.step_seconds, one.person_seconds) == ((32.0, 0.0), (30.0, 0.0))
+    assert measure([one]).metrics["step_latency_p95"].value == 2.0
+    assert measure([one], DOCUMENT).metrics["step_latency_p95"].value == 32.0
+
+
+def test_every_message_is_a_task_and_one_that_is_not_over_is_open() -> None:
+    agent = AgentHarness(ScriptedLLM([text("one"), text("two")]))
+    agent.run("First.", then={5.0: "Second."})
+    found = task_facts(agent.trace.events)
+    assert [(one.outcome, one.steps) for one in found] == [("completed", 1), ("completed", 1)]
+    cut = [event for event in agent.trace.events if not isinstance(event, events.JobStopped)][:6]
+    assert [one.outcome for one in task_facts(cut)] == ["open"]
+
+
+# -- formulas --------------------------------------------------------------------------------------------------
+
+
+def test_the_formulas() -> None:
+    tasks = [
+        task(),
+        task(steps=8, tokens=300, cost=Decimal("0.03"), subtasks=3, failed_calls=1, escalations=2),
+        task(
+            **FAILED, steps=12, tokens=600, cost=Decimal("0.05"), calls=4, failed_calls=4, blocks=1, loops=2
+        ),
+    ]
+    found = {name: one.value for name, one in measure(tasks).metrics.items()}
+    assert found == {
+        "steps_per_task": 8.0,
+        "tool_error_rate": 0.5,
+        "loop_detections": 2.0,
+        "tokens_per_subtask": 250.0,
+        "completion_rate": 2 / 3,
+        "cost_per_task": pytest.approx(0.03),
+        "escalation_rate": 1 / 3,
+        "checkpoint_restores": 0.0,
+        "guard_blocks_per_task": 1 / 3,
+        "step_latency_p95": 1.0,
+    }
+
+
+def test_the_document_s_steps_leave_failed_tasks_out_so_that_they_look_short() -> None:
+    tasks = [task(), task(**FAILED, steps=100)]
+    assert measure(tasks).metrics["steps_per_task"].value == 52.0
+    assert measure(tasks, DOCUMENT).metrics["steps_per_task"].value == 4.0
+
+
+def test_nothing_of_nothing_is_unknown_and_not_a_healthy_number() -> None:
+    tasks = [task(**{**FAILED, "steps": 0, "calls": 0})]
+    assert measure(tasks).metrics["tool_error_rate"].value is None
+    assert status("tool_error_rate", tasks) is Status.UNKNOWN
+    assert math.isnan(measure(tasks, DOCUMENT).metrics["tool_error_rate"].value or 0.0)
+    assert status("tool_error_rate", tasks, rules=DOCUMENT) is Status.HEALTHY
+
+
+def test_what_one_source_does_not_tell_is_unknown() -> None:
+    found = measure([task(), task(calls=None, failed_calls=None, cost=None)]).metrics
+    assert (found["tool_error_rate"].value, found["cost_per_task"].value) == (None, None)
+    assert found["steps_per_task"].value == 4.0
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60), st.integers(1, 100))
+def test_a_nearest_rank_is_the_least_value_that_enough_are_not_above(
+    values: list[float], percent: int
+) -> None:
+    found = nearest_rank(values, percent)
+    assert found in values
+    assert found is not None
+    assert 100 * sum(value <= found for value in values) >= percent * len(values)
+    assert 100 * sum(value < found for value in values) < percent * len(values)
+
+
+# -- bands -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failed", "hardened", "document"),
+    [(0, "healthy", "healthy"), (1, "healthy", "healthy"), (3, "warn", "healthy"), (8, "alert", "alert")],
+)
+def test_tool_errors_are_healthy_a_warning_or_an_alert(failed: int, hardened: str, document: str) -> None:
+    tasks = [task(calls=40, failed_calls=failed)]
+    assert status("tool_error_rate", tasks) == hardened
+    assert status("tool_error_rate", tasks, rules=DOCUMENT) == document
+
+
+def test_two_failures_of_fifteen_prove_nothing_yet() -> None:
+    tasks = [task(calls=15, failed_calls=2)]
+    assert status("tool_error_rate", tasks) is Status.WARN
+    assert status("tool_error_rate", tasks, rules=DOCUMENT) is Status.ALERT
+
+
+def test_completion_under_90_percent_is_an_alert_when_enough_tasks_say_so() -> None:
+    def some(failed: int, of: int) -> list[TaskFacts]:
+        return [task(**FAILED) for _ in range(failed)] + [task() for _ in range(of - failed)]
+
+    assert status("completion_rate", some(0, 20)) is Status.HEALTHY
+    assert status("completion_rate", some(2, 20)) is Status.WARN
+    assert status("completion_rate", some(4, 20)) is Status.ALERT
+    assert status("completion_rate", some(1, 9)) is Status.WARN
+    assert status("completion_rate", some(1, 9), rules=DOCUMENT) is Status.ALERT
+
+
+def test_each_loop_is_an_alert() -> None:
+    assert status("loop_detections", [task(), task(loops=1)]) is Status.ALERT
+    assert status("loop_detections", [task(), task()]) is Status.HEALTHY
+
+
+def test_a_sudden_increase_is_one_over_the_median_of_calm_windows() -> None:
+    calm, high, higher = [task(steps=4)], [task(steps=5.5)], [task(steps=7)]
+    assert status("steps_per_task", calm, calm, higher) is Status.UNKNOWN
+    assert status("steps_per_task", calm, calm, calm, high) is Status.WARN
+    assert status("steps_per_task", calm, calm, calm, higher) is Status.ALERT
+    assert status("steps_per_task", calm, calm, calm, *[higher] * 6) is Status.ALERT
+
+
+def test_the_document_compares_neighbours_so_that_a_slow_rise_is_never_sudden() -> None:
+    rising = [[task(steps=4 * 1.4**at)] for at in range(6)]
+    assert {status("steps_per_task", *rising[: at + 1], rules=DOCUMENT) for at in range(1, 6)} == {
+        Status.HEALTHY
+    }
+    assert status("steps_per_task", *rising) is Status.ALERT
+
+
+def test_tokens_that_rise_in_three_windows_in_a_row_are_an_alert() -> None:
+    def windows(*tokens: int) -> list[list[TaskFacts]]:
+        return [[task(tokens=count)] for count in tokens]
+
+    assert status("tokens_per_subtask", *windows(100, 105, 110, 116)) is Status.ALERT
+    assert status("tokens_per_subtask", *windows(100, 107, 113)) is Status.WARN
+    assert status("tokens_per_subtask", *windows(100, 101, 102, 103)) is Status.HEALTHY
+    assert status("tokens_per_subtask", *windows(100, 120, 119, 130)) is Status.HEALTHY
+    assert status("tokens_per_subtask", *windows(120, 119, 120), rules=DOCUMENT) is Status.ALERT
+
+
+def test_a_task_that_costs_more_than_it_is_worth_is_an_alert() -> None:
+    worth = Bands(value_per_task=Decimal("0.012"))
+    assert status("cost_per_task", [task()]) is Status.UNKNOWN
+    assert status("cost_per_task", [task()], bands=worth) is Status.WARN
+    assert status("cost_per_task", [task(cost=Decimal("0.02"))], bands=worth) is Status.ALERT
+
+
+def test_the_four_further_metrics_raise_no_alert() -> None:
+    found = judged([task(escalations=9, restores=9, blocks=9, step_seconds=(900.0,))])[0].findings
+    assert {name for name, one in found.items() if one.status is Status.TRACKED} == {
+        name for name, metric in METRICS.items() if not metric.alerts
+    }
+
+
+@given(st.integers(0, 95), st.integers(1, 25))
+def test_windows_have_every_task_once_and_none_is_less_than_half(count: int, size: int) -> None:
+    windows = judged([task() for _ in range(count)], size=size)
+    assert sum(window.measured.tasks for window in windows) == count
+    places = [place for window in windows for place in range(window.first, window.last + 1)]
+    assert places == list(range(1, count + 1))
+    assert len(windows) == 1 or all(2 * window.measured.tasks >= size for window in windows)
+
+
+def test_limits_the_wrong_way_round_are_bad_input() -> None:
+    with pytest.raises(
+        BadInput, match=r"^errors: the warning comes after the alert; expected it to come before"
+    ):
+        Bands(errors_warn=0.2)
+    with pytest.raises(BadInput, match=r"^value_per_task is above 0 US dollars, not 0$"):
+        Bands(value_per_task=Decimal(0))
+    with pytest.raises(BadInput, match=r"^a window has 1 task or more, not 0$"):
+        judged([], size=0)
+    with pytest.raises(BadInput, match=r"^no variant of the metrics is called 'documnt': .*'document'\?$"):
+        metric_rules("documnt")
+
+
+# -- out -------------------------------------------------------------------------------------------------------
+
+
+def test_the_parser_of_prometheus_reads_the_metrics_back() -> None:
+    tasks = [task(group='a "b"\\\n', **FAILED), task(group="b", calls=0, failed_calls=0)]
+    report = metrics_report(tasks, bands=Bands(value_per_task=Decimal("0.001")))
+    families = {one.name: one for one in parsed(openmetrics(report))}
+    steps = families["statek_steps_per_task"]
+    assert steps.type == "gauge"
+    assert [(one.labels["group"], one.value) for one in steps.samples] == [('a "b"\\\n', 4.0), ("b", 4.0)]
+    rates = families["statek_tool_error_rate_ratio"]
+    assert (rates.unit, [one.labels["group"] for one in rates.samples]) == ("ratio", ['a "b"\\\n'])
+    counts = {tuple(one.labels.values()): one.value for one in families["statek_tasks"].samples}
+    assert counts['a "b"\\\n', "failed"] == counts["b", "completed"] == 1.0
+    grades = {
+        (one.labels["group"], one.labels["metric"]): one.value
+        for one in families["statek_metric_status"].samples
+    }
+    assert grades["b", "cost_per_task"] == 2.0
+    assert ("b", "tool_error_rate") not in grades
+    assert len(families) == len(METRICS) + 2
+
+
+def test_the_json_has_no_number_that_json_has_not() -> None:
+    report = metrics_report([task(calls=0, failed_calls=0, subtasks=0)], rules=DOCUMENT)
+    told = metrics_json(report)
+    json.dumps(told, allow_nan=False)
+    metrics: Any = told["all"]
+    assert metrics["metrics"]["tool_error_rate"]["value"] is None
+    assert report.rules is not HARDENED
+
+
+def test_alerts_are_lines_with_their_place() -> None:
+    report = metrics_report([task(group="shop", loops=1), replace(task(), group="bank")], size=1)
+    assert report.alerts == (
+        "shop: Loop Detection Count: 1 detected, each worth a look",
+        "tasks 1-1: Loop Detection Count: 1 detected, each worth a look",
+    )
+
+
+# -- in --------------------------------------------------------------------------------------------------------
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    said = capsys.readouterr()
+    return exit_.value.code or 0, said.out, said.err
+
+
+def test_scenarios_and_the_traces_they_print_have_the_same_metrics(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lines = "".join(
+        command(capsys, "trace", id_, "--profile", "hardened")[1]
+        for id_ in ("agent-person-answers", "agent-person-refuses")
+    )
+    (tmp_path / "runs.jsonl").write_text(lines)
+    from_file = metrics_report(tasks_of_file(tmp_path / "runs.jsonl"))
+    code, out, err = command(
+        capsys, "metrics", "scenarios/agent-people", "--select", "agent-person-", "--profile", "hardened",
+        "--json", str(tmp_path / "m.json"), "--openmetrics", str(tmp_path / "m.txt"),
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "Task Completion Rate" in out
+    told = json.loads((tmp_path / "m.json").read_text())
+    runs = {run["name"]: run["metrics"] for run in told["runs"]}
+    ours = metrics_json(from_file)["runs"]
+    assert isinstance(ours, list)
+    assert [run["metrics"] for run in ours if isinstance(run, dict)] == [
+        runs["agent-people/agent-person-answers[hardened]"],
+        runs["agent-people/agent-person-refuses[hardened]"],
+    ]
+    assert parsed((tmp_path / "m.txt").read_text())
+
+
+def test_a_report_tells_what_it_has(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    command(capsys, "run", "scenarios/agent-people", "--json", str(path), "-q")
+    found = measure(tasks_of_file(path)).metrics
+    assert found["tool_error_rate"].value is None
+    assert found["completion_rate"].value is not None
+    assert found["steps_per_task"].value is not None
+
+
+def test_an_alert_fails_the_command_where_that_is_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    agent = AgentHarness(
+        ScriptedLLM([*[tool_call("look", place="a")] * 3, text("done")]),
+        tools=[look],
+        parts=Parts(watchers=[loop_watcher()]),
+    )
+    agent.run("Work.")
+    path = tmp_path / "looping.jsonl"
+    path.write_text("\n".join(agent.trace.lines()))
+    assert command(capsys, "metrics", str(path))[0] == 0
+    code, out, _ = command(capsys, "metrics", str(path), "--fail-on-alert")
+    assert code == 1
+    assert "alert: looping: Loop Detection Count: 1 detected, each worth a look\n" in out
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        ("", "a.jsonl", "a.jsonl: expected a trace, as `statek-sim trace` prints it; it is empty"),
+        ("{", "a.jsonl", "a.jsonl:1: is no line of a trace: "),
+        ("[]", "a.jsonl", "a.jsonl:1: a line of a trace is an object, not list"),
+        ('{"event": "JobStopped"}', "a.jsonl", "a.jsonl:1: a trace begins with its header"),
+        (
+            '{"trace": 1}\n{"event": "Nothing"}',
+            "a.jsonl",
+            "a.jsonl:2: no event of a trace is called 'Nothing'",
+        ),
+        ('{"trace": 1}\n{"event": "StepStarted"}', "a.jsonl", "a.jsonl:2: StepStarted: "),
+        ("{}", "a.json", "a.json: is no report, which `statek-sim run --json "),
+        ('{"schema": "x"}', "a.json", "a.json: schema is 'x', expected 'statek-sim/report@1'"),
+        ('{"trace": 1}', "a.jsonl", "no task in these files"),
+    ],
+)
+def test_what_is_no_trace_is_told_with_its_place(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    content: str,
+    name: str,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(content)
+    code, _, err = command(capsys, "metrics", name)
+    assert code == 2
+    assert err.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--window", "0"], "--window: a window has 1 task or more, not 0"),
+        (["--worth", "much"], "--worth 'much': expected US dollars above 0, like 0.25"),
+        (["--worth", "nan"], "--worth 'nan': expected US dollars above 0, like 0.25"),
+        (["x.yaml", "--backtest"], "--backtest: it has runs of its own; leave PATH out"),
+        (["nowhere.jsonl"], "nowhere.jsonl: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_meant_is_bad_input(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    code, _, err = command(capsys, "metrics", *arguments)
+    assert (code, err.strip()) == (2, message)

@@ -1,0 +1,192 @@
+"""Spans of a run: what is in what, what failed, and that equal runs have equal ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv.attributes import error_attributes
+from opentelemetry.semconv.schemas import Schemas
+
+from statek_sim import trace as events
+from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.people import tool_that_asks
+from statek_sim.providers.script import Reply, ScriptedCall, fault, text, tool_call, tool_calls
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.spans import names
+from statek_sim.spans.build import SpanBuilder, spans_of
+from statek_sim.spans.span import Span
+from statek_sim.trace import Trace
+
+
+def look(place: str) -> str:
+    """Look at a place."""
+    if place == "nowhere":
+        raise OSError("there is no such place")
+    return f"{place} is fine"
+
+
+def traced(*script: Reply, parts: Parts | None = None, **made: Any) -> Trace:
+    agent = AgentHarness(ScriptedLLM(list(script)), tools=[look], parts=parts or Parts(), **made)
+    agent.run("Work.")
+    return agent.trace
+
+
+def watchful(subject: Subject) -> Verdict:
+    if subject.point is GuardPoint.CALL:
+        return Verdict(action="warn", reason="it is far")
+    return Verdict(action="block", reason="it is rude") if "damn" in subject.text else PASS
+
+
+def test_a_task_is_one_trace_and_each_step_a_span_in_it() -> None:
+    trace = traced(tool_call("look", place="a"), text("done"))
+    names_by_id = {span.id: span.name for span in trace.spans()}
+    assert [(span.name, names_by_id.get(span.parent or "")) for span in trace.spans()] == [
+        ("invoke_agent agent", None),
+        ("step 1", "invoke_agent agent"),
+        ("chat gpt-4o", "step 1"),
+        ("execute_tool look", "step 1"),
+        ("step 2", "invoke_agent agent"),
+        ("chat gpt-4o", "step 2"),
+    ]
+    assert len({span.trace for span in trace.spans()}) == 1
+
+
+def test_spans_are_asked_for_by_operation_or_by_name() -> None:
+    trace = traced(tool_call("look", place="a"), tool_call("look", place="nowhere"), text("done"))
+    good, bad = trace.spans("execute_tool")
+    assert trace.spans("execute_tool look") == [good, bad]
+    assert trace.spans("execute_tool other") == []
+    assert (good.error, bad.error) == (None, "OSError: there is no such place")
+    assert (bad.attributes[names.ERROR], bad.attributes[names.LEVEL]) == ("OSError", "ERROR")
+    assert trace.of_job("main").spans("execute_tool") == [good, bad]
+
+
+def test_a_request_says_what_it_used_and_what_it_cost() -> None:
+    trace = traced(text("done"))
+    (chat,) = trace.spans("chat")
+    (reply,) = [event for event in trace.events if isinstance(event, events.LLMReplied)]
+    assert chat.attributes[names.INPUT_TOKENS] == (reply.reported_prompt or reply.measured_prompt)
+    assert names.COST not in chat.attributes
+    priced = spans_of(trace.events, "run", provider="OPENAI", cost=lambda model, prompt, completion: 0.25)
+    (chat,) = [span for span in priced if span.operation == "chat"]
+    assert (chat.attributes[names.COST], chat.attributes[names.PROVIDER]) == (0.25, "openai")
+
+
+def test_a_request_that_failed_and_the_one_after_it_are_two_spans() -> None:
+    trace = traced(fault(503), text("done"))
+    first, second = trace.spans("chat")
+    assert first.error is not None
+    assert second.error is None
+    assert [span.attributes[names.ATTEMPT] for span in (first, second)] == [1, 2]
+    assert first.end is not None
+    assert first.end < second.start
+
+
+def test_guards_and_checkpoints_are_marks_and_child_spans() -> None:
+    trace = traced(tool_call("look", place="a"), text("done"), parts=Parts(guards=[watchful], commits=True))
+    (guard,) = trace.spans("guard")
+    (step, _) = trace.spans("step")
+    (root,) = trace.spans("invoke_agent")
+    assert (guard.name, guard.parent, guard.attributes[names.VERDICT]) == ("guard call", step.id, "warn")
+    assert [mark.name for mark in step.marks] == [
+        "checkpoint replied",
+        "call guard",
+        "checkpoint tools_returned",
+    ]
+    assert [mark.name for mark in root.marks] == ["checkpoint began", "checkpoint ended"]
+    points = [span.name for span in trace.spans("checkpoint")]
+    assert points[0] == "checkpoint began"
+    assert points[-1] == "checkpoint ended"
+
+
+def test_a_run_that_was_blocked_is_an_error_with_its_reason() -> None:
+    agent = AgentHarness(ScriptedLLM([]), parts=Parts(guards=[watchful]))
+    agent.run("damn")
+    (root,) = agent.trace.spans("invoke_agent")
+    assert (root.error, root.attributes[names.STOPPED]) == ("blocked: it is rude", "blocked")
+
+
+def test_calls_of_one_tool_in_one_reply_end_in_their_order() -> None:
+    both = tool_calls(ScriptedCall("look", {"place": "a"}), ScriptedCall("look", {"place": "nowhere"}))
+    assert [span.error for span in traced(both, text("done")).spans("execute_tool")] == [
+        None,
+        "OSError: there is no such place",
+    ]
+
+
+def test_waiting_for_a_person_is_a_span() -> None:
+    agent = AgentHarness(
+        ScriptedLLM([tool_call("ask_person", question="Why?"), text("done")]),
+        tools=[tool_that_asks(seconds=60)],
+        person=lambda question: PersonSaid("refused", "no"),
+    )
+    agent.run("Work.")
+    (asked,) = agent.trace.spans("ask_person")
+    assert (asked.name, asked.error) == ("ask_person ask_person", "refused")
+
+
+def test_a_message_later_is_another_task_in_another_trace() -> None:
+    agent = AgentHarness(ScriptedLLM([text("one"), text("two")]))
+    agent.run("First.", then={10.0: "Second."})
+    first, second = agent.trace.spans("invoke_agent")
+    assert first.trace != second.trace
+    assert first.attributes[names.SESSION] == second.attributes[names.SESSION]
+    assert (first.end, second.start) == (0.0, 10.0)
+
+
+def test_what_was_said_is_in_spans_only_when_asked_for() -> None:
+    trace = traced(tool_call("look", place="a"), text("done"))
+    assert not [
+        key for span in trace.spans() for key in span.attributes if "put" in key and "tokens" not in key
+    ]
+    (call,) = trace.spans("execute_tool", content=True)
+    assert (call.attributes[names.TOOL_ARGUMENTS], call.attributes[names.OUTPUT]) == (
+        "place='a'",
+        "a is fine",
+    )
+
+
+def test_equal_runs_have_equal_spans_and_other_runs_other_ids() -> None:
+    one, two = traced(text("done")), traced(text("done"))
+    assert one.spans() == two.spans()
+    ids = {span.id for span in one.spans()} & {span.id for span in traced(text("else")).spans()}
+    assert ids == set()
+
+
+def test_spans_as_they_end_are_those_of_the_whole_trace() -> None:
+    trace = traced(tool_call("look", place="a"), text("done"), parts=Parts(guards=[watchful], commits=True))
+    builder = SpanBuilder(trace.digest())
+    live: list[Span] = [span for event in trace.events for span in builder.follow(event)]
+    assert live
+    assert "invoke_agent agent" not in {span.name for span in live}
+    live += builder.finish()
+    assert sorted(live, key=lambda span: span.seq) == trace.spans()
+
+
+@pytest.mark.parametrize("kept", range(1, 14))
+def test_a_trace_that_was_cut_off_has_spans_that_hang_together(kept: int) -> None:
+    whole = traced(tool_call("look", place="a"), text("done"), parts=Parts(commits=True)).events
+    for part in (whole[:kept], whole[kept:]):
+        found = spans_of(part, "run")
+        ids = {span.id for span in found}
+        assert all(span.parent is None or span.parent in ids for span in found)
+        assert len(ids) == len(found)
+        assert all(span.end is None or span.end >= span.start for span in found)
+        assert all((span.end is None) == (names.OPEN in span.attributes) for span in found)
+
+
+def test_the_names_are_those_of_the_conventions() -> None:
+    known = {value for key, value in vars(gen_ai_attributes).items() if key.startswith("GEN_AI")}
+    ours = {
+        value for key, value in vars(names).items() if isinstance(value, str) and value.startswith("gen_ai.")
+    }
+    assert ours - known == {names.COST}
+    assert error_attributes.ERROR_TYPE == names.ERROR
+    assert Schemas.V1_40_0.value == names.SCHEMA_URL
+    operations = {one.value for one in gen_ai_attributes.GenAiOperationNameValues}
+    assert {operation.value for operation in names.GEN_AI} <= operations
+    providers = {one.value for one in gen_ai_attributes.GenAiProviderNameValues}
+    assert set(names.PROVIDERS.values()) <= providers

@@ -1,0 +1,182 @@
+"""The same as `test_cli_fuzz`, for commands that read texts, conversations, models and recordings."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from statek_sim.cassettes import store
+from statek_sim.cassettes.document import read
+from statek_sim.cassettes.session import RecordMode
+from statek_sim.suite.recorded import Cassettes, recorded
+from statek_sim.suite.run import run_one
+from tests.examples import EVERYTHING
+from tests.recorded_samples import (
+    FORMAT_OF,
+    SCENARIO,
+    Redirected,
+    conversation,
+    environment_for,
+    provider_with,
+    scenario_in,
+)
+from tests.unit.test_cli_fuzz import damaged, ended_well
+
+COUNT: Final = 200 if EVERYTHING else 8
+"""Damaged files of each kind."""
+
+TALK: Final = [
+    {"role": "system", "content": "You help."},
+    {"role": "user", "content": "Which weather has Oslo?"},
+    {
+        "role": "assistant",
+        "tool_calls": [{"id": "1", "type": "function", "function": {"name": "weather", "arguments": '{"city": 1}'}}],
+    },
+    {"role": "tool", "tool_call_id": "1", "content": "rain"},
+    {"role": "assistant", "content": "Rain."},
+]  # fmt: skip
+FILES: Final = {
+    "reply.txt": 'Let me see.\n<tool_call>{"name": "weather",\n "arguments": {"city": "Oslo"}}</tool_call>\nDone.\n',
+    "tools.json": '[\n{"name": "weather", "parameters":\n {"type": "object", "properties": {"city": {}}}},\n"time"]\n',
+    "replies.jsonl": '{"id": "a", "text": "weather(city=1)", "tools": ["weather"]}\n{"id": "b", "text": "no"}\n',
+    "texts.jsonl": '{"id": "a", "text": "mail a@b.example", "bad": true, "point": "input"}\n{"id": "b", "text": "x"}\n',
+    "talks.jsonl": "".join(json.dumps({"id": name, "messages": TALK}) + "\n" for name in "ab"),
+    "config.json": (
+        '{\n "num_hidden_layers": 4,\n "num_attention_heads": 8,\n "num_key_value_heads": 2,\n "head_dim": 64,\n'
+        ' "hidden_size": 512,\n "max_position_embeddings": 4096,\n "sliding_window": 128\n}\n'
+    ),
+    "journal.jsonl": '{"method": "tools/list", "id": 1}\n{"method": "tools/call", "params": {"name": "note"}}\n',
+    "served.yaml": SCENARIO,
+    "recorded/books/invoice.groq.yaml": "",
+}
+"""What is damaged; the last is recorded."""
+
+SERVING: Final = (
+    "mcp",
+    "served.yaml",
+    "--scenario",
+    "invoice",
+    "--journal",
+    "journal.jsonl",
+    "--fault",
+    "fails:note@1",
+)
+REPLAY: Final = ("run", "books.yaml", "--quiet", "--cassettes", "recorded", "--provider")
+COMMANDS: Final[dict[str, list[tuple[str, ...]]]] = {
+    "reply.txt": [("rescue", "reply.txt", "--tools", "tools.json")],
+    "tools.json": [("rescue", "reply.txt", "--tools", "tools.json")],
+    "replies.jsonl": [("rescue", "replies.jsonl", "--jsonl")],
+    "texts.jsonl": [("guards", "texts.jsonl", "--guard", "secrets"), ("guards", "--check", "texts.jsonl")],
+    "talks.jsonl": [("context", "check", "talks.jsonl"), ("context", "audit", "talks.jsonl", "--budget", "40")],
+    "config.json": [("context", "vram", "config.json", "--free", "8000")],
+    "journal.jsonl": [SERVING],
+    "served.yaml": [SERVING],
+    "recorded/books/invoice.groq.yaml": [
+        (*REPLAY, "GROQ", "--profile", "1.4"),
+        ("calibrate", "--budget-tokens", "60", "--cassettes", "recorded"),
+        ("cassette", "scan", "recorded"),
+        ("cassette", "diff", "whole.yaml", "recorded/books/invoice.groq.yaml"),
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The text of a cassette for each provider."""
+    folder = tmp_path_factory.mktemp("recorded")
+    scenario = scenario_in(folder)
+    texts: dict[str, str] = {}
+    for provider in FORMAT_OF:
+        with provider_with(*conversation()) as server:
+            found = recorded(
+                scenario,
+                "1.4",
+                Cassettes(folder, provider),
+                run_one,
+                mode=RecordMode("rewrite"),
+                environment=environment_for(server, provider),
+                live=Redirected(server),
+            )
+        texts[provider] = found.path.read_text("utf-8")
+    return texts
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recordings: dict[str, str]) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name, text in {**FILES, "books.yaml": SCENARIO, "whole.yaml": recordings["GROQ"]}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text or recordings["GROQ"], "utf-8")
+    return tmp_path
+
+
+@contextmanager
+def nobody_asks() -> Iterator[None]:
+    """Let standard input be a pipe that has ended, as a server on stdio finds it whose client is gone."""
+    ours, theirs = os.pipe()
+    os.close(theirs)
+    with os.fdopen(ours) as ended, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", ended)
+        yield
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_files_end_no_newer_command_with_a_traceback(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    if SERVING in COMMANDS[name]:
+        pytest.importorskip("mcp")
+    whole = (here / name).read_text("utf-8")
+    for seed in range(-1, COUNT):
+        made = whole.encode() if seed < 0 else damaged(whole, random.Random(f"{name} {seed}"))
+        for command in COMMANDS[name]:
+            (here / name).write_bytes(made)
+            try:
+                with nobody_asks():
+                    ended_well(capsys, command)
+            except BaseException as problem:
+                raise AssertionError(f"seed {seed}, {' '.join(command)}, on:\n{made!r}") from problem
+
+
+@pytest.mark.parametrize(("of", "body"), list(permutations(FORMAT_OF, 2)))
+def test_a_recording_with_the_bodies_of_another_provider_is_told_in_words(
+    here: Path, capsys: pytest.CaptureFixture[str], recordings: dict[str, str], of: str, body: str
+) -> None:
+    own, foreign = (folder_of(here, name, recordings[name]) for name in (of, body))
+    pairs = list(zip(read(own), read(foreign), strict=True))
+    foreign.unlink()
+    store.write(own, [replace(mine, response=other.response) for mine, other in pairs])
+    ended_well(capsys, (*REPLAY, of, "--profile", "1.4"))
+    ended_well(capsys, ("calibrate", "--budget-tokens", "60", "--cassettes", "recorded"))
+
+
+@pytest.mark.parametrize(
+    "command", [(*REPLAY, "GROQ"), ("calibrate", "--budget-tokens", "9", "--cassettes", "recorded")]
+)
+def test_a_recording_with_a_relative_address_is_a_line(
+    here: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    path = here / "recorded/books/invoice.groq.yaml"
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    path.write_text(
+        "".join("      uri: /v1/chat/completions\n" if " uri: " in line else line for line in lines), "utf-8"
+    )
+    assert "uri: /v1" in path.read_text("utf-8")
+    ended_well(capsys, command)
+
+
+def folder_of(here: Path, provider: str, text: str) -> Path:
+    path = here / f"recorded/books/invoice.{provider.lower()}.yaml"
+    path.write_text(text, "utf-8")
+    return path

@@ -1,0 +1,64 @@
+"""Functions and classes stay small enough to be read in one go: 61 lines, as simpy's longest function, and 200."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+OURS: Final = ("statek_sim", "pytest_statek")
+MOST_OF_A_FUNCTION: Final = 61
+MOST_OF_A_CLASS: Final = 200
+
+LARGER: Final[Mapping[str, str]] = {
+    "agent/batch.py:Batch": "the calls of one turn share where each of them is",
+    "agent/loop.py:AgentRun": "one turn after another on one state; rules are asked of steps, nudges, budget, guards",
+    "agent/rescue/reader.py:Reader": "one method per token of one grammar over one position in the text",
+    "agent/rescue/scanning.py:Pass": "one method per dialect over one position in the text",
+    "agent/simulated.py:Simulation": "one method per effect of the loop, which `match` hands out",
+    "agent/tools/mcp/connection.py:McpConnection": "what opens streams and tasks has to close them, in the same task",
+    "agent/tools/registry.py:Registry": "its methods are the questions that are asked of one table of tools",
+    "mcp/session.py:Session": "one method per request of the protocol over the state of one session",
+    "sandbox/transform.py:_Transformer": "an ast.NodeTransformer has one method per kind of node",
+}
+"""Classes with more lines, by path and name, and why each is one noun all the same."""
+
+
+def definitions(path: Path) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield every function and class of a file by name."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node
+
+
+def too_large(source: Path, name: str) -> Iterator[tuple[str, int]]:
+    """Yield what has more lines than its kind may have; `name` is the file's."""
+    for defined, node in definitions(source):
+        lines = (node.end_lineno or 0) - node.lineno + 1
+        most = MOST_OF_A_CLASS if isinstance(node, ast.ClassDef) else MOST_OF_A_FUNCTION
+        if lines > most:
+            yield f"{name}:{defined}", lines
+
+
+def test_functions_and_classes_are_small_or_say_why_not() -> None:
+    found = {
+        place: lines
+        for package in OURS
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for place, lines in too_large(path, path.relative_to(ROOT / package).as_posix())
+    }
+    assert {place: lines for place, lines in found.items() if place not in LARGER} == {}
+    assert set(LARGER) - set(found) == set(), "these are small by now: take them off the list"
+
+
+@pytest.mark.parametrize(("lines", "found"), [(61, []), (62, [("a.py:f", 62)])])
+def test_a_function_that_is_too_long_is_found(
+    tmp_path: Path, lines: int, found: list[tuple[str, int]]
+) -> None:
+    source = tmp_path / "a.py"
+    source.write_text("def f():\n" + "    pass\n" * (lines - 1))
+    assert list(too_large(source, "a.py")) == found
