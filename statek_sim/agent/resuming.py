@@ -29,7 +29,7 @@ def resumed(
     run to a driver as a new one; one that was DONE waits for `push`. Under a variant that resumes steps only the run
     begins anew with the steps that are done. `BadInput` for a state that does not fit the agent.
     """
-    if spec.variant.resumes == "steps":
+    if spec.variant.resumes == "steps" and state["status"] != "DONE":
         return _with_steps_alone(job, spec, around, state)
     pending = Pending(point, committed, state["pending"], tuple(receipts))
     run = AgentRun(job, spec, around, state["task"], saved=pending)

@@ -113,6 +113,7 @@ class Simulation:
         agenda, clock = self._agenda, self._clock
         while agenda and (agenda[0][0] <= until or agenda[0][1] in self._void):
             due, seq, act = heapq.heappop(agenda)
+            self._own.discard(seq)
             if seq in self._void:
                 self._void.remove(seq)
                 continue

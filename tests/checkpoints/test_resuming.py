@@ -20,6 +20,8 @@ from statek_sim.agent.checkpoints.keeping import Keeper
 from statek_sim.agent.checkpoints.migrations import MIGRATIONS, migrate
 from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.effects import Advice, CallGate, Parts, TurnFacts
+from statek_sim.agent.guards.pipeline import GuardSet, in_loop
+from statek_sim.agent.guards.shipped import secrets
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.simulated import Simulation
@@ -252,3 +254,10 @@ def test_no_state_of_a_run_is_beyond_json() -> None:
     assert driver.run(10.0)
     assert [one.point for one in snapshots][-1] == "ended"
     assert all(canonical(encoded(one.state)) for one in snapshots)
+
+
+def test_guards_of_texts_are_no_hindrance_to_a_commit() -> None:
+    guards = in_loop(GuardSet([secrets()]))
+    harness = agent(parts=Parts(guards=(guards,)))
+    keeper = Keeper(FileStore(SimulatedDisk(), clock=lambda: 0.0), "s", worker="w", plan="p")
+    assert harness.run("Go", keeper=keeper).answer == "Done."

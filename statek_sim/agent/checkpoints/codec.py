@@ -7,6 +7,7 @@ database that keeps JSON as it likes: numbers that it would write anew and chara
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -97,18 +98,30 @@ def _items(values: Sequence[object], depth: int) -> list[JSON]:
 
 
 def _mapping(value: Mapping[Any, Any], depth: int) -> JSON:
-    keys = list(value)
-    if TAG in value or ORDER in value or not all(type(key) is str and _is_plain(key) for key in keys):
+    keys = tuple(value)
+    order = _order(keys)
+    if order is None:
         return {TAG: "mapping", "v": _items([list(pair) for pair in value.items()], depth)}
-    plain: dict[str, JSON] = {}
+    plain: dict[str, JSON] = {ORDER: list(keys)} if order else {}
     for key, one in value.items():
+        # Most values are plain texts: they need no call.
+        if type(one) is str and one.isascii() and "\0" not in one:
+            plain[key] = one
+            continue
         try:
             plain[key] = _encoded(one, depth)
         except _Unholdable as refused:
             refused.path.append(f".{key}")
             raise
-    # Databases keep no order, and a tool's arguments are shown in theirs.
-    return plain if keys == sorted(keys) else {ORDER: keys, **plain}
+    return plain
+
+
+@functools.lru_cache(4096)
+def _order(keys: tuple[Any, ...]) -> bool | None:
+    """Return whether the order of keys has to be told, which databases do not keep; None: they are no plain texts."""
+    if TAG in keys or ORDER in keys or not all(type(key) is str and _is_plain(key) for key in keys):
+        return None
+    return list(keys) != sorted(keys)
 
 
 def decoded(value: JSON) -> Any:

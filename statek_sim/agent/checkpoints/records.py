@@ -31,7 +31,8 @@ class Entry:
     """What is saved at one commit.
 
     `progress` is what people read: which steps are done and open, tokens, cost. `results` are outputs of steps, by
-    name, in their order. `at` is in seconds of the session's own clock.
+    name, in their order, for stores that write them for people; the state has them too, and they are not read back.
+    `at` is in seconds of the session's own clock.
     """
 
     point: str

@@ -48,7 +48,6 @@ def sheet_of(
         "fence": fence,
         "previous": previous,
         "progress": encoded(entry.progress, path="progress"),
-        "results": [[encoded(name), encoded(text)] for name, text in entry.results],
     }
     state = canonical(encoded(entry.state))
     content: JSON = {"session": session, "number": number, "metadata": metadata}
@@ -64,7 +63,6 @@ def checkpoint_of(session: str, sheet: Sheet) -> Checkpoint:
         at=decoded(told["at"]),
         state=decoded(from_text(sheet.state, what="a state")),
         progress=decoded(told["progress"]),
-        results=[(decoded(name), decoded(text)) for name, text in told["results"]],  # type: ignore[union-attr,str-unpack,misc]
     )
     return Checkpoint(session=session, number=sheet.number, plan=sheet.plan, entry=entry)
 
