@@ -86,6 +86,7 @@ class AgentRun:
         self.budget = BudgetTracker(spec.budget, spec.variant)
         self.conversation = Conversation(around.envelopes, spec)
         self._taken = 0
+        self._waiting_task: str | None = None
         self._message = ""
         self._resting = False
         self._offer: Offer | None = None
@@ -146,8 +147,15 @@ class AgentRun:
             self.hidden, self.seen = frozenset(), set()
             self.iteration = 0
         self.stop = self.detail = self.answer = None
-        self._taken = max(self._taken, 1)
+        self.end_attempt()
+        self._waiting_task = task
         self.inbox.insert(0, task)
+
+    def end_attempt(self) -> None:
+        """Leave no task behind that an attempt ended before it took."""
+        if self._waiting_task is not None and self.inbox[:1] == [self._waiting_task]:
+            self.inbox.pop(0)
+        self._waiting_task = None
 
     def push(self, message: str) -> bool:
         """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.
