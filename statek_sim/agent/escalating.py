@@ -47,6 +47,7 @@ def climb(run: AgentRun, ladder: Ladder) -> Steps:
             break
         if decision.wait:
             yield LetTimePass(decision.wait)
+    run.end_attempt()
     if decision.kind == "stop":
         _give_up(run, state, attempt, ladder)
 

@@ -93,6 +93,7 @@ class AgentRun:
         self.budget = BudgetTracker(spec.budget, spec.variant)
         self.conversation = Conversation(around.envelopes, spec)
         self.taken = 0
+        self._waiting_task: str | None = None
         self.message = ""
         self.resting = False
         self._saved = saved
@@ -172,8 +173,15 @@ class AgentRun:
             self.hidden, self.seen, self.results = frozenset(), set(), []
             self.iteration = 0
         self.stop = self.detail = self.answer = None
-        self.taken = max(self.taken, 1)
+        self.end_attempt()
+        self._waiting_task = task
         self.inbox.insert(0, task)
+
+    def end_attempt(self) -> None:
+        """Leave no task behind that an attempt ended before it took."""
+        if self._waiting_task is not None and self.inbox[:1] == [self._waiting_task]:
+            self.inbox.pop(0)
+        self._waiting_task = None
 
     def push(self, message: str) -> bool:
         """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.

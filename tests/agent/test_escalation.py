@@ -46,6 +46,7 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.cli import main
 from statek_sim.errors import BadInput, ContractViolation, ProviderHTTPError, ProviderTimeout
+from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.agent import AGENT_STOPS
@@ -397,6 +398,21 @@ def test_a_person_at_the_end_answers_under_both_drivers() -> None:
 def test_strategies_are_code_and_are_asked_of_every_attempt() -> None:
     shouted = Ladder(levels=(replace(FAST, strategy=str.upper),))
     assert task_text(begun(shouted, "write"), shouted) == "WRITE"
+
+
+def test_a_task_that_an_attempt_did_not_take_is_not_asked_twice() -> None:
+    agent = AgentHarness(
+        ScriptedLLM([text("one"), text("two")]),
+        parts=Parts(ladder=replace(LADDER, levels=(FAST, STRONG), rules=DOCUMENT)),
+        limits=LLM_Harness(1, None, None, None),
+    )
+    run = agent.run("Write.")
+    assert [one.cause for one in told(agent, events.AttemptEnded)] == [
+        "poor_quality",
+        "poor_quality",
+        "limit",
+    ]
+    assert run.inbox == []
 
 
 # -- what if ---------------------------------------------------------------------------------------------------

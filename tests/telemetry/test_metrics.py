@@ -17,6 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from statek_sim import trace as events
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
+from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.people import tool_that_asks
 from statek_sim.agent.reliability import loop_watcher
@@ -131,6 +132,14 @@ def test_every_message_is_a_task_and_one_that_is_not_over_is_open() -> None:
     assert [(one.outcome, one.steps) for one in found] == [("completed", 1), ("completed", 1)]
     cut = [event for event in agent.trace.events if not isinstance(event, events.JobStopped)][:6]
     assert [one.outcome for one in task_facts(cut)] == ["open"]
+
+
+def test_a_step_up_a_ladder_is_an_escalation_and_the_step_to_nobody_is_none() -> None:
+    levels = (Level(name="fast", model="small"), Level(name="strong", model="large"))
+    ladder = Ladder(levels=levels, checks=[lambda task, answer: "GOOD" in answer])
+    assert facts(text("bad"), text("GOOD"), parts=Parts(ladder=ladder)).escalations == 1
+    unsolved = facts(text("bad"), parts=Parts(ladder=replace(ladder, levels=levels[:1])))
+    assert (unsolved.escalations, unsolved.stop, unsolved.outcome) == (0, "unsolved", "failed")
 
 
 # -- formulas --------------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class _Reader:
                 task.waited += event.at - task.asked_at
                 task.asked_at = None
             case events.Escalated():
-                task.escalations += 1
+                task.escalations += event.to_level is not None
             case _:
                 task.restores += type(event).__name__ in _RESTORED
 
