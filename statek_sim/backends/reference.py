@@ -31,7 +31,7 @@ from statek_sim.backends.setup import (
     world_for,
 )
 from statek_sim.clock import VirtualClock
-from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
@@ -89,6 +89,11 @@ def run_scenario(
     ones; `harness` may change the harness that preset and scenario make. A failure of the run itself (the script does
     not fit, a real connection was tried) is part of the record; bad input raises `BadInput`.
     """
+    if scenario.deviations and exchanges is not None:
+        raise BadScenario(
+            f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: deviations: they depart from a scripted run, "
+            "not from a recorded one"
+        )
     run = ReferenceRun(
         scenario,
         profile,

@@ -63,6 +63,28 @@ def test_a_case_whose_place_is_gone_says_so(capsys: pytest.CaptureFixture[str], 
     assert "(no occasion for: kill after event 900" in out
 
 
+def test_deviations_are_for_scripted_runs_of_engine_statek(
+    capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    text = samples.THINKERS.replace("  - id: thinkers", "  - id: thinkers\n    engine: agent")
+    (here / "agent.yaml").write_text(text + "    deviations: [{kill: 3}]\n")
+    code, _, err = run(capsys, "agent.yaml")
+    assert code == 2
+    assert "deviations" in err
+
+
+def test_run_plays_the_deviations_of_a_scenario(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    found = (
+        samples.CLAIM
+        + "    deviations: [{kill: 9}]\n    expect: {world: {items: {invoice-1: {status: CLAIMED}}}}\n"
+    )
+    (here / "found.yaml").write_text(found)
+    with pytest.raises(SystemExit) as exit_:
+        main(["run", "found.yaml", "--profile", "docs", "-q"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == "1 passed\n"
+
+
 def test_the_json_is_what_its_schema_says(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     code, _, _ = run(
         capsys, "claim.yaml", "--depth", "2", "--json", "found.json", "--markdown", "found.md", "-q"

@@ -157,6 +157,11 @@ class Peer:
         back is tried once more: only what happens again is STATEK's doing, and not that of a machine with too much to
         do. A tool of the user's own that cannot be had there is a BadScenario. `kill` is an order of `killing.Killing`.
         """
+        if scenario.deviations:
+            raise BadScenario(
+                f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: deviations: only the reference runtime "
+                "plays them; `statek-sim explore --statek PYTHON` plays a kill on the installed package"
+            )
         if exchanges is not None:
             answers = Exchanged(exchanges)
             order = _order(scenario, profile, preset, seed, answers.environment)
