@@ -138,9 +138,6 @@ def explore(
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import KINDS
-    from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.reporting.explore_json import exploration_json_text
-    from statek_sim.reporting.explore_markdown import exploration_markdown
     from statek_sim.reporting.explore_terminal import explore_lines
 
     check_writable(json_file=json_file, folder=None)
@@ -165,14 +162,23 @@ def explore(
     over = list(_over_budget(found.scenarios, max_crash_tokens, max_crash_cost))
     for told in over:
         typer.echo(told)
-    if json_file is not None:
-        write_artifact(json_file, exploration_json_text(found, time.monotonic() - started))
-    if markdown is not None:
-        write_artifact(markdown, exploration_markdown(found))
+    _write(found, time.monotonic() - started, json_file, markdown)
     if found.failed or over:
         raise typer.Exit(1)
     if found.stopped:
         raise typer.Exit(130)
+
+
+def _write(found: Exploration, seconds: float, json_file: Path | None, markdown: Path | None) -> None:
+    """Write what was found into the files that were asked for."""
+    from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.reporting.explore_json import exploration_json_text
+    from statek_sim.reporting.explore_markdown import exploration_markdown
+
+    if json_file is not None:
+        write_artifact(json_file, exploration_json_text(found, seconds))
+    if markdown is not None:
+        write_artifact(markdown, exploration_markdown(found))
 
 
 def _pairs(

@@ -17,6 +17,7 @@ from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from statek_sim.scenario.schema import Scenario
+    from statek_sim.suite.result import ScenarioResult
     from statek_sim.trace import Trace
 
 MOST_NAMED = 10
@@ -54,24 +55,10 @@ def trace(
     The first line is a header, then there is one event per line. Exits 1 when the run fails and the scenario does
     not expect that; its other expectations are not looked at.
     """
-    from statek_sim.suite.run import located_preset, profile_known, run_one
     from statek_sim.trace import Trace
 
     scenario = _named(words)
-    if backend is Backend.INSTALLED:
-        from statek_sim.backends.installed.peer import Peer, profile_of_peer
-        from statek_sim.suite.installed import run_one_installed
-
-        if profile is not None:
-            raise BadInput(
-                "--profile: the installed package follows the profile of its version; leave it out"
-            )
-        located = None if preset is None else located_preset(preset)
-        with Peer(sys.executable) as peer:
-            result = run_one_installed(peer, scenario, profile_of_peer(peer), preset=located, seed=seed)
-    else:
-        chosen_profile = scenario.profiles[0] if profile is None else profile_known(profile)
-        result = run_one(scenario, chosen_profile, preset=preset, seed=seed)
+    result = _ran(scenario, profile, preset, seed, backend)
     record = result.record
     whole = Trace(profile=record.profile, seed=record.seed)
     for event in record.events:
@@ -86,6 +73,25 @@ def trace(
         typer.echo(f"the run failed{note}: {record.error.type}: {record.error.message}", err=True)
         if not expected:
             raise typer.Exit(1)
+
+
+def _ran(
+    scenario: Scenario, profile: str | None, preset: str | None, seed: int | None, backend: Backend
+) -> ScenarioResult:
+    """Run a scenario once, here or on the installed package."""
+    from statek_sim.suite.run import located_preset, profile_known, run_one
+
+    if backend is not Backend.INSTALLED:
+        chosen = scenario.profiles[0] if profile is None else profile_known(profile)
+        return run_one(scenario, chosen, preset=preset, seed=seed)
+    from statek_sim.backends.installed.peer import Peer, profile_of_peer
+    from statek_sim.suite.installed import run_one_installed
+
+    if profile is not None:
+        raise BadInput("--profile: the installed package follows the profile of its version; leave it out")
+    located = None if preset is None else located_preset(preset)
+    with Peer(sys.executable) as peer:
+        return run_one_installed(peer, scenario, profile_of_peer(peer), preset=located, seed=seed)
 
 
 def _send(trace: Trace, scenario: Scenario, address: str) -> None:

@@ -591,7 +591,7 @@ def test_what_if_wants_runs_of_an_agent(cli: Cli) -> None:
 
 
 def test_no_guard_is_worse_than_the_committed_baseline(cli: Cli) -> None:
-    done = cli("guards", "--baseline", "reports/baselines/guards.json")
+    done = cli("guards", "--baseline", "reports/baselines/guards/texts.json")
     assert (done.code, "worse" in done.out, "not in" in done.out) == (0, False, False)
 
 

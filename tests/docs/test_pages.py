@@ -98,7 +98,10 @@ _PARTS = {
 
 
 @pytest.mark.parametrize(("page", "number"), _PARTS.items())
-def test_a_page_of_an_agents_parts_has_code_that_runs(page: str, number: int) -> None:
+def test_a_page_of_an_agents_parts_has_code_that_runs(
+    page: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) == number
     names: dict[str, object] = {}

@@ -165,7 +165,10 @@ def test_after_the_run_the_real_import_is_back(pytester: pytest.Pytester) -> Non
             "statek.add_provider: the reference runtime does not cover it; run these tests on the real package: "
             "pip install 'statek[[]dbzero]' and pytest --statek-backend=installed",
         ),
-        ("import statek.locale", "statek.locale: the reference runtime does not cover it; run *"),
+        (
+            "import statek.shared_context",
+            "statek.shared_context: the reference runtime does not cover it; run *",
+        ),
         ("from dbzero import index", "dbzero.index: the reference runtime does not cover it; run *"),
         (
             "import dbzero as db0; db0.snapshot",

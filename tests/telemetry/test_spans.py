@@ -95,6 +95,7 @@ def test_guards_and_checkpoints_are_marks_and_child_spans() -> None:
     assert [mark.name for mark in step.marks] == [
         "checkpoint replied",
         "call guard",
+        "checkpoint calling",
         "checkpoint tools_returned",
     ]
     assert [mark.name for mark in root.marks] == ["checkpoint began", "checkpoint ended"]

@@ -174,6 +174,9 @@ def test_nothing_in_our_own_documents_and_scenarios_looks_secret_but_examples() 
     assert sorted({name.partition(":")[0] for name in found}) == [
         "blocks.yaml",
         "cassettes.md",
+        "checkpoints.yaml",
+        "escalation.md",
+        "ladder.yaml",
         "people.yaml",
     ]
 

@@ -14,6 +14,7 @@ from statek_sim.reporting.page.template import render
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import builtin_suites, run_suite
+from statek_sim.trace import ProcessKilled
 from tests.unit.page_samples import check_details, check_index, page, seqs
 
 MAX_SIZE_PER_RUN = 20_000
@@ -51,6 +52,12 @@ def test_every_waterfall_adds_up_to_what_was_metered(
     for result, found in zip(results, details, strict=True):
         for job in found["jobs"]:
             usage = result.record.jobs[job["name"]].usage
+            if result.profile == "document" and any(
+                isinstance(one, ProcessKilled) for one in result.record.events
+            ):
+                # The document forgets what was spent before a crash; the page does not.
+                assert job["calls"][-1]["approx_total"] > usage.approx_tokens
+                continue
             if steps := job["waterfall"]:
                 assert steps["once"] + steps["history"] == steps["from"] == usage.approx_tokens, result.id
                 assert steps["from"] + sum(step["tokens"] for step in steps["steps"]) == steps["to"]

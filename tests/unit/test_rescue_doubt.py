@@ -99,10 +99,10 @@ def test_keys_have_spaces_and_escapes_where_their_format_has() -> None:
     assert _calls(rescue(kimi)) == [("f", {"q&a": "a & b"})]
 
 
-def test_tags_in_the_middle_of_a_line_are_text() -> None:
+def test_a_line_that_closes_an_argument_and_opens_another_has_two_readings() -> None:
     said = "Close tags inline: </parameter> and </function> and <parameter=path> are text here."
     text = f"<function=f>\n<parameter=a>\n{said}\n</parameter>\n</function>"
-    assert _calls(rescue(text)) == [("f", {"a": said})]
+    assert _reasons(rescue(text)) == [Reason.BROKEN]
 
 
 @pytest.mark.parametrize("tail", ["</function>\n</tool_call>", "</function></tool_call>"])

@@ -15,15 +15,26 @@ MOST_OF_A_FUNCTION: Final = 61
 MOST_OF_A_CLASS: Final = 200
 
 LARGER: Final[Mapping[str, str]] = {
+    "agent/checkpoints/files.py:FileStore": "one method per operation of a store, over one folder",
+    "agent/checkpoints/sql.py:SqlStore": "one method per operation of a store, over one database",
     "agent/batch.py:Batch": "the calls of one turn share where each of them is",
     "agent/loop.py:AgentRun": "one turn after another on one state; rules are asked of steps, nudges, budget, guards",
     "agent/rescue/reader.py:Reader": "one method per token of one grammar over one position in the text",
+    "agent/rescue/taking.py:Taker": "one method per kind of candidate over one position in the text",
     "agent/rescue/scanning.py:Pass": "one method per dialect over one position in the text",
     "agent/simulated.py:Simulation": "one method per effect of the loop, which `match` hands out",
     "agent/tools/mcp/connection.py:McpConnection": "what opens streams and tasks has to close them, in the same task",
     "agent/tools/registry.py:Registry": "its methods are the questions that are asked of one table of tools",
+    "backends/agent.py:_Run": "a scenario's parts are made, killed, and made again from what was committed",
+    "backends/reference.py:ReferenceRun": "a scenario's parts are made, and played with what deviates",
+    "backends/installed/stage.py:Stage": "what an order says is put before the real package, and what came is read",
+    "explore/explorer.py:Explorer": "kinds of deviations share what was explored before them",
     "mcp/session.py:Session": "one method per request of the protocol over the state of one session",
+    "runtime/execution/runtime.py:Runtime": "what a user's program calls: a line or two for each",
+    "runtime/execution/scheduler.py:Scheduler": "what begins, ends and dies shares who is ready",
+    "runtime/jobs/job.py:Job": "its fields carry STATEK's names, and each is a property of its own",
     "sandbox/transform.py:_Transformer": "an ast.NodeTransformer has one method per kind of node",
+    "spans/build.py:SpanBuilder": "one method per kind of event of a trace, over the spans that are open",
 }
 """Classes with more lines, by path and name, and why each is one noun all the same."""
 

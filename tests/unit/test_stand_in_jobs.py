@@ -94,4 +94,4 @@ def test_definitions_are_given_a_style_and_their_jobs_with_them() -> None:
     job: Any = create_new_job(agent(), chat_style="DIRECT")
     assert (job.job_def.chat_style, job.job_def.job_params) == (None, {"chat_style": "DIRECT"})
     job.job_def.set_chat_style("MARKDOWN")
-    assert (job.chat_style, job.job_def.chat_style) == ("MARKDOWN", "MARKDOWN")
+    assert job.job_def.chat_style == "MARKDOWN"
