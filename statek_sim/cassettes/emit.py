@@ -8,6 +8,7 @@ the same events, and `document.read` gives back the very bytes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -33,6 +34,9 @@ def rendered(exchanges: Sequence[Exchange]) -> str:
         text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
     # libyaml says where a document ends after any text that keeps its last line breaks; vcrpy's files do not.
     return text.removesuffix("...\n")
+
+
+_BREAKS: Final = re.compile("[\x85\u2028\u2029]")
 
 
 class _Block(str):
@@ -62,6 +66,13 @@ def _write_row(dumper: yaml.SafeDumper, row: _Row) -> yaml.Node:
     return dumper.represent_sequence("tag:yaml.org,2002:seq", row, flow_style=True)
 
 
+def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    # What YAML takes for the end of a line and nobody else does is escaped, so that lines are counted alike.
+    style = '"' if _BREAKS.search(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _write_text)
 _Dumper.add_representer(_Block, _write_block)
 _Dumper.add_representer(_Row, _write_row)
 
@@ -112,4 +123,5 @@ def _sent(body: bytes) -> str | bytes:
 
 def _block(body: str | bytes) -> str | bytes:
     """Return a text of several lines as lines; the emitter takes quotes where a block would change the text."""
-    return _Block(body) if isinstance(body, str) and "\n" in body else body
+    lines = isinstance(body, str) and "\n" in body and not _BREAKS.search(body)
+    return _Block(body) if lines else body

@@ -18,6 +18,8 @@ from statek_sim.errors import BadInput
 NAMES: Final = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
 """The names of such files; of each folder the first that is there and not empty is taken."""
 
+_MOST_READ: Final = 16 * 1024 * 1024
+"""Bytes of a file that are looked at."""
 MOST: Final = 32 * 1024
 """Bytes of all files together (Codex: `project_doc_max_bytes`)."""
 
@@ -117,6 +119,6 @@ def reader_of(root: Path) -> Read:
         if not place.is_relative_to(home) or not place.is_file():
             return None
         with place.open("rb") as file:
-            return file.read(MOST + 1)
+            return file.read(_MOST_READ)
 
     return read
