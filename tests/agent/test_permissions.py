@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from statek_sim.agent.permissions.disk import Disk
 from statek_sim.agent.permissions.hosts import covers_host, host_of
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles, Unclear, covers, resolved
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
-from statek_sim.agent.permissions.policy import Policy, Rule
+from statek_sim.agent.permissions.policy import Decision, Policy, Rule
 from statek_sim.agent.permissions.terminal import TerminalPerson
 from statek_sim.agent.permissions.workspace import Outside, Workspace, file_tools
 from statek_sim.agent.permissions.yard import calls
@@ -287,11 +288,25 @@ def test_a_line_is_taken_apart_into_its_commands() -> None:
         "cat <(b)",
         "{ a; }",
         "$'a'",
+        "git log ;(rm -rf x);true",
+        "git log ;>x rm -rf y",
+        "git log #'\nrm -rf x\n#'",
+        "#",
+        "git log;#'\nrm x\n'",
+        "git log 'a' \"b\\\"\" #'\nrm x #'",
+        "r\\\nm x",
+        "X+=1 rm -rf x",
+        "X[0]=1 rm -rf x",
+        "X[1 + 1]=1 rm -rf x",
     ],
 )
 def test_a_line_that_hides_something_is_unclear(line: object) -> None:
     with pytest.raises(Unclear):
         simple_commands(line)
+
+
+def test_a_number_sign_that_begins_no_comment_is_clear() -> None:
+    assert simple_commands("echo a#b '#c' \"d #e\" \\#f") == ("echo a#b #c d #e #f",)
 
 
 # -- a policy ---------------------------------------------------------------------------------------------------
@@ -313,6 +328,23 @@ def test_a_shell_outside_of_a_sandbox_is_refused_whatever_is_allowed() -> None:
     decision = everything.decide(ToolCall("1", "shell", {"command": "ls"}))
     assert decision.effect == "deny"
     assert decision.reason == "argument 'command' of shell: it is a command, and those run in a sandbox only"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["git log ;(rm -rf x);true", "git log ;>x rm -rf y", "git log #'\nrm -rf x\n#'", "X+=1 rm -rf x"],
+)
+def test_a_denied_command_is_seen_behind_punctuation_and_comments(line: str) -> None:
+    assert deciding(line, "git log *", "true").effect == "deny"
+    assert deciding(line, "*").rule == Rule("command", "rm *")
+
+
+def deciding(line: str, *allowed: str) -> Decision:
+    """Return what is said of a line in a sandbox where `rm` is denied."""
+    tool = replace(tool_from(shell, access={"command": "command"}), sandboxed=True)
+    allow = [Rule("command", pattern) for pattern in allowed]
+    held = permissions(tools=[tool], allow=allow, deny=[Rule("command", "rm *")])
+    return held.decide(ToolCall("1", "shell", {"command": line}))
 
 
 def test_a_tool_that_nobody_knows_is_refused_whatever_is_allowed() -> None:

@@ -5,6 +5,7 @@ Rules of three lists are looked at in this order: deny, ask, allow; what no rule
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -17,6 +18,8 @@ from statek_sim.agent.permissions.paths import Files, Unclear, covers, folded, p
 from statek_sim.agent.tools.tool import Access, Tool
 from statek_sim.errors import BadInput
 
+_BREAKS: Final = re.compile(r"""[\s;&|()<>{}`$!'"]+""")
+"""What may stand before or behind a command."""
 Kind = Literal["tool", "read", "write", "host", "command"]
 PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
 """Names of places that are never written to, wherever they are: what is in them runs later, or is the harness's."""
@@ -177,6 +180,13 @@ def _covers(rule: Rule, need: _Need, policy: Policy, *, loosely: bool) -> bool:
             if not need.opaque:
                 return covers_command(rule.pattern, need.value)
             # Allowed by `*` only; what is refused or asked may begin at each of its words.
-            words = need.value.split()
-            rests = (" ".join(words[at:]) for at in range(len(words))) if loosely else ()
+            rests = _rests(need.value) if loosely else ()
             return rule.pattern == "*" or any(covers_command(rule.pattern, rest) for rest in rests)
+
+
+def _rests(line: str) -> Iterator[str]:
+    """Yield what may be a command in a line that cannot be taken apart: as it is, and without its quotes."""
+    joined = line.replace("\\\n", "")
+    for text in (joined, re.sub(r"""[\\'"]""", "", joined)):
+        words = [word for word in _BREAKS.split(text) if word]
+        yield from (" ".join(words[at:]) for at in range(len(words)))
