@@ -339,6 +339,24 @@ def test_a_denied_command_is_seen_behind_punctuation_and_comments(line: str) -> 
     assert deciding(line, "*").rule == Rule("command", "rm *")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(rm -rf x)",
+        "$(rm -rf x)",
+        "`rm x`",
+        "X=1;rm -rf x",
+        "X=1 r''m x",
+        "X=1 r\\\nm x",
+        "(r\\m x)",
+        "{ ls;rm x;}",
+    ],
+)
+def test_a_denied_command_is_seen_in_a_line_that_cannot_be_taken_apart(line: str) -> None:
+    assert deciding(line, "*").rule == Rule("command", "rm *")
+    assert deciding("(ls firm)", "*").effect == "allow"
+
+
 def deciding(line: str, *allowed: str) -> Decision:
     """Return what is said of a line in a sandbox where `rm` is denied."""
     tool = replace(tool_from(shell, access={"command": "command"}), sandboxed=True)

@@ -20,6 +20,8 @@ from statek_sim.errors import BadInput
 
 _BREAKS: Final = re.compile(r"""[\s;&|()<>{}`$!'"]+""")
 """What may stand before or behind a command."""
+_ENDS: Final = re.compile(r"[\n;&|()<>{}`$]+")
+"""What may end one."""
 Kind = Literal["tool", "read", "write", "host", "command"]
 PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
 """Names of places that are never written to, wherever they are: what is in them runs later, or is the harness's."""
@@ -185,8 +187,9 @@ def _covers(rule: Rule, need: _Need, policy: Policy, *, loosely: bool) -> bool:
 
 
 def _rests(line: str) -> Iterator[str]:
-    """Yield what may be a command in a line that cannot be taken apart: as it is, and without its quotes."""
+    """Yield what may be a command in a line that cannot be taken apart: as it is, by its parts, without its quotes."""
     joined = line.replace("\\\n", "")
-    for text in (joined, re.sub(r"""[\\'"]""", "", joined)):
-        words = [word for word in _BREAKS.split(text) if word]
+    bare = re.sub(r"""[\\'"]""", "", joined)
+    lists = [line.split(), _BREAKS.split(joined), _BREAKS.split(bare), *map(str.split, _ENDS.split(bare))]
+    for words in ([word for word in found if word] for found in lists):
         yield from (" ".join(words[at:]) for at in range(len(words)))
