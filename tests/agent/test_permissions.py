@@ -533,6 +533,14 @@ def test_a_file_of_somebody_elses_is_whole_after_a_refused_write(
     assert (tmp_path / "other").read_text() == "whole"
 
 
+def test_a_file_is_whole_after_a_write_of_what_is_no_text(workspace: Workspace) -> None:
+    workspace.write("a", "whole")
+    for name in ("a", "b"):
+        with pytest.raises(Outside, match="is no text"):
+            workspace.write(name, "half \ud800")
+    assert (workspace.read("a"), workspace.list()) == ("whole", ["a", "src/"])
+
+
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x" * 11)
     with Workspace(tmp_path, size=10) as small, pytest.raises(Outside, match="more than 10 bytes"):
