@@ -380,6 +380,42 @@ def test_the_root_of_a_policy_may_be_a_link(tmp_path: Path) -> None:
     assert held.policy.root == str((tmp_path / "real").resolve())
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    ["sec/**", "keys/**", "/link/sec/**", "/link/keys/**", "/w/sec/**", "/link/./sec/*", "**/keys/*"],
+)
+@pytest.mark.parametrize("path", ["sec/a", "keys/a", "/link/sec/a", "/w/keys/a", "../link/sec/a", "other/a"])
+def test_a_rule_over_a_link_refuses_and_asks_by_every_way(pattern: str, path: str) -> None:
+    files = ScriptedFiles(
+        {
+            "/link": Entry(kind="link", target="w"),
+            "/w/sec": Entry(kind="link", target="keys"),
+            "/w/other": Entry(kind="link", target="sec"),
+            "/w/keys/a": Entry(kind="file"),
+        }
+    )
+    find = {"read": tool_from(read, access={"path": "read"})}.get
+    for root in ("/w", "/link"):
+        for effect in ("deny", "ask"):
+            rules = {effect: [Rule("read", pattern)], "allow": [Rule("read", "**")]}
+            held = Permissions(Policy(root=root, **rules), find, files)  # type: ignore[arg-type]  # lists by their names
+            decision = held.decide(ToolCall("1", "read", {"path": path}))
+            assert (decision.effect, decision.rule) == (effect, Rule("read", pattern))
+            assert held.decide(ToolCall("1", "read", {"path": "free/a"})).effect == "allow"
+
+
+def test_a_rule_is_about_how_a_path_is_spelled_too_and_one_over_a_loop_is_kept() -> None:
+    files = ScriptedFiles(
+        {"/w/x/sec": Entry(kind="link", target="../keys"), "/w/loop": Entry(kind="link", target="loop")}
+    )
+    deny = [Rule("read", "loop/**"), Rule("read", "**/sec/**")]
+    held = permissions(
+        tools=[tool_from(read, access={"path": "read"})], files=files, deny=deny, allow=[Rule("read", "**")]
+    )
+    assert held.decide(ToolCall("1", "read", {"path": "x/sec/a"})).rule == deny[1]
+    assert held.decide(ToolCall("1", "read", {"path": "x/a"})).effect == "allow"
+
+
 def read(path: str) -> str:
     return path
 

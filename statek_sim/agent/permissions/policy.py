@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Final, Literal, get_args
 
 from statek_sim.agent.effects import ToolCall
 from statek_sim.agent.permissions.commands import covers_command, simple_commands
 from statek_sim.agent.permissions.hosts import covers_host, host_of
-from statek_sim.agent.permissions.paths import Files, Unclear, covers, folded, protected_name, resolved
+from statek_sim.agent.permissions.paths import (
+    Files,
+    Unclear,
+    covers,
+    folded,
+    led,
+    lexical,
+    protected_name,
+    resolved,
+)
 from statek_sim.agent.tools.tool import Access, Tool
 from statek_sim.errors import BadInput
 
@@ -85,6 +94,8 @@ class _Need:
     shown: str
     opaque: bool = False
     """A command that cannot be taken apart."""
+    spelled: str = ""
+    """A path as it was spelled, over links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +111,10 @@ def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> D
             raise _Refused(f"there is no tool {call.name!r}")
         needs = list(_needs(policy, tool, call, files))
         for need in needs:
-            if (rule := _matching(policy.deny, need, policy, loosely=True)) is not None:
+            if (rule := _against(policy.deny, need, policy, files)) is not None:
                 raise _Refused(f"{need.shown} is denied", rule)
         for need in needs:
-            if (rule := _matching(policy.ask, need, policy, loosely=True)) is not None:
+            if (rule := _against(policy.ask, need, policy, files)) is not None:
                 return Decision(effect="ask", reason=need.shown, rule=rule)
         # A tool that says what it touches is allowed by that, and any other one by its name.
         named = [need for need in needs if need.kind != "tool"] or needs
@@ -122,7 +133,8 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
         value = call.arguments.get(argument)
         try:
             if kind in ("read", "write"):
-                yield _path(policy, kind, resolved(value, policy.root, files), files)
+                need = _path(policy, kind, resolved(value, policy.root, files), files)
+                yield replace(need, spelled=lexical(str(value), policy.root))
             elif kind == "host":
                 host = host_of(value)
                 yield _Need("host", host, f"talking to {host}")
@@ -161,9 +173,25 @@ def _commands(tool: Tool, value: object) -> Iterator[_Need]:
         yield _Need("command", value, f"running {value!r}, of which {unclear},", opaque=True)
 
 
-def _matching(rules: Sequence[Rule], need: _Need, policy: Policy, *, loosely: bool = False) -> Rule | None:
+def _matching(rules: Sequence[Rule], need: _Need, policy: Policy) -> Rule | None:
+    """Return the first rule that covers a need, for what is allowed."""
     for rule in rules:
-        if rule.kind == need.kind and _covers(rule, need, policy, loosely=loosely):
+        if rule.kind == need.kind and _covers(rule, need, policy, loosely=False):
+            return rule
+    return None
+
+
+def _against(rules: Sequence[Rule], need: _Need, policy: Policy, files: Files) -> Rule | None:
+    """Return the first rule that may cover a need, for what is refused or asked: a path or rule may go over links."""
+    for rule in rules:
+        if rule.kind != need.kind:
+            continue
+        ways = [(rule, need)]
+        if need.kind in ("read", "write"):
+            patterns = (rule, replace(rule, pattern=led(rule.pattern, policy.root, files)))
+            paths = (need, replace(need, value=need.spelled))
+            ways = [(pattern, path) for pattern in patterns for path in paths]
+        if any(_covers(pattern, path, policy, loosely=True) for pattern, path in ways):
             return rule
     return None
 
