@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from statek_sim.agent.permissions.disk import Disk
 from statek_sim.agent.permissions.hosts import covers_host, host_of
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles, Unclear, covers, resolved
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
-from statek_sim.agent.permissions.policy import Policy, Rule
+from statek_sim.agent.permissions.policy import Decision, Policy, Rule
 from statek_sim.agent.permissions.terminal import TerminalPerson
 from statek_sim.agent.permissions.workspace import Outside, Workspace, file_tools
 from statek_sim.agent.permissions.yard import calls
@@ -246,6 +247,23 @@ def test_a_url_that_programs_read_differently_is_unclear(url: object) -> None:
         ("*", "metadata.google.internal", False),
         ("*", "10.0.0.1", False),
         ("*", "8.8.8.8", True),
+        ("*", "64:ff9b::8.8.8.8", True),
+        ("*", "64:ff9b::169.254.169.254", False),
+        ("*", "2002:808:808::1", True),
+        ("*", "2002:7f00:1::1", False),
+        ("*", "2002:a00:1::", False),
+        ("*", "::127.0.0.1", False),
+        ("*", "::ffff:10.0.0.1", False),
+        ("*", "::ffff:0:10.0.0.1", False),
+        ("*", "2001:0:808:808:0:0:80ff:fffe", False),
+        ("*", "224.0.0.1", False),
+        ("*", "64:ff9b::224.0.0.1", False),
+        ("*", "ff0e::1", False),
+        ("*", "2606:4700::1111", True),
+        ("*", "router.home.arpa", False),
+        ("*", "home.arpa", False),
+        ("*", "example.arpa", True),
+        ("64:ff9b::a00:1", "64:ff9b::a00:1", True),
         ("127.0.0.1", "127.0.0.1", True),
     ],
 )
@@ -287,11 +305,25 @@ def test_a_line_is_taken_apart_into_its_commands() -> None:
         "cat <(b)",
         "{ a; }",
         "$'a'",
+        "git log ;(rm -rf x);true",
+        "git log ;>x rm -rf y",
+        "git log #'\nrm -rf x\n#'",
+        "#",
+        "git log;#'\nrm x\n'",
+        "git log 'a' \"b\\\"\" #'\nrm x #'",
+        "r\\\nm x",
+        "X+=1 rm -rf x",
+        "X[0]=1 rm -rf x",
+        "X[1 + 1]=1 rm -rf x",
     ],
 )
 def test_a_line_that_hides_something_is_unclear(line: object) -> None:
     with pytest.raises(Unclear):
         simple_commands(line)
+
+
+def test_a_number_sign_that_begins_no_comment_is_clear() -> None:
+    assert simple_commands("echo a#b '#c' \"d #e\" \\#f") == ("echo a#b #c d #e #f",)
 
 
 # -- a policy ---------------------------------------------------------------------------------------------------
@@ -315,6 +347,41 @@ def test_a_shell_outside_of_a_sandbox_is_refused_whatever_is_allowed() -> None:
     assert decision.reason == "argument 'command' of shell: it is a command, and those run in a sandbox only"
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["git log ;(rm -rf x);true", "git log ;>x rm -rf y", "git log #'\nrm -rf x\n#'", "X+=1 rm -rf x"],
+)
+def test_a_denied_command_is_seen_behind_punctuation_and_comments(line: str) -> None:
+    assert deciding(line, "git log *", "true").effect == "deny"
+    assert deciding(line, "*").rule == Rule("command", "rm *")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(rm -rf x)",
+        "$(rm -rf x)",
+        "`rm x`",
+        "X=1;rm -rf x",
+        "X=1 r''m x",
+        "X=1 r\\\nm x",
+        "(r\\m x)",
+        "{ ls;rm x;}",
+    ],
+)
+def test_a_denied_command_is_seen_in_a_line_that_cannot_be_taken_apart(line: str) -> None:
+    assert deciding(line, "*").rule == Rule("command", "rm *")
+    assert deciding("(ls firm)", "*").effect == "allow"
+
+
+def deciding(line: str, *allowed: str) -> Decision:
+    """Return what is said of a line in a sandbox where `rm` is denied."""
+    tool = replace(tool_from(shell, access={"command": "command"}), sandboxed=True)
+    allow = [Rule("command", pattern) for pattern in allowed]
+    held = permissions(tools=[tool], allow=allow, deny=[Rule("command", "rm *")])
+    return held.decide(ToolCall("1", "shell", {"command": line}))
+
+
 def test_a_tool_that_nobody_knows_is_refused_whatever_is_allowed() -> None:
     everything = permissions(allow=[Rule("tool", "*")])
     assert everything.decide(ToolCall("1", "SHELL", {})).reason == "there is no tool 'SHELL'"
@@ -328,6 +395,42 @@ def test_the_root_of_a_policy_may_be_a_link(tmp_path: Path) -> None:
     held = Permissions(policy, {"read": tool}.get, Disk())
     assert held.decide(ToolCall("1", "read", {"path": "a"})).effect == "allow"
     assert held.policy.root == str((tmp_path / "real").resolve())
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["sec/**", "keys/**", "/link/sec/**", "/link/keys/**", "/w/sec/**", "/link/./sec/*", "**/keys/*"],
+)
+@pytest.mark.parametrize("path", ["sec/a", "keys/a", "/link/sec/a", "/w/keys/a", "../link/sec/a", "other/a"])
+def test_a_rule_over_a_link_refuses_and_asks_by_every_way(pattern: str, path: str) -> None:
+    files = ScriptedFiles(
+        {
+            "/link": Entry(kind="link", target="w"),
+            "/w/sec": Entry(kind="link", target="keys"),
+            "/w/other": Entry(kind="link", target="sec"),
+            "/w/keys/a": Entry(kind="file"),
+        }
+    )
+    find = {"read": tool_from(read, access={"path": "read"})}.get
+    for root in ("/w", "/link"):
+        for effect in ("deny", "ask"):
+            rules = {effect: [Rule("read", pattern)], "allow": [Rule("read", "**")]}
+            held = Permissions(Policy(root=root, **rules), find, files)  # type: ignore[arg-type]  # lists by their names
+            decision = held.decide(ToolCall("1", "read", {"path": path}))
+            assert (decision.effect, decision.rule) == (effect, Rule("read", pattern))
+            assert held.decide(ToolCall("1", "read", {"path": "free/a"})).effect == "allow"
+
+
+def test_a_rule_is_about_how_a_path_is_spelled_too_and_one_over_a_loop_is_kept() -> None:
+    files = ScriptedFiles(
+        {"/w/x/sec": Entry(kind="link", target="../keys"), "/w/loop": Entry(kind="link", target="loop")}
+    )
+    deny = [Rule("read", "loop/**"), Rule("read", "**/sec/**")]
+    held = permissions(
+        tools=[tool_from(read, access={"path": "read"})], files=files, deny=deny, allow=[Rule("read", "**")]
+    )
+    assert held.decide(ToolCall("1", "read", {"path": "x/sec/a"})).rule == deny[1]
+    assert held.decide(ToolCall("1", "read", {"path": "x/a"})).effect == "allow"
 
 
 def read(path: str) -> str:
@@ -481,6 +584,14 @@ def test_a_file_of_somebody_elses_is_whole_after_a_refused_write(
     with pytest.raises(Outside, match="the file has 2 names"):
         workspace.write("link", "new")
     assert (tmp_path / "other").read_text() == "whole"
+
+
+def test_a_file_is_whole_after_a_write_of_what_is_no_text(workspace: Workspace) -> None:
+    workspace.write("a", "whole")
+    for name in ("a", "b"):
+        with pytest.raises(Outside, match="is no text"):
+            workspace.write(name, "half \ud800")
+    assert (workspace.read("a"), workspace.list()) == ("whole", ["a", "src/"])
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:

@@ -16,21 +16,26 @@ from statek_sim.agent.permissions.paths import Unclear
 _SEPARATORS: Final = frozenset((";", "&", "&&", "|", "||", "|&", ";;", "\n"))
 _OPAQUE: Final = re.compile(r"[`]|\$[({]|<\(|>\(|<<|\$'")
 """What a command can hide another one in."""
-_ASSIGNMENT: Final = re.compile(r"\w+=")
-_GROUPS: Final = frozenset("(){}!")
+_ASSIGNMENT: Final = re.compile(r"\w+(?:\[|\+?=)")
+_QUOTED: Final = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_COMMENT: Final = re.compile(r"(?:^|[\s;&|()<>])#")
+_GROUPS: Final = frozenset("{}!")
+_PUNCTUATION: Final = "();<>|&"
 
 
 def simple_commands(line: object) -> tuple[str, ...]:
     """Return the simple commands of a line, their words set apart by one blank; raises `Unclear`.
 
-    A line with substitutions, here-documents, groups, control flow, assignments or redirections is unclear: rules for
-    single commands cannot say what it does.
+    A line with substitutions, here-documents, groups, control flow, assignments, comments or redirections is unclear:
+    rules for single commands cannot say what it does.
     """
     if not isinstance(line, str) or not line.strip():
         raise Unclear("it is no command")
     if "\0" in line or _OPAQUE.search(line):
         raise Unclear("it has a command inside another one")
-    lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars="();<>|&")
+    if "\\\n" in line or _COMMENT.search(_QUOTED.sub("_", line)):
+        raise Unclear("it has a comment in it, or goes on in the next line")
+    lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars=_PUNCTUATION)
     lexer.whitespace_split = True
     lexer.commenters = ""
     try:
@@ -41,8 +46,8 @@ def simple_commands(line: object) -> tuple[str, ...]:
     for word in words:
         if word in _SEPARATORS:
             found.append([])
-        elif set(word) & set("<>") and not set(word) - set("<>&|"):
-            raise Unclear("it redirects")
+        elif word and not set(word) - set(_PUNCTUATION):
+            raise Unclear("it redirects" if set(word) & set("<>") else f"it has {word!r} in it")
         elif word in _GROUPS or word in ("if", "for", "while", "until", "case", "function"):
             raise Unclear(f"it has {word!r} in it")
         else:

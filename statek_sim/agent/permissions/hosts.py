@@ -10,6 +10,9 @@ from urllib.parse import urlsplit
 from statek_sim.agent.permissions.paths import Unclear
 
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_INSIDE: Final = (".localhost", ".local", ".internal", ".home", ".lan", ".home.arpa")
+_ENDS_IN_ADDRESS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
+"""Where the last four bytes are an address of the older kind: translated (twice), or written in the new way."""
 _SCHEMES: Final = ("http", "https", "ws", "wss")
 
 
@@ -54,9 +57,20 @@ def _is_number(label: str) -> bool:
 def is_inside(host: str) -> bool:
     """Return whether a host is this machine, its network, or one that only looks like a name in the world."""
     try:
-        return not ipaddress.ip_address(host).is_global
+        found = ipaddress.ip_address(host)
     except ValueError:
-        return "." not in host or host.rpartition(".")[2] in ("localhost", "local", "internal", "home", "lan")
+        return "." not in host or f".{host}".endswith(_INSIDE)
+    return any(address.is_multicast or not address.is_global for address in (found, *_embedded(found)))
+
+
+def _embedded(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+    """Return the addresses of the older kind that one leads to: by a gateway, a tunnel, or another spelling."""
+    if isinstance(found, ipaddress.IPv4Address):
+        return []
+    embedded = [found.sixtofour, found.ipv4_mapped, *(found.teredo or ())]
+    if any(found in network for network in _ENDS_IN_ADDRESS):
+        embedded.append(ipaddress.IPv4Address(found.packed[-4:]))
+    return [address for address in embedded if address is not None]
 
 
 def covers_host(pattern: str, host: str, *, loosely: bool = False) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -108,6 +109,23 @@ def covers(pattern: str, path: str, folder: str, *, loosely: bool = False) -> bo
     if loosely:
         whole, path = folded(whole), folded(path)
     return _expression(whole).fullmatch(path) is not None
+
+
+def lexical(path: str, folder: str) -> str:
+    """Return the absolute path that `path` spells from a folder, whatever is a link on the way."""
+    return "/" + posixpath.normpath(f"{folder}/{path}" if not path.startswith("/") else path).lstrip("/")
+
+
+def led(pattern: str, folder: str, files: Files) -> str:
+    """Return a pattern, absolute, whose names before the first `*` are followed where they are links."""
+    whole = pattern if pattern.startswith("/") else f"{folder.rstrip('/')}/{pattern}"
+    parts = whole.split("/")
+    literal = next((at for at, part in enumerate(parts) if "*" in part), len(parts))
+    try:
+        start = resolved("/".join(parts[:literal]) or "/", "/", files, visible=False)
+    except Unclear:
+        return whole
+    return "/".join([start.rstrip("/"), *parts[literal:]]) or "/"
 
 
 @lru_cache(maxsize=1024)

@@ -5,18 +5,32 @@ Rules of three lists are looked at in this order: deny, ask, allow; what no rule
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Final, Literal, get_args
 
 from statek_sim.agent.effects import ToolCall
 from statek_sim.agent.permissions.commands import covers_command, simple_commands
 from statek_sim.agent.permissions.hosts import covers_host, host_of
-from statek_sim.agent.permissions.paths import Files, Unclear, covers, folded, protected_name, resolved
+from statek_sim.agent.permissions.paths import (
+    Files,
+    Unclear,
+    covers,
+    folded,
+    led,
+    lexical,
+    protected_name,
+    resolved,
+)
 from statek_sim.agent.tools.tool import Access, Tool
 from statek_sim.errors import BadInput
 
+_BREAKS: Final = re.compile(r"""[\s;&|()<>{}`$!'"]+""")
+"""What may stand before or behind a command."""
+_ENDS: Final = re.compile(r"[\n;&|()<>{}`$]+")
+"""What may end one."""
 Kind = Literal["tool", "read", "write", "host", "command"]
 PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
 """Names of places that are never written to, wherever they are: what is in them runs later, or is the harness's."""
@@ -80,6 +94,8 @@ class _Need:
     shown: str
     opaque: bool = False
     """A command that cannot be taken apart."""
+    spelled: str = ""
+    """A path as it was spelled, over links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +111,10 @@ def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> D
             raise _Refused(f"there is no tool {call.name!r}")
         needs = list(_needs(policy, tool, call, files))
         for need in needs:
-            if (rule := _matching(policy.deny, need, policy, loosely=True)) is not None:
+            if (rule := _against(policy.deny, need, policy, files)) is not None:
                 raise _Refused(f"{need.shown} is denied", rule)
         for need in needs:
-            if (rule := _matching(policy.ask, need, policy, loosely=True)) is not None:
+            if (rule := _against(policy.ask, need, policy, files)) is not None:
                 return Decision(effect="ask", reason=need.shown, rule=rule)
         # A tool that says what it touches is allowed by that, and any other one by its name.
         named = [need for need in needs if need.kind != "tool"] or needs
@@ -117,7 +133,8 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
         value = call.arguments.get(argument)
         try:
             if kind in ("read", "write"):
-                yield _path(policy, kind, resolved(value, policy.root, files), files)
+                need = _path(policy, kind, resolved(value, policy.root, files), files)
+                yield replace(need, spelled=lexical(str(value), policy.root))
             elif kind == "host":
                 host = host_of(value)
                 yield _Need("host", host, f"talking to {host}")
@@ -156,9 +173,25 @@ def _commands(tool: Tool, value: object) -> Iterator[_Need]:
         yield _Need("command", value, f"running {value!r}, of which {unclear},", opaque=True)
 
 
-def _matching(rules: Sequence[Rule], need: _Need, policy: Policy, *, loosely: bool = False) -> Rule | None:
+def _matching(rules: Sequence[Rule], need: _Need, policy: Policy) -> Rule | None:
+    """Return the first rule that covers a need, for what is allowed."""
     for rule in rules:
-        if rule.kind == need.kind and _covers(rule, need, policy, loosely=loosely):
+        if rule.kind == need.kind and _covers(rule, need, policy, loosely=False):
+            return rule
+    return None
+
+
+def _against(rules: Sequence[Rule], need: _Need, policy: Policy, files: Files) -> Rule | None:
+    """Return the first rule that may cover a need, for what is refused or asked: a path or rule may go over links."""
+    for rule in rules:
+        if rule.kind != need.kind:
+            continue
+        ways = [(rule, need)]
+        if need.kind in ("read", "write"):
+            patterns = (rule, replace(rule, pattern=led(rule.pattern, policy.root, files)))
+            paths = (need, replace(need, value=need.spelled))
+            ways = [(pattern, path) for pattern in patterns for path in paths]
+        if any(_covers(pattern, path, policy, loosely=True) for pattern, path in ways):
             return rule
     return None
 
@@ -177,6 +210,14 @@ def _covers(rule: Rule, need: _Need, policy: Policy, *, loosely: bool) -> bool:
             if not need.opaque:
                 return covers_command(rule.pattern, need.value)
             # Allowed by `*` only; what is refused or asked may begin at each of its words.
-            words = need.value.split()
-            rests = (" ".join(words[at:]) for at in range(len(words))) if loosely else ()
+            rests = _rests(need.value) if loosely else ()
             return rule.pattern == "*" or any(covers_command(rule.pattern, rest) for rest in rests)
+
+
+def _rests(line: str) -> Iterator[str]:
+    """Yield what may be a command in a line that cannot be taken apart: as it is, by its parts, without its quotes."""
+    joined = line.replace("\\\n", "")
+    bare = re.sub(r"""[\\'"]""", "", joined)
+    lists = [line.split(), _BREAKS.split(joined), _BREAKS.split(bare), *map(str.split, _ENDS.split(bare))]
+    for words in ([word for word in found if word] for found in lists):
+        yield from (" ".join(words[at:]) for at in range(len(words)))

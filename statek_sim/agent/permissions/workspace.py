@@ -81,12 +81,15 @@ class Workspace:
     def write(self, path: str, text: str) -> None:
         """Put a text into a file, which is made when it is not there."""
         self._may_write(path)
+        try:
+            left = memoryview(text.encode())
+        except UnicodeEncodeError:
+            raise Outside(f"{path!r}: what is written is no text, it has half of a letter in it") from None
         number = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK)
         try:
             self._is_file(number, path)
             # Not before: opened with O_TRUNC, a file of somebody's would be empty by the time it is looked at.
             os.ftruncate(number, 0)
-            left = memoryview(text.encode())
             while left:
                 left = left[os.write(number, left) :]
         finally:
