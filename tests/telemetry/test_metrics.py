@@ -382,6 +382,36 @@ def test_a_report_tells_what_it_has(capsys: pytest.CaptureFixture[str], tmp_path
     assert found["steps_per_task"].value is not None
 
 
+@pytest.mark.parametrize(
+    ("turns", "tokens"), [("many", 1), (1, "many"), (True, 1), (-1, 1), (1, -1), (1, 10**400), ([], {})]
+)
+def test_a_report_with_other_numbers_is_bad_input(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, turns: object, tokens: object
+) -> None:
+    job = {
+        "name": "j",
+        "stop": "exit",
+        "turns": turns,
+        "usage": {"measured_tokens": tokens, "reported_tokens": None},
+    }
+    scenario = {"suite": "s", "id": "i", "profile": "p", "jobs": [job]}
+    path = tmp_path / "rep.json"
+    path.write_text(json.dumps({"schema": "statek-sim/report@1", "scenarios": [scenario]}))
+    code, _, err = command(capsys, "metrics", str(path))
+    assert (code, err.count("\n")) == (2, 1)
+    assert "rep.json: is no report" in err
+
+
+@pytest.mark.parametrize("name", ["deep.json", "deep.jsonl"])
+def test_a_file_that_is_too_deep_is_bad_input(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text("[" * 100_000)
+    code, _, err = command(capsys, "metrics", str(tmp_path / name))
+    assert (code, err.count("\n")) == (2, 1)
+    assert name in err
+
+
 def test_an_alert_fails_the_command_where_that_is_asked_for(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

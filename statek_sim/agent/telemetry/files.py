@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from statek_sim.agent.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
 from statek_sim.errors import BadInput
 from statek_sim.trace import Event, event_of
 
 _REPORT = "statek-sim/report@1"
+MOST: Final = 2**53
+"""The greatest number that is believed."""
+_PLAIN: Final[dict[str, type[str | int | float] | tuple[type[int], type[float]]]] = {
+    "str": str,
+    "int": int,
+    "float": (int, float),
+    "bool": bool,
+}
 
 
 def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
@@ -68,7 +77,7 @@ def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
 def _record(line: str, place: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{place}: is no line of a trace: {error}") from None
     if not isinstance(record, dict):
         raise BadInput(f"{place}: a line of a trace is an object, not {type(record).__name__}")
@@ -77,11 +86,28 @@ def _record(line: str, place: str) -> dict[str, Any]:
 
 def _event(record: dict[str, Any], place: str) -> Event:
     try:
-        return event_of(record)
+        event = event_of(record)
     except KeyError:
         raise BadInput(f"{place}: no event of a trace is called {record.get('event')!r}") from None
     except TypeError as error:
         raise BadInput(f"{place}: {record.get('event')}: {error}") from None
+    for spec in fields(event):
+        if not _fits(getattr(event, spec.name), str(spec.type), spec.name):
+            told = repr(record.get(spec.name))[:40]
+            raise BadInput(f"{place}: {record['event']}: {spec.name}: expected {spec.type}, found {told}")
+    return event
+
+
+def _fits(value: object, kind: str, name: str) -> bool:
+    """Whether a value is of a plain type, by its name; what is not plain is not looked into."""
+    wanted = kind.removesuffix(" | None")
+    if wanted not in _PLAIN or (value is None and wanted != kind):
+        return True
+    if not isinstance(value, _PLAIN[wanted]) or (isinstance(value, bool) and wanted != "bool"):
+        return False
+    if isinstance(value, str):
+        return True
+    return (0 if "tokens" in name else -MOST) <= value <= MOST
 
 
 def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
@@ -92,7 +118,7 @@ def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
         for scenario in report["scenarios"]:
             for job in scenario["jobs"]:
                 yield _of_job(scenario, job)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
             f"{path}: is no report, which `statek-sim run --json {path}` writes: {error!r}"
         ) from None
@@ -101,6 +127,17 @@ def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
 def _of_job(scenario: dict[str, Any], job: dict[str, Any]) -> TaskFacts:
     stop, usage = job["stop"], job["usage"]
     reported = usage["reported_tokens"]
+    tokens = usage["measured_tokens"] if reported is None else reported
+    told = {
+        "suite": (scenario["suite"], "str"),
+        "name": (job["name"], "str"),
+        "stop": (stop, "str | None"),
+        "turns": (job["turns"], "int"),
+        "tokens": (tokens, "int"),
+    }
+    for name, (value, kind) in told.items():
+        if not _fits(value, kind, name) or (name == "turns" and value < 0):
+            raise TypeError(f"{name}: expected {kind}, found {str(value)[:40]!r}")
     return TaskFacts(
         run=f"{scenario['suite']}/{scenario['id']}[{scenario['profile']}]",
         group=scenario["suite"],
@@ -109,6 +146,6 @@ def _of_job(scenario: dict[str, Any], job: dict[str, Any]) -> TaskFacts:
         outcome="open" if stop is None else "completed" if stop in COMPLETED else "failed",
         stop=stop,
         steps=job["turns"],
-        tokens=usage["measured_tokens"] if reported is None else reported,
+        tokens=tokens,
         subtasks=int(stop in COMPLETED),
     )
