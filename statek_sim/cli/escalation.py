@@ -62,8 +62,9 @@ def escalation(
 
 
 def _is_trace(path: Path) -> bool:
-    with path.open(encoding="utf-8") as file:
-        first = next((line for line in file if line.strip()), "")
+    from statek_sim.agent.telemetry.files import text_of_file
+
+    first = next((line for line in text_of_file(path).split("\n") if line.strip()), "")
     return first.lstrip().startswith('{"trace":')
 
 
@@ -72,7 +73,8 @@ def _add_traces(outcomes: Outcomes, path: Path) -> None:
     from statek_sim.agent.telemetry.files import runs_of_file
 
     for run, events in runs_of_file(path):
-        add_trace(outcomes, events, run)
+        # Files of two folders may share a name.
+        add_trace(outcomes, events, f"{path.parent.as_posix()}/{run}")
 
 
 def _add_scenarios(outcomes: Outcomes, paths: Sequence[Path], variant: str, watchdog: str) -> None:

@@ -571,6 +571,33 @@ def test_an_attempt_of_a_trace_that_is_none_is_bad_input(
     assert "AttemptEnded: " in told
 
 
+def test_files_of_one_name_in_two_folders_are_different_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    agent = AgentHarness(
+        ScriptedLLM([text("bad"), text("bad"), text("GOOD")]),
+        parts=Parts(ladder=replace(LADDER, levels=(FAST, STRONG))),
+    )
+    agent.run("Write.")
+    for day in ("mon", "tue"):
+        (tmp_path / day).mkdir()
+        (tmp_path / day / "trace.jsonl").write_text("\n".join(agent.trace.lines()))
+    with pytest.raises(SystemExit):
+        main(["escalation", *(str(tmp_path / day / "trace.jsonl") for day in ("mon", "tue"))])
+    assert "fast > strong (recorded)  2 of 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", [b"\xff", b'{"task": "t", "level": "a", "solved": true}\n\xff'])
+def test_a_file_that_is_not_text_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "x.jsonl").write_bytes(content)
+    with pytest.raises(SystemExit) as exit_:
+        main(["escalation", str(tmp_path / "x.jsonl")])
+    assert exit_.value.code == 2
+    assert "x.jsonl: is not UTF-8" in capsys.readouterr().err
+
+
 # -- the checker -----------------------------------------------------------------------------------------------
 
 

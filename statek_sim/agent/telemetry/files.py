@@ -29,7 +29,7 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
     A report tells of a job's stop, its turns and its tokens; what else metrics are made of stays unknown. Raises
     `BadInput` with the place of what is neither.
     """
-    text = _text(path)
+    text = text_of_file(path)
     if path.suffix == ".json":
         return list(_of_report(path, text))
     return [
@@ -41,10 +41,11 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
 
 def runs_of_file(path: Path) -> Iterator[tuple[str, list[Event]]]:
     """Yield the traces of a file, each with a name; `BadInput` with the place of what is none."""
-    yield from _runs(path, _text(path))
+    yield from _runs(path, text_of_file(path))
 
 
-def _text(path: Path) -> str:
+def text_of_file(path: Path) -> str:
+    """Return what a file holds; `BadInput` names one that is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
