@@ -402,6 +402,12 @@ def test_a_report_with_other_numbers_is_bad_input(
     assert "rep.json: is no report" in err
 
 
+def test_two_outputs_are_two_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    same = str(tmp_path / "same")
+    code, _, err = command(capsys, "metrics", "--json", same, "--openmetrics", same)
+    assert (code, err) == (2, f"--json and --openmetrics: both would be written to {same}\n")
+
+
 @pytest.mark.parametrize("name", ["deep.json", "deep.jsonl"])
 def test_a_file_that_is_too_deep_is_bad_input(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
