@@ -73,8 +73,7 @@ def _add_traces(outcomes: Outcomes, path: Path) -> None:
     from statek_sim.agent.telemetry.files import runs_of_file
 
     for run, events in runs_of_file(path):
-        # Files of two folders may share a name.
-        add_trace(outcomes, events, f"{path.parent.as_posix()}/{run}")
+        add_trace(outcomes, events, run)
 
 
 def _add_scenarios(outcomes: Outcomes, paths: Sequence[Path], variant: str, watchdog: str) -> None:

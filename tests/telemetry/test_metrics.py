@@ -408,6 +408,19 @@ def test_two_outputs_are_two_files(capsys: pytest.CaptureFixture[str], tmp_path:
     assert (code, err) == (2, f"--json and --openmetrics: both would be written to {same}\n")
 
 
+def test_traces_of_one_name_in_two_folders_are_different_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lines = command(capsys, "trace", "agent-person-answers", "--profile", "hardened")[1]
+    names = []
+    for day in ("mon", "tue"):
+        (tmp_path / day).mkdir()
+        path = tmp_path / day / "trace.jsonl"
+        path.write_text(lines)
+        names += [one.run for one in tasks_of_file(path)]
+    assert len(set(names)) == len(names)
+
+
 @pytest.mark.parametrize("name", ["deep.json", "deep.jsonl"])
 def test_a_file_that_is_too_deep_is_bad_input(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str

@@ -53,7 +53,7 @@ def text_of_file(path: Path) -> str:
 
 
 def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
-    """Yield the traces of a file with their names; each begins with its header."""
+    """Yield the traces of a file, each begun by its header, with names by its path: two folders may share a file's."""
     events: list[Event] | None = None
     count = 0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -62,7 +62,7 @@ def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
         record = _record(line, f"{path}:{number}")
         if "trace" in record and "event" not in record:
             if events is not None:
-                yield f"{path.stem}#{count}", events
+                yield f"{path.as_posix()}#{count}", events
             events, count = [], count + 1
             continue
         if events is None:
@@ -72,7 +72,7 @@ def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
         events.append(_event(record, f"{path}:{number}"))
     if events is None:
         raise BadInput(f"{path}: expected a trace, as `statek-sim trace` prints it; it is empty")
-    yield f"{path.stem}#{count}", events
+    yield f"{path.as_posix()}#{count}", events
 
 
 def _record(line: str, place: str) -> dict[str, Any]:
