@@ -421,6 +421,20 @@ def test_traces_of_one_name_in_two_folders_are_different_runs(
     assert len(set(names)) == len(names)
 
 
+def test_a_call_of_a_tool_without_a_name_is_read(tmp_path: Path) -> None:
+    agent = AgentHarness(ScriptedLLM([tool_call("look", place="a"), text("done")]), tools=[look])
+    agent.run("Work.")
+    path = tmp_path / "x.jsonl"
+    lines = [json.loads(line) for line in agent.trace.lines()]
+    path.write_text(
+        "\n".join(
+            json.dumps({**line, "name": None} if line.get("event") == "ToolCalled" else line)
+            for line in lines
+        )
+    )
+    assert [one.calls for one in tasks_of_file(path)] == [1]
+
+
 @pytest.mark.parametrize("name", ["deep.json", "deep.jsonl"])
 def test_a_file_that_is_too_deep_is_bad_input(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
