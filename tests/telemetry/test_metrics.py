@@ -428,7 +428,9 @@ def test_a_call_of_a_tool_without_a_name_is_read(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in agent.trace.lines()]
     path.write_text(
         "\n".join(
-            json.dumps({**line, "name": None} if line.get("event") == "ToolCalled" else line)
+            json.dumps(
+                {**line, "name": None} if line.get("event") in ("ToolCalled", "ToolReturned") else line
+            )
             for line in lines
         )
     )

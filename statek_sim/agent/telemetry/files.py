@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from statek_sim.agent.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
 from statek_sim.errors import BadInput
-from statek_sim.trace import Event, ToolCalled, event_of
+from statek_sim.trace import Event, ToolCalled, ToolReturned, event_of
 
 _REPORT = "statek-sim/report@1"
 MOST: Final = 2**53
@@ -94,7 +94,7 @@ def _event(record: dict[str, Any], place: str) -> Event:
         raise BadInput(f"{place}: {record.get('event')}: {error}") from None
     for spec in fields(event):
         value, kind = getattr(event, spec.name), str(spec.type)
-        if value is None and kind == "str" and isinstance(event, ToolCalled):
+        if value is None and kind == "str" and isinstance(event, ToolCalled | ToolReturned):
             continue  # A tool that agents' code made may have no name.
         if not _fits(value, kind, spec.name):
             told = repr(record.get(spec.name))[:40]
