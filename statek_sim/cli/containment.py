@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from statek_sim.cli.app import app
+from statek_sim.cli.inputs import check_outputs
 from statek_sim.errors import BadInput, ContainerFailed
 
 if TYPE_CHECKING:
@@ -65,7 +66,11 @@ def containment(
     when one does not even begin.
     """
     from statek_sim.agent.containment.matrix import broken, escapes, matrix, unproven
+    from statek_sim.reporting.artifact import write_artifact
 
+    check_outputs({"--json": report, "--page": page})
+    if page is not None:
+        _parted(page)
     names = set(enforcer or (name for name in _ENFORCERS if name != "docker" or image))
     if unknown := sorted(names - set(_ENFORCERS)):
         raise BadInput(f"--enforcer {unknown[0]!r} is unknown; expected one of {', '.join(_ENFORCERS)}")
@@ -74,7 +79,9 @@ def containment(
     made: list[Enforcer] = list(_made(names, image, asked=bool(enforcer)))
     policies = [one for one in _policies() if one[0] in names]
     rows: list[Row] = []
-    for row in matrix(made, policies, chosen=_chosen(attack or ())):
+    chosen = _chosen(attack or ())
+    _some(attack or (), made, policies, sorted(names))
+    for row in matrix(made, policies, chosen=chosen):
         rows.append(row)
         if sys.stderr.isatty():
             typer.echo(f"\r{len(rows)} {row.name:<50}", nl=False, err=True)
@@ -82,9 +89,9 @@ def containment(
         typer.echo("\r" + " " * 60 + "\r", nl=False, err=True)
     _show(rows, [*(one.name for one in made), *(name for name, _ in policies)])
     if report is not None:
-        _write(report, json.dumps(_record(rows), indent=1) + "\n")
+        write_artifact(report, json.dumps(_record(rows), indent=1) + "\n")
     if page is not None:
-        _write(page, _paged(page, rows))
+        write_artifact(page, _paged(page, rows))
     if left := unproven(rows):
         typer.echo(f"these do not work here without an enforcer either: {', '.join(left)}")
     out = escapes(rows, ("bubblewrap", "docker", "hardened"))
@@ -106,6 +113,26 @@ def _chosen(names: Sequence[str]) -> Callable[[str], bool]:
         if name not in known:
             raise BadInput(f"attack {name!r} is unknown.{suggestion(name, known)}".removesuffix("."))
     return lambda name: not names or name in names
+
+
+def _some(
+    attacks: Sequence[str],
+    enforcers: Sequence[Enforcer],
+    policies: Sequence[tuple[str, MakeAdapter]],
+    names: Sequence[str],
+) -> None:
+    """Raise BadInput where nothing would be attacked: policies are for calls, enforcers for programs, too."""
+    from statek_sim.agent.containment.attack import bad_calls
+
+    if enforcers:
+        return
+    if not policies:
+        raise BadInput(f"nothing is attacked: none of {', '.join(names)} is here")
+    calls = {call.name for call in bad_calls()}
+    if others := [name for name in attacks if name not in calls]:
+        raise BadInput(
+            f"none of these attacks is for {', '.join(names)}: {', '.join(others)}; programs need an enforcer"
+        )
 
 
 def _made(names: set[str], image: str, *, asked: bool) -> Iterator[Enforcer]:
@@ -158,13 +185,21 @@ def _record(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _paged(page: Path, rows: Sequence[Row]) -> str:
+    before, after = _parted(page)
+    return f"{before}{BEGIN}\n{_table(rows)}{END}{after}"
+
+
+def _parted(page: Path) -> tuple[str, str]:
+    """Return what stands before and after the matrix of a page."""
     try:
         before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     except OSError as error:
-        raise BadInput(f"{page}: {error}") from None
+        raise BadInput(f"{page}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{page}: is not UTF-8: {error.reason} at byte {error.start}") from None
     if END not in rest:
         raise BadInput(f"{page}: has no lines {BEGIN!r} and {END!r}, between which the matrix goes")
-    return f"{before}{BEGIN}\n{_table(rows)}{END}{rest.partition(END)[2]}"
+    return before, rest.partition(END)[2]
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -182,10 +217,3 @@ def _mark(row: Row | None) -> str:
     if row is None or row.contained is None:
         return "-"
     return "held" if row.contained else "**out**"
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{file}: {error}") from None

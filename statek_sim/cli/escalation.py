@@ -62,8 +62,9 @@ def escalation(
 
 
 def _is_trace(path: Path) -> bool:
-    with path.open(encoding="utf-8") as file:
-        first = next((line for line in file if line.strip()), "")
+    from statek_sim.agent.telemetry.files import text_of_file
+
+    first = next((line for line in text_of_file(path).split("\n") if line.strip()), "")
     return first.lstrip().startswith('{"trace":')
 
 

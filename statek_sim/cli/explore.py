@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from statek_sim.cli.app import Paths, ProfileOption, SelectOption, TagOption, app
-from statek_sim.cli.inputs import check_writable, loaded
+from statek_sim.cli.inputs import check_outputs, loaded
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -140,8 +140,7 @@ def explore(
     from statek_sim.explore.result import KINDS
     from statek_sim.reporting.explore_terminal import explore_lines
 
-    check_writable(json_file=json_file, folder=None)
-    check_writable(json_file=markdown, folder=None)
+    check_outputs({"--json": json_file, "--markdown": markdown})
     started = time.monotonic()
     limits = parse_watchdog(watchdog)
     chosen = _pairs(loaded(paths), profile, select, tag or ())

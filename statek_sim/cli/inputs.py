@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,3 +62,19 @@ def check_writable(*, json_file: Path | None, folder: Path | None) -> None:
     if folder is not None:
         for name in ("report.json", "report.md", "report.html"):
             check_writable(folder / name)
+
+
+def check_outputs(files: Mapping[str, Path | None]) -> None:
+    """Raise BadInput for a file, by its option, that could not be written, and for one of two options."""
+    from statek_sim.reporting.artifact import check_writable
+
+    options: dict[Path, str] = {}
+    for option, path in files.items():
+        if path is None:
+            continue
+        check_writable(path)
+        if path.exists() and not path.is_file():
+            continue  # A pipe takes one after the other.
+        other = options.setdefault(path.resolve(), option)
+        if other != option:
+            raise BadInput(f"{other} and {option}: both would be written to {path}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import WATCHDOG, ProfileOption, SelectOption, TagOption, WatchdogOption, app
-from statek_sim.cli.inputs import check_writable, loaded
+from statek_sim.cli.inputs import check_outputs, loaded
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def metrics(
     from statek_sim.agent.telemetry.report import metrics_report
     from statek_sim.agent.telemetry.rules import metric_rules
 
-    check_writable(json_file=json_file, folder=None)
-    check_writable(json_file=openmetrics_file, folder=None)
+    check_outputs({"--json": json_file, "--openmetrics": openmetrics_file})
     rules = metric_rules(variant)
     if window < 1:
         raise BadInput(f"--window: a window has 1 task or more, not {window}")

@@ -12,8 +12,9 @@ from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
 from statek_sim.explore.explorer import Bounds, Explorer
-from statek_sim.explore.invariants import BUILT_IN, Invariant
+from statek_sim.explore.invariants import BUILT_IN, Invariant, is_sometimes, sometimes
 from statek_sim.explore.result import Explored
+from statek_sim.explore.variation import Variation
 from statek_sim.scenario.schema import Scenario
 
 Pair = tuple[Scenario, str]
@@ -48,8 +49,31 @@ def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
         invariant = attribute_at("--invariant", name)
         if not callable(invariant):
             raise BadInput(f"--invariant {name!r}: expected a callable, got {invariant!r}")
-        found[name] = invariant
+        found[name] = _guarded(name, invariant)
     return found
+
+
+class _InvariantFailed(StatekSimError):
+    """A person's invariant raised, or answered something else. No `BadInput`: those of a variation are passed over."""
+
+
+def _guarded(name: str, invariant: Invariant) -> Invariant:
+    """Return an invariant whose own errors are told as such, and not as the runtime's."""
+
+    def asked(variation: Variation) -> str | None:
+        try:
+            answer: object = invariant(variation)
+        except Exception as error:  # the user's code
+            raise _InvariantFailed(
+                f"--invariant {name!r}: it raised {type(error).__name__}: {error}"
+            ) from error
+        if answer is None or isinstance(answer, str):
+            return answer
+        if is_sometimes(invariant):
+            return str(answer)
+        raise _InvariantFailed(f"--invariant {name!r}: expected a text or None, got {type(answer).__name__}")
+
+    return sometimes(asked) if is_sometimes(invariant) else asked
 
 
 def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds: Bounds) -> Explored:
@@ -58,6 +82,8 @@ def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds:
         return _not_explored(scenario, profile, NOT_EXPLORED)
     try:
         return Explorer(scenario, profile, own_invariants(own), bounds).explore()
+    except _InvariantFailed as error:
+        raise BadInput(str(error)) from None
     except BadInput:
         raise
     except StatekSimError as error:
@@ -123,8 +149,10 @@ def replay(scenario: Scenario) -> Replayed:
         raise BadInput(f"{where}: violates: {name!r} is no invariant; there are {', '.join(sorted(_KNOWN))}")
     own: Mapping[str, Invariant] = own_invariants([name]) if ":" in name else {}
     profile = scenario.profiles[0]
-    explorer = Explorer(scenario, profile, own)
-    message, absent = explorer.replay(name, scenario.deviations)
+    try:
+        message, absent = Explorer(scenario, profile, own).replay(name, scenario.deviations)
+    except _InvariantFailed as error:
+        raise BadInput(f"{where}: {error}") from None
     return Replayed(scenario, profile, message, absent)
 
 

@@ -502,9 +502,26 @@ def test_the_command_reads_traces_and_lines(capsys: pytest.CaptureFixture[str], 
         ("", "no outcomes; expected attempts of a ladder in traces, or lines with task, level and solved"),
         ("[]", "x.jsonl:1: expected "),
         ('{"task": 1, "level": "a", "solved": 1}', "x.jsonl:1: expected "),
-        ('{"task": 1, "level": "a", "solved": true, "cost": "much"}', "x.jsonl:1: expected "),
+        ('{"task": "t", "level": "a", "solved": true, "cost": "much"}', "x.jsonl:1: expected "),
+        *(
+            (f'{{"task": "t", "level": "a", "solved": true, {more}}}', "x.jsonl:1: expected ")
+            for more in (
+                '"cost": NaN',
+                '"cost": Infinity',
+                '"cost": "sNaN"',
+                '"cost": "1e999999999"',
+                '"cost": -1',
+                '"cost": "1e-999999"',
+                '"tokens": -5',
+                f'"tokens": {"9" * 400}',
+                f'"tokens": {"9" * 5000}',
+                '"task": null',
+                '"level": [1]',
+            )
+        ),
+        ("[" * 100_000, "x.jsonl:1: expected "),
         (
-            "\n".join(f'{{"task": 1, "level": "{at}", "solved": true}}' for at in range(9)),
+            "\n".join(f'{{"task": "t", "level": "{at}", "solved": true}}' for at in range(9)),
             "9 levels are too many",
         ),
     ],
@@ -522,6 +539,63 @@ def test_outcomes_that_are_none_are_bad_input(
         main(["escalation", "x.jsonl"])
     assert exit_.value.code == 2
     assert capsys.readouterr().err.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("cause", "bored"),
+        ("cause", []),
+        ("tokens", "abc"),
+        ("tokens", -1),
+        ("cost", "much"),
+        ("cost", "1e999999999"),
+        ("cost", 1),
+        ("level", None),
+        ("seconds", float("nan")),
+    ],
+)
+def test_an_attempt_of_a_trace_that_is_none_is_bad_input(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, field: str, value: object
+) -> None:
+    event = {
+        "event": "AttemptEnded", "at": 0.0, "job": "j", "level": "a", "number": 1, "model": "m",
+        "cause": "solved", "detail": "", "tokens": 5, "cost": "0.1", "seconds": 1.0,
+    }  # fmt: skip
+    path = tmp_path / "x.jsonl"
+    path.write_text(f'{{"trace": 1}}\n{json.dumps({**event, field: value})}\n')
+    with pytest.raises(SystemExit) as exit_:
+        main(["escalation", str(path)])
+    told = capsys.readouterr().err
+    assert (exit_.value.code, told.count("\n")) == (2, 1)
+    assert "AttemptEnded: " in told
+
+
+def test_files_of_one_name_in_two_folders_are_different_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    agent = AgentHarness(
+        ScriptedLLM([text("bad"), text("bad"), text("GOOD")]),
+        parts=Parts(ladder=replace(LADDER, levels=(FAST, STRONG))),
+    )
+    agent.run("Write.")
+    for day in ("mon", "tue"):
+        (tmp_path / day).mkdir()
+        (tmp_path / day / "trace.jsonl").write_text("\n".join(agent.trace.lines()))
+    with pytest.raises(SystemExit):
+        main(["escalation", *(str(tmp_path / day / "trace.jsonl") for day in ("mon", "tue"))])
+    assert "fast > strong (recorded)  2 of 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", [b"\xff", b'{"task": "t", "level": "a", "solved": true}\n\xff'])
+def test_a_file_that_is_not_text_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "x.jsonl").write_bytes(content)
+    with pytest.raises(SystemExit) as exit_:
+        main(["escalation", str(tmp_path / "x.jsonl")])
+    assert exit_.value.code == 2
+    assert "x.jsonl: is not UTF-8" in capsys.readouterr().err
 
 
 # -- the checker -----------------------------------------------------------------------------------------------

@@ -159,6 +159,14 @@ def test_the_command_writes_rows_and_counts(
         (["nothing"], "attack 'nothing' is unknown"),
         (["--enforcer", "chroot"], "--enforcer 'chroot' is unknown; expected one of none, landlock"),
         (["--enforcer", "docker"], "--enforcer docker needs --docker IMAGE"),
+        (
+            ["--enforcer", "hardened", "read-a-secret"],
+            "none of these attacks is for hardened: read-a-secret;",
+        ),
+        (
+            ["--enforcer", "document", "read-a-secret", "parent"],
+            "none of these attacks is for document: read-a-secret;",
+        ),
     ],
 )
 def test_the_command_says_what_is_wrong(
@@ -170,3 +178,50 @@ def test_the_command_says_what_is_wrong(
         main(["containment", *arguments])
     assert end.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--json", "."], "cannot write the report: Is a directory"),
+        (["--page", "missing.md"], "missing.md: No such file"),
+        (["--page", "bare.md"], "bare.md: has no lines '<!-- matrix -->'"),
+        (["--page", "latin.md"], "latin.md: is not UTF-8"),
+        (["--page", "page.md", "--json", "./page.md"], "--json and --page: both would be written to page.md"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_anything_is_attacked(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from statek_sim.cli import main
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("statek_sim.agent.containment.matrix.matrix", never)
+    (tmp_path / "bare.md").write_text("# Page\n")
+    (tmp_path / "latin.md").write_bytes(b"\xe9")
+    (tmp_path / "page.md").write_text("<!-- matrix -->\n<!-- end of matrix -->\n")
+    with pytest.raises(SystemExit) as end:
+        main(["containment", "--enforcer", "document", "parent", *arguments])
+    assert end.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_matrix_is_written_into_a_page(tmp_path: Path) -> None:
+    from statek_sim.cli import main
+
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- matrix -->\nold\n<!-- end of matrix -->\nafter\n")
+    with pytest.raises(SystemExit) as end:
+        main(["containment", "--enforcer", "document", "parent", "--page", str(page)])
+    assert end.value.code == 0
+    assert page.read_text() == (
+        "before\n<!-- matrix -->\n| attack | document |\n|---|---|\n| `parent` | held |\n"
+        "<!-- end of matrix -->\nafter\n"
+    )

@@ -137,6 +137,16 @@ def test_one_process_and_two_give_the_same(capsys: pytest.CaptureFixture[str], h
         (("--replay", "claim.yaml"), "'violates' is missing"),
         (("claim.yaml", "--invariant", "nothing"), "--invariant 'nothing': expected 'module:attribute'"),
         (("claim.yaml", "--invariant", "math:pi"), "--invariant 'math:pi': expected a callable, got 3.14"),
+        (("claim.yaml", "--invariant", "os:getcwd"), "--invariant 'os:getcwd': it raised TypeError: "),
+        (
+            ("claim.yaml", "--invariant", "os:getcwd", "--watchdog", "off"),
+            "--invariant 'os:getcwd': it raised",
+        ),
+        (("claim.yaml", "--invariant", "builtins:id"), "'builtins:id': expected a text or None, got int"),
+        (
+            ("claim.yaml", "--json", "a", "--markdown", "./a"),
+            "--json and --markdown: both would be written to a",
+        ),
         (("nowhere.yaml",), "nowhere.yaml"),
     ],
 )

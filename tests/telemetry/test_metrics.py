@@ -382,6 +382,71 @@ def test_a_report_tells_what_it_has(capsys: pytest.CaptureFixture[str], tmp_path
     assert found["steps_per_task"].value is not None
 
 
+@pytest.mark.parametrize(
+    ("turns", "tokens"), [("many", 1), (1, "many"), (True, 1), (-1, 1), (1, -1), (1, 10**400), ([], {})]
+)
+def test_a_report_with_other_numbers_is_bad_input(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, turns: object, tokens: object
+) -> None:
+    job = {
+        "name": "j",
+        "stop": "exit",
+        "turns": turns,
+        "usage": {"measured_tokens": tokens, "reported_tokens": None},
+    }
+    scenario = {"suite": "s", "id": "i", "profile": "p", "jobs": [job]}
+    path = tmp_path / "rep.json"
+    path.write_text(json.dumps({"schema": "statek-sim/report@1", "scenarios": [scenario]}))
+    code, _, err = command(capsys, "metrics", str(path))
+    assert (code, err.count("\n")) == (2, 1)
+    assert "rep.json: is no report" in err
+
+
+def test_two_outputs_are_two_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    same = str(tmp_path / "same")
+    code, _, err = command(capsys, "metrics", "--json", same, "--openmetrics", same)
+    assert (code, err) == (2, f"--json and --openmetrics: both would be written to {same}\n")
+
+
+def test_traces_of_one_name_in_two_folders_are_different_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lines = command(capsys, "trace", "agent-person-answers", "--profile", "hardened")[1]
+    names = []
+    for day in ("mon", "tue"):
+        (tmp_path / day).mkdir()
+        path = tmp_path / day / "trace.jsonl"
+        path.write_text(lines)
+        names += [one.run for one in tasks_of_file(path)]
+    assert len(set(names)) == len(names)
+
+
+def test_a_call_of_a_tool_without_a_name_is_read(tmp_path: Path) -> None:
+    agent = AgentHarness(ScriptedLLM([tool_call("look", place="a"), text("done")]), tools=[look])
+    agent.run("Work.")
+    path = tmp_path / "x.jsonl"
+    lines = [json.loads(line) for line in agent.trace.lines()]
+    path.write_text(
+        "\n".join(
+            json.dumps(
+                {**line, "name": None} if line.get("event") in ("ToolCalled", "ToolReturned") else line
+            )
+            for line in lines
+        )
+    )
+    assert [one.calls for one in tasks_of_file(path)] == [1]
+
+
+@pytest.mark.parametrize("name", ["deep.json", "deep.jsonl"])
+def test_a_file_that_is_too_deep_is_bad_input(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text("[" * 100_000)
+    code, _, err = command(capsys, "metrics", str(tmp_path / name))
+    assert (code, err.count("\n")) == (2, 1)
+    assert name in err
+
+
 def test_an_alert_fails_the_command_where_that_is_asked_for(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -26,6 +26,10 @@ from statek_sim.values import JSON
 SCHEMA: Final = "statek-sim/escalation@1"
 MOST_LEVELS: Final = 8
 """Levels whose every sub-ladder is looked at: 255."""
+MOST_TOKENS: Final = 2**53
+"""Tokens of one attempt that are believed; every whole number up to it is a float, too."""
+_MOST_DIGITS: Final = 30
+"""Digits of a cost before or after its point that are believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,24 +178,27 @@ def _mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def add_trace(outcomes: Outcomes, trace: Iterable[Event], run: str) -> None:
-    """Note the attempts of a run; a job's units of work are tasks of their own."""
+    """Note the attempts of a run; a job's units of work are tasks of their own.
+
+    `BadInput` for an attempt with a cause that is none, or a cost that is no amount.
+    """
     units: dict[str, int] = {}
     for event in trace:
         if isinstance(event, events.JobStopped):
             units[event.job] = units.get(event.job, 0) + 1
         elif isinstance(event, events.AttemptEnded):
+            try:
+                cause, cost = Cause(event.cause), _amount(event.cost)
+            except (ValueError, InvalidOperation) as error:
+                raise BadInput(f"{run}: AttemptEnded: {type(error).__name__}: {error}") from None
             outcomes.add(
                 f"{run}/{event.job}#{units.get(event.job, 0) + 1}",
                 event.level,
-                solved=event.cause == "solved",
+                solved=cause == "solved",
                 tokens=event.tokens,
-                ends=REACTIONS.get(Cause(event.cause)) == "stop",
+                ends=REACTIONS.get(cause) == "stop",
                 # A person has no price; what their time costs is not ours to say.
-                cost=Decimal(0)
-                if event.model is None
-                else None
-                if event.cost is None
-                else Decimal(event.cost),
+                cost=Decimal(0) if event.model is None else cost,
             )
 
 
@@ -207,14 +214,28 @@ def _add_line(outcomes: Outcomes, line: str, place: str) -> None:
         told: dict[str, Any] = json.loads(line)
         task, level, solved = told["task"], told["level"], told["solved"]
         tokens, cost = told.get("tokens", 0), told.get("cost")
+        if not isinstance(task, str) or not isinstance(level, str):
+            raise TypeError("task and level are texts")
         if not isinstance(solved, bool) or isinstance(tokens, bool) or not isinstance(tokens, int):
             raise TypeError("solved is true or false, tokens a whole number")
-        amount = None if cost is None else Decimal(str(cost))
-    except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
+        if not 0 <= tokens <= MOST_TOKENS:
+            raise ValueError(f"tokens are a whole number from 0 to {MOST_TOKENS}")
+        amount = _amount(cost)
+    except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation, RecursionError) as error:
         raise BadInput(
             f'{place}: expected {{"task", "level", "solved", "tokens", "cost"}}: {type(error).__name__}: {error}'
         ) from None
-    outcomes.add(str(task), str(level), solved=solved, tokens=tokens, cost=amount)
+    outcomes.add(task, level, solved=solved, tokens=tokens, cost=amount)
+
+
+def _amount(cost: object) -> Decimal | None:
+    """Return US dollars; raises ValueError or InvalidOperation for what is no amount that can be added up."""
+    if cost is None:
+        return None
+    amount = Decimal(str(cost))
+    if not amount.is_finite() or amount < 0 or (amount and abs(amount.adjusted()) > _MOST_DIGITS):
+        raise ValueError("cost is US dollars: a finite number from 0 up, of ordinary size")
+    return amount
 
 
 # -- told -------------------------------------------------------------------------------------------------------

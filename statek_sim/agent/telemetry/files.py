@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from statek_sim.agent.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
 from statek_sim.errors import BadInput
-from statek_sim.trace import Event, event_of
+from statek_sim.trace import Event, ToolCalled, ToolReturned, event_of
 
 _REPORT = "statek-sim/report@1"
+MOST: Final = 2**53
+"""The greatest number that is believed."""
+_PLAIN: Final[dict[str, type[str | int | float] | tuple[type[int], type[float]]]] = {
+    "str": str,
+    "int": int,
+    "float": (int, float),
+    "bool": bool,
+}
 
 
 def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
@@ -20,7 +29,7 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
     A report tells of a job's stop, its turns and its tokens; what else metrics are made of stays unknown. Raises
     `BadInput` with the place of what is neither.
     """
-    text = _text(path)
+    text = text_of_file(path)
     if path.suffix == ".json":
         return list(_of_report(path, text))
     return [
@@ -32,10 +41,11 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
 
 def runs_of_file(path: Path) -> Iterator[tuple[str, list[Event]]]:
     """Yield the traces of a file, each with a name; `BadInput` with the place of what is none."""
-    yield from _runs(path, _text(path))
+    yield from _runs(path, text_of_file(path))
 
 
-def _text(path: Path) -> str:
+def text_of_file(path: Path) -> str:
+    """Return what a file holds; `BadInput` names one that is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -43,7 +53,7 @@ def _text(path: Path) -> str:
 
 
 def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
-    """Yield the traces of a file with their names; each begins with its header."""
+    """Yield the traces of a file, each begun by its header, with names by its path: two folders may share a file's."""
     events: list[Event] | None = None
     count = 0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -52,7 +62,7 @@ def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
         record = _record(line, f"{path}:{number}")
         if "trace" in record and "event" not in record:
             if events is not None:
-                yield f"{path.stem}#{count}", events
+                yield f"{path.as_posix()}#{count}", events
             events, count = [], count + 1
             continue
         if events is None:
@@ -62,13 +72,13 @@ def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
         events.append(_event(record, f"{path}:{number}"))
     if events is None:
         raise BadInput(f"{path}: expected a trace, as `statek-sim trace` prints it; it is empty")
-    yield f"{path.stem}#{count}", events
+    yield f"{path.as_posix()}#{count}", events
 
 
 def _record(line: str, place: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{place}: is no line of a trace: {error}") from None
     if not isinstance(record, dict):
         raise BadInput(f"{place}: a line of a trace is an object, not {type(record).__name__}")
@@ -77,11 +87,31 @@ def _record(line: str, place: str) -> dict[str, Any]:
 
 def _event(record: dict[str, Any], place: str) -> Event:
     try:
-        return event_of(record)
+        event = event_of(record)
     except KeyError:
         raise BadInput(f"{place}: no event of a trace is called {record.get('event')!r}") from None
     except TypeError as error:
         raise BadInput(f"{place}: {record.get('event')}: {error}") from None
+    for spec in fields(event):
+        value, kind = getattr(event, spec.name), str(spec.type)
+        if value is None and kind == "str" and isinstance(event, ToolCalled | ToolReturned):
+            continue  # A tool that agents' code made may have no name.
+        if not _fits(value, kind, spec.name):
+            told = repr(record.get(spec.name))[:40]
+            raise BadInput(f"{place}: {record['event']}: {spec.name}: expected {spec.type}, found {told}")
+    return event
+
+
+def _fits(value: object, kind: str, name: str) -> bool:
+    """Whether a value is of a plain type, by its name; what is not plain is not looked into."""
+    wanted = kind.removesuffix(" | None")
+    if wanted not in _PLAIN or (value is None and wanted != kind):
+        return True
+    if not isinstance(value, _PLAIN[wanted]) or (isinstance(value, bool) and wanted != "bool"):
+        return False
+    if isinstance(value, str):
+        return True
+    return (0 if "tokens" in name else -MOST) <= value <= MOST
 
 
 def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
@@ -92,7 +122,7 @@ def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
         for scenario in report["scenarios"]:
             for job in scenario["jobs"]:
                 yield _of_job(scenario, job)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
             f"{path}: is no report, which `statek-sim run --json {path}` writes: {error!r}"
         ) from None
@@ -101,6 +131,17 @@ def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
 def _of_job(scenario: dict[str, Any], job: dict[str, Any]) -> TaskFacts:
     stop, usage = job["stop"], job["usage"]
     reported = usage["reported_tokens"]
+    tokens = usage["measured_tokens"] if reported is None else reported
+    told = {
+        "suite": (scenario["suite"], "str"),
+        "name": (job["name"], "str"),
+        "stop": (stop, "str | None"),
+        "turns": (job["turns"], "int"),
+        "tokens": (tokens, "int"),
+    }
+    for name, (value, kind) in told.items():
+        if not _fits(value, kind, name) or (name == "turns" and value < 0):
+            raise TypeError(f"{name}: expected {kind}, found {str(value)[:40]!r}")
     return TaskFacts(
         run=f"{scenario['suite']}/{scenario['id']}[{scenario['profile']}]",
         group=scenario["suite"],
@@ -109,6 +150,6 @@ def _of_job(scenario: dict[str, Any], job: dict[str, Any]) -> TaskFacts:
         outcome="open" if stop is None else "completed" if stop in COMPLETED else "failed",
         stop=stop,
         steps=job["turns"],
-        tokens=usage["measured_tokens"] if reported is None else reported,
+        tokens=tokens,
         subtasks=int(stop in COMPLETED),
     )
