@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 NOT_RUN: Final = "Error: not executed, because another call of the same reply was refused."
 """The result of a good call in a reply that is refused whole."""
 
+WITHHELD: Final = "Error: the result is withheld: "
+"""What the model reads in the place of a result that a guard blocks, before the reason."""
+
 
 def _nothing(position: int, answer: PersonSaid) -> None:
     """Do nothing: what a person allowed is looked at when everything is settled."""
@@ -116,8 +119,9 @@ class Batch:
             self.done.append((call, outcome))
             self.failed += outcome.failed
             self.progress |= self._is_news(call, outcome)
-            if not outcome.failed and run.enforcer.is_terminal(call.name):
-                self.terminal = outcome.text
+            told = self.results[at] or ""
+            if not outcome.failed and run.enforcer.is_terminal(call.name) and not told.startswith(WITHHELD):
+                self.terminal = told
         self.wave, self.outcomes = [], []
 
     def _conclude(self) -> Steps:
@@ -132,10 +136,18 @@ class Batch:
         else:
             run.counters.turn_ended(failed=self.failed > 0)
         if self.terminal is not None and run.spec.variant.final_answer == "terminal_tool":
-            run.finish(self.terminal)
+            run.finish((yield from self._guarded_answer(self.terminal)))
         self._bound_tool_errors()
         watch(run, self.reply.text, self.done)
         yield from run.commit(CommitPoint.TOOLS_RETURNED)
+
+    def _guarded_answer(self, answer: str) -> Generator[Effect, Answer, str]:
+        if not self.run.around.parts.guards:
+            return answer
+        ruling = yield from guarded(self.run, GuardPoint.OUTPUT, answer)
+        if ruling.blocked is not None:
+            raise Ended("blocked", ruling.blocked)
+        return ruling.text
 
     def pending(self, stage: str) -> dict[str, object]:
         """Return the batch as it is now, as values that a checkpoint can hold."""
@@ -221,27 +233,32 @@ class Batch:
         What gates want to ask a person is kept for when all calls were looked at.
         """
         run = self.run
-        if not run.budget.allows_call:
-            return "the budget of steps is used up"
-        reason, admitted, asks = None, list[CallGate](), list[Ask]()
-        for gate in run.around.parts.gates:
+        asks: list[Ask] = []
+        if run.budget.allows_call and run.around.parts.guards:
+            told = yield from self._guarded_call(call, asks)
+            if isinstance(told, str):
+                return told
+            call = told
+        # A judge may have spent the last step.
+        reason = None if run.budget.allows_call else "the budget of steps is used up"
+        admitted: list[CallGate] = []
+        asked: list[Ask] = []
+        for gate in run.around.parts.gates if reason is None else ():
             answer = gate.admit(call, at=run.now())
             if isinstance(answer, str):
                 reason = answer
                 break
             admitted.append(gate)
             if answer is not None:
-                asks.append(answer)
-        told: ToolCall | str = call if reason is None else reason
-        if reason is None and run.around.parts.guards:
-            told = yield from self._guarded_call(call, asks)
-        if isinstance(told, str):
+                asked.append(answer)
+        if reason is not None:
             for gate in admitted:
                 gate.withdrawn(call, at=run.now())
-            return told
+            call_withdrawn(run, call.name, call.arguments)
+            return reason
         run.budget.called()
-        self.asks += [(at, ask) for ask in asks]
-        return told
+        self.asks += [(at, ask) for ask in (*asked, *asks)]
+        return call
 
     def _guarded_call(self, call: ToolCall, asks: list[Ask]) -> Generator[Effect, Answer, ToolCall | str]:
         """Return the call with its arguments as the guards leave them, or why they block it."""
@@ -381,7 +398,7 @@ class Batch:
             return said
         ruling = yield from guarded(run, GuardPoint.RESULT, said, tool=call.name, arguments=call.arguments)
         if ruling.blocked is not None:
-            return f"Error: the result is withheld: {ruling.blocked}"
+            return f"{WITHHELD}{ruling.blocked}"
         if not outcome.failed:
             run.results.append(ruling.text)
         return ruling.text

@@ -111,14 +111,18 @@ class BudgetTracker:
         b = self._budget
         return b.tokens is None and b.cost is None and b.seconds is None and b.steps is None
 
+    def begin(self, *, at: float) -> None:
+        """Note the first request: the seconds of the run are counted from there."""
+        if self._began is None:
+            self._began = at
+
     def before_request(self, prompt_tokens: int, *, at: float, requests: int = 1) -> Overspent | None:
         """Return the budget that the next request does not fit into, and reserve its tokens when all do.
 
         `requests`: how many there are, with `prompt_tokens` together; a summary is asked for only with room for the
         request that it is made for.
         """
-        if self._began is None:
-            self._began = at
+        self.begin(at=at)
         answer = self._budget.answer_tokens * requests
         wanted = prompt_tokens + answer if self._reserves else 0
         prices = self._budget.prices
@@ -128,7 +132,7 @@ class BudgetTracker:
             self._over(BudgetName.TOKENS, self.tokens, wanted, self._budget.tokens)
             or self._over(BudgetName.COST, self.cost, money, self._budget.cost)
             or self._over(
-                BudgetName.SECONDS, at - self._began, 0, self._budget.seconds, reached=self._reserves
+                BudgetName.SECONDS, self.spent(at=at).seconds, 0, self._budget.seconds, reached=self._reserves
             )
             or self._over(BudgetName.STEPS, self.steps, step, self._budget.steps)
         )

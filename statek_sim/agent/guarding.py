@@ -15,12 +15,15 @@ from statek_sim.agent.effects import (
     Effect,
     Guard,
     GuardPoint,
+    GuardRaised,
     Judging,
     Subject,
     Verdict,
     Wait,
     Waited,
 )
+from statek_sim.agent.ending import Ended
+from statek_sim.agent.schema import changed_arguments
 from statek_sim.values import JSON
 
 if TYPE_CHECKING:
@@ -53,17 +56,21 @@ def guarded(
     asks: list[Ask] = []
     for guard in run.around.parts.guards:
         subject = _subject(run, point, text, tool, arguments)
-        verdict = yield from _verdict(run, guard(subject))
+        try:
+            verdict = yield from _verdict(run, guard(subject))
+        except GuardRaised as error:
+            raise Ended("crash", str(error)) from error
         if verdict.action != "pass":
             detail = verdict.reason or (verdict.text or "")
             run.tell(events.HarnessSpoke(run.now(), run.job, f"{point.value} guard", verdict.action, detail))
-        if verdict.action == "block":
+        if verdict.action == "block" or (verdict.action == "ask" and point is not GuardPoint.CALL):
             withdraw(passed, subject)
             return Ruling(text, verdict.reason)
         if verdict.action == "ask":
             asks += verdict.asks or (Ask(text=verdict.reason, confirms=True),)
         if verdict.action in ("modify", "ask") and verdict.text is not None:
             text = verdict.text
+            arguments = changed_arguments(arguments, text) if point is GuardPoint.CALL else arguments
         passed.append(guard)
     return Ruling(text, None, tuple(asks))
 

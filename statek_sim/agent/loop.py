@@ -291,6 +291,7 @@ class AgentRun:
         return chooser(ahead)
 
     def _hold_budget(self) -> Steps:
+        self.budget.begin(at=self.now())
         if not self.budget.unlimited:
             over = self.budget.before_request(self.conversation.prompt_tokens, at=self.now())
             if over is not None:

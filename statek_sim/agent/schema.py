@@ -91,6 +91,15 @@ def read_json(text: str) -> JSON:
     return found
 
 
+def changed_arguments(before: Mapping[str, JSON], text: str) -> Mapping[str, JSON]:
+    """Return the arguments that `text` is, or those before where it is none."""
+    try:
+        found = read_json(text)
+    except ValueError:
+        return before
+    return found if isinstance(found, dict) else before
+
+
 # -- schemas ----------------------------------------------------------------------------------------------------
 
 
@@ -256,6 +265,7 @@ __all__ = [
     "SchemaError",
     "ValidationError",
     "Validator",
+    "changed_arguments",
     "converted",
     "errors_of",
     "followed",

@@ -277,6 +277,9 @@ def _guard(part: _Part) -> Guard:
             return driven(got, subject)
         return awaited(got, subject) if inspect.isawaitable(got) else checked(got, subject)
 
+    withdrawn = getattr(part.code, "withdrawn", None)
+    if withdrawn is not None:
+        guard.withdrawn = partial(part.call, withdrawn)  # type: ignore[attr-defined]  # a function takes any
     return _with(part.code, guard)
 
 
@@ -389,16 +392,19 @@ def _driven(
 ) -> Generator[Any, Any, object]:
     """Drive a part that is a generator, and return what it returns."""
     answer: object = None
-    while True:
-        over, got = part.call(_sent, steps, answer)
-        if over:
-            return got
-        part.expect(
-            isinstance(got, wants),
-            got,
-            f"a {' or '.join(kind.__name__ for kind in wants)} from what it yields",
-        )
-        answer = yield got
+    try:
+        while True:
+            over, got = part.call(_sent, steps, answer)
+            if over:
+                return got
+            part.expect(
+                isinstance(got, wants),
+                got,
+                f"a {' or '.join(kind.__name__ for kind in wants)} from what it yields",
+            )
+            answer = yield got
+    finally:
+        steps.close()
 
 
 def _sent(steps: Generator[Any, Any, object], answer: object) -> tuple[bool, object]:

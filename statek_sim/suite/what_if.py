@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.agent.guards.guard import Guard
@@ -14,6 +15,9 @@ from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.recorded import Cassettes, replayed
 from statek_sim.suite.result import ScenarioResult
+
+_SHOWN: Final = 60
+"""Characters of an answer that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +81,21 @@ def _changes(before: RunRecord, after: RunRecord) -> Iterator[str]:
         other = after.jobs.get(name)
         if other is None:
             yield f"{name}: would not have begun"
-        elif _ending(job) != _ending(other):
-            yield f"{name}: would have ended {_ending(other)} instead of {_ending(job)}"
+        elif _ending(job) == _ending(other):
+            continue
+        elif after.error is not None and other.stop is None:
+            yield f"{name}: would have asked for what nobody has said ({after.error.type})"
+        else:
+            yield f"{name}: would have ended {_shown(other)} instead of {_shown(job)}"
 
 
-def _ending(job: JobRecord) -> str:
+def _ending(job: JobRecord) -> tuple[str | None, ...]:
+    return job.answer, job.stop, job.error, job.status
+
+
+def _shown(job: JobRecord) -> str:
     if job.answer is not None:
-        shown = job.answer if len(job.answer) <= 60 else f"{job.answer[:57]}..."
-        return f"with {shown!r}"
+        return f"with {job.answer if len(job.answer) <= _SHOWN else job.answer[: _SHOWN - 3] + '...'!r}"
     if job.stop is None:
         return f"{job.status}, with nothing said"
     return f"{job.stop} ({job.error})" if job.error else job.stop

@@ -60,7 +60,7 @@ def check_guard(
     long text; what stands beside it stays when it is changed, and what goes on passes. Those of `harmless` pass as they
     are, beside each other too. Raises `ContractViolation` with the shortest text that shows one of `GuardFinding`.
     """
-    if not bad or not harmless:
+    if not bad or not any(harmless):
         raise BadInput("a guard is shown at least one bad and one harmless text")
     for name in disguises:
         if name not in VARIANTS:
@@ -91,7 +91,7 @@ def guard_findings(
     for trial in sorted(_trials(bad, harmless, disguises), key=lambda one: len(one.text)):
         try:
             answer = _asked(guard, trial)
-            if _asked(fresh, trial) != answer:
+            if _asked(guard, trial) != answer or _asked(fresh, trial) != answer:
                 _violated(GuardFinding.UNSTABLE, trial)
             _judge(guard, trial, answer)
         except _Violation as violation:

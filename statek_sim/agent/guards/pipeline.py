@@ -7,9 +7,21 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, 
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from statek_sim.agent.effects import Ask, GuardPoint, Judging, Saved, TextWanted, Verdict, Wait, Waited
+from statek_sim.agent.effects import (
+    Ask,
+    GuardPoint,
+    GuardRaised,
+    Judging,
+    Saved,
+    TextWanted,
+    Verdict,
+    Wait,
+    Waited,
+)
 from statek_sim.agent.execution import waited
 from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Judgement, Subject
+from statek_sim.agent.guards.views import unescaped
+from statek_sim.agent.schema import changed_arguments
 from statek_sim.errors import BadInput
 
 
@@ -147,19 +159,23 @@ class GuardSet:
     def _finds(
         self, guard: Guard, subject: Subject
     ) -> Generator[Wait | TextWanted, Waited | str | None, tuple[Find, ...]]:
+        places: Sequence[tuple[int, int]] | None = None
+        if subject.point is GuardPoint.CALL:
+            plain, places = unescaped(subject.text)
+            subject = replace(subject, text=plain)
         try:
             found = guard.check(subject)
             if isinstance(found, Judgement):
                 text = yield found.wanted
                 assert not isinstance(text, Waited), "what was asked of a model is answered with a text"
-                return tuple(found.read(text))
+                return _placed(found.read(text), places)
             if inspect.isawaitable(found):
                 done = yield Wait(found, guard.timeout)
                 assert isinstance(done, Waited), "a wait is answered with what came of it"
                 if done.error is not None:
                     raise done.error
                 found = done.value
-            return tuple(found)
+            return _placed(found, places)
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001  # a user's check
@@ -198,7 +214,23 @@ class GuardSet:
                 after=after,
             )
         )
-        return subject if after == subject.text else replace(subject, text=after)
+        if after == subject.text:
+            return subject
+        is_call = subject.point is GuardPoint.CALL
+        arguments = changed_arguments(subject.arguments, after) if is_call else subject.arguments
+        return replace(subject, text=after, arguments=arguments)
+
+
+def _placed(finds: Iterable[Find], places: Sequence[tuple[int, int]] | None) -> tuple[Find, ...]:
+    """Return finds with their spans in the text as it is written."""
+    if places is None:
+        return tuple(finds)
+    return tuple(
+        find
+        if find.span is None or find.span[0] >= find.span[1]
+        else replace(find, span=(places[find.span[0]][0], places[find.span[1] - 1][1]))
+        for find in finds
+    )
 
 
 _BROKE: Final = "did not answer"
@@ -254,6 +286,10 @@ class LoopGuards:
             wanted = next(steps)
         except StopIteration as end:
             return _verdict(end.value)
+        except BadInput:
+            raise
+        except Exception as error:
+            raise GuardRaised(f"a guard raised {type(error).__name__}: {error}") from error
         return _continued(steps, wanted)
 
     def withdrawn(self, subject: Subject) -> None:
@@ -266,7 +302,12 @@ class LoopGuards:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `saved` returned."""
-        for name, check in self._knowing():
+        knowing = dict(self._knowing())
+        if set(knowing) != set(saved):
+            raise BadInput(
+                f"guards {sorted(saved)} were saved, and {sorted(knowing)} are here; expected the same names"
+            )
+        for name, check in knowing.items():
             check.restore(saved[name])
 
     def _knowing(self) -> Iterator[tuple[str, Saved]]:
@@ -289,6 +330,10 @@ def _continued(
             wanted = steps.send((yield wanted))
     except StopIteration as end:
         return _verdict(end.value)
+    except BadInput:
+        raise
+    except Exception as error:
+        raise GuardRaised(f"a guard raised {type(error).__name__}: {error}") from error
     finally:
         steps.close()
 

@@ -70,6 +70,8 @@ def guard_of(entry: Mapping[str, Any], *, judges: Judges = judge_model) -> Guard
     if missing:
         raise BadInput(f"guard {kind!r} needs {', '.join(missing)}")
     hints = _hints(kind)
+    if "timeout" in entry and hints.get("by") is SideModel:
+        raise BadInput(f"guard {kind!r}: a model has the provider's timeout; leave timeout out")
     given = {key: _value(kind, key, hints[key], entry[key], judges) for key in own if key in entry}
     guard = MAKERS[kind](**given)
     common = {key: _value(kind, key, COMMON[key], entry[key], judges) for key in COMMON if key in entry}

@@ -150,15 +150,24 @@ def arguments(schemas: Mapping[str, Mapping[str, Any]], *, action: Action = "blo
 class Rate:
     """At most so many calls of a tool in a session in so many seconds: reserved before a call, given back if not made.
 
-    Refused calls do not count, other sessions' neither, and what lies further back than the window does not.
+    Refused calls do not count, other sessions' neither, and what lies further back than the window does not. With
+    `counts_over` a call over the rate counts too: it may be made, with a warning or a person's word.
     """
 
-    def __init__(self, most: int, *, seconds: float = float("inf"), tools: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        most: int,
+        *,
+        seconds: float = float("inf"),
+        tools: Sequence[str] = (),
+        counts_over: bool = False,
+    ) -> None:
         if most < 0 or not seconds > 0:
             raise BadInput(f"a rate is 0 or more calls in more than 0 seconds, not {most!r} in {seconds!r}")
         self._most = most
         self._seconds = seconds
         self._tools = frozenset(tools)
+        self._counts_over = counts_over
         self._calls: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
 
     def __call__(self, subject: Subject) -> Finds:
@@ -170,6 +179,8 @@ class Rate:
         while made and subject.at - made[0] >= self._seconds:
             made.popleft()
         if len(made) >= self._most:
+            if self._counts_over:
+                made.append(subject.at)
             window = "" if self._seconds == float("inf") else f" in {self._seconds:g} s"
             return (
                 Find(
@@ -185,7 +196,9 @@ class Rate:
 
     def restore(self, saved: Sequence[tuple[str, str, Sequence[float]]]) -> None:
         """Go on from what `saved` returned."""
-        self._calls.clear()
+        restored = {session for session, _, _ in saved}
+        for key in [key for key in self._calls if key[0] in restored]:
+            del self._calls[key]
         for session, tool, made in saved:
             self._calls[session, tool] = deque(made)
 
@@ -200,7 +213,7 @@ def rate(
     most: int, *, seconds: float = float("inf"), tools: Sequence[str] = (), action: Action = "block"
 ) -> Guard:
     """Hold every tool (or `tools`) to so many calls of a session in so many seconds."""
-    rated = Rate(most, seconds=seconds, tools=tools)
+    rated = Rate(most, seconds=seconds, tools=tools, counts_over=action != "block")
     return Guard(
         name="rate",
         check=rated,
@@ -374,10 +387,11 @@ def judged_by_model(
         return () if said[1] else (Find(name, None, "", said[2].strip()),)
 
     def check(subject: Subject) -> Judgement:
-        shown = [
-            f"<source n={at}>\n{source}\n</source>" for at, source in enumerate(subject.sources, start=1)
-        ]
-        shown.append(f"<text>\n{subject.text}\n</text>")
+        sources = enumerate(map(_framed, subject.sources), start=1)
+        shown = [f"<source n={at}>\n{source}\n</source>" for at, source in sources]
+        if subject.tool is not None:
+            shown.append(f"<tool>{_framed(subject.tool)}</tool>")
+        shown.append(f"<text>\n{_framed(subject.text)}\n</text>")
         messages = (
             {"role": "system", "content": rules_of_judge},
             {"role": "user", "content": "\n\n".join(shown)},
@@ -385,6 +399,11 @@ def judged_by_model(
         return Judgement(TextWanted(by=by, messages=messages, max_tokens=max_tokens), read)
 
     return Guard(name=name, check=check, points=frozenset(points), action=action)
+
+
+def _framed(text: str) -> str:
+    """Return a text that cannot close the frame it stands in."""
+    return text.replace("<", "&lt;")
 
 
 def _as_finds(name: str, said: str | None) -> Finds:
@@ -407,7 +426,7 @@ def budget(
         for name, limit in limits.items():
             spent = getattr(subject.spent, name)
             held = reserve if name == "tokens" else 0
-            if limit is not None and (spent + held > limit or spent >= limit > 0):
+            if limit is not None and (spent + held > limit or spent >= limit):
                 reserved = f" and {held:,} reserved" if held else ""
                 yield Find(name, None, "", f"{spent:,} spent{reserved}, {limit:,} at most")
 

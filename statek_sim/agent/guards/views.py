@@ -42,6 +42,12 @@ _ENCODED: Final = re.compile(
 )
 
 
+_JSON_ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_ESCAPES: Final = {
+    '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """One reading: `text`, with Latin letters for those that look like them, and where its characters stand.
@@ -214,6 +220,22 @@ def _sentence(decoded: bytes | None) -> str | None:
         return None
     is_text = all(character.isprintable() or character in "\n\t" for character in text)
     return text if is_text and " " in text else None
+
+
+def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return a text of JSON with the escapes in it as the characters they are, and where each stands in `text`."""
+    characters: list[str] = []
+    places: list[tuple[int, int]] = []
+    done = 0
+    for found in _JSON_ESCAPE.finditer(text):
+        characters += text[done : found.start()]
+        places += [(at, at + 1) for at in range(done, found.start())]
+        characters.append(_ESCAPES.get(found[1]) or chr(int(found[1][1:], base=16)))
+        places.append(found.span())
+        done = found.end()
+    characters += text[done:]
+    places += [(at, at + 1) for at in range(done, len(text))]
+    return "".join(characters), places
 
 
 def near(places: Iterable[int], reach: int, size: int) -> list[tuple[int, int]]:
