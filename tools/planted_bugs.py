@@ -114,9 +114,9 @@ def _flight_kept() -> Any:
     forget = Scheduler._forget
 
     def keep(self: Any, reason: str) -> None:
-        flight = dict(self._in_flight)
+        flight = dict(self._flights._steps)
         forget(self, reason)
-        self._in_flight.update(flight)
+        self._flights._steps.update(flight)
 
     return replaced((Scheduler, "_forget", keep))
 
@@ -146,7 +146,7 @@ def _third_worker_idle() -> Any:
 
 def _fault_leaves_job_asleep() -> Any:
     def asleep(job: Any, error: Exception) -> None:
-        job._status = JobStatus.SUSPENDED
+        job.life.status = JobStatus.SUSPENDED
 
     return replaced((worker, "_crash", asleep))
 
@@ -183,7 +183,7 @@ def _charged_again() -> Any:
 def _wait_lost() -> Any:
     def forget(job: Job) -> None:
         if job.awaited_result is not None:
-            job.host._services.waiting.remove(job)  # type: ignore[attr-defined]  # a Runtime
+            job.host.runtime._services.waiting.remove(job)  # type: ignore[attr-defined]  # a Runtime
             job.awaited_result = None
 
     return _at_restart(forget)

@@ -62,6 +62,9 @@ def test_killed_before_a_statement_of_postgresql_a_run_ends_as_if_it_had_not_bee
 
 
 @pytest.mark.slow
+@pytest.mark.xfail(
+    strict=True, reason="docs/checkpoints.md: a second kill, while a run resumes, can leave what is refused"
+)
 def test_killed_again_while_it_resumes_a_run_ends_as_if_it_had_not_been() -> None:
     found = kill_on_disk("files", files, every=SAMPLED, twice=True)
     assert found.lost == []
