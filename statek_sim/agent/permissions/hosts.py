@@ -60,7 +60,10 @@ def is_inside(host: str) -> bool:
         found = ipaddress.ip_address(host)
     except ValueError:
         return "." not in host or f".{host}".endswith(_INSIDE)
-    return any(address.is_multicast or not address.is_global for address in (found, *_embedded(found)))
+    # What leads to others is what those are: releases of Python do not agree on what it is itself.
+    judged: list[ipaddress.IPv4Address] | list[ipaddress.IPv4Address | ipaddress.IPv6Address]
+    judged = _embedded(found) or [found]
+    return found.is_multicast or any(address.is_multicast or not address.is_global for address in judged)
 
 
 def _embedded(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
