@@ -1,0 +1,36 @@
+"""How many pieces of work go out together: so many that sending them costs little beside doing them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+LEAST: Final = 0.25
+"""Seconds that a batch should take at least: a task costs a scheduler some milliseconds."""
+
+GROWTH: Final = 4
+"""A batch is at most so many times larger than the one before, since the next pieces of work may take longer."""
+
+
+@dataclass(slots=True)
+class BatchSize:
+    """Learns how long a piece of work takes and says how many go out together. It begins with one."""
+
+    done: int = 0
+    seconds: float = 0.0
+    largest: int = 1
+
+    def learn(self, done: int, seconds: float) -> None:
+        """Take in that a batch of `done` took so many seconds."""
+        self.done += done
+        self.seconds += seconds
+
+    def next(self) -> int:
+        """Return the size of the next batch."""
+        if self.done:
+            wanted = (
+                math.ceil(LEAST * self.done / self.seconds) if self.seconds > 0 else self.largest * GROWTH
+            )
+            self.largest = max(1, min(wanted, self.largest * GROWTH))
+        return self.largest
