@@ -26,6 +26,8 @@ def modules() -> list[str]:
         "backends.installed",
         "__main__",
         "examples.search",
+        "executors.dask_cluster",
+        "strategies",
         "guests.",
         "mcp.connection",
         "providers.live",
