@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 LEAST: Final = 0.25
-"""Seconds that a batch should take at least: a task costs a scheduler some milliseconds."""
+"""Seconds that a batch should take at least."""
+
+SCHEDULING: Final = 0.006
+"""Seconds that one batch costs a Dask scheduler and its client: so many threads wait for it, that much longer must a
+batch take for all of them to have work."""
 
 GROWTH: Final = 4
 """A batch is at most so many times larger than the one before, since the next pieces of work may take longer."""
@@ -15,8 +19,12 @@ GROWTH: Final = 4
 
 @dataclass(slots=True)
 class BatchSize:
-    """Learns how long a piece of work takes and says how many go out together. It begins with one."""
+    """Learns how long a piece of work takes and says how many go out together. It begins with one.
 
+    `width` is how many threads one scheduler keeps at work.
+    """
+
+    width: int = 1
     done: int = 0
     seconds: float = 0.0
     largest: int = 1

@@ -134,7 +134,7 @@ class _Mapping(Generic[R]):
     ) -> None:
         self._client, self._address, self._width = client, address, width
         self._todo: Iterator[Task] = iter(enumerate(tasks))
-        self._sizes = BatchSize()
+        self._sizes = BatchSize(width)
         self._flying: dict[Future, list[Task]] = {}
         self._suspects: deque[Task] = deque()
         self._came: dict[int, bytes | Killed] = {}

@@ -10,7 +10,7 @@ import pytest
 
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
-from statek_sim.executors.batches import GROWTH, LEAST, BatchSize
+from statek_sim.executors.batches import GROWTH, LEAST, SCHEDULING, BatchSize
 from statek_sim.executors.choose import executor_for
 from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
@@ -121,6 +121,11 @@ def test_batches_grow_until_they_take_as_long_as_they_should() -> None:
         sizes.learn(size, size * 0.001)
     assert grown[:4] == [1, GROWTH, GROWTH**2, GROWTH**3]
     assert grown[-1] == round(LEAST / 0.001)
+
+
+def test_batches_for_many_threads_take_longer_than_the_scheduler_needs_for_all_of_them() -> None:
+    sizes = BatchSize(1000, done=1000, seconds=1.0, largest=100_000)
+    assert sizes.next() == 1000 * SCHEDULING * 1000
 
 
 def test_work_that_takes_long_goes_out_alone() -> None:
