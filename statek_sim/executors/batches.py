@@ -37,8 +37,8 @@ class BatchSize:
     def next(self) -> int:
         """Return the size of the next batch."""
         if self.done:
-            wanted = (
-                math.ceil(LEAST * self.done / self.seconds) if self.seconds > 0 else self.largest * GROWTH
-            )
-            self.largest = max(1, min(wanted, self.largest * GROWTH))
+            least = max(LEAST, SCHEDULING * self.width)
+            most = self.largest * GROWTH
+            wanted = math.ceil(least * self.done / self.seconds) if self.seconds > 0 else most
+            self.largest = max(1, min(wanted, most))
         return self.largest
