@@ -194,6 +194,11 @@ _DBZERO: Final[Mapping[str, str]] = {
     **{name: f"{_QUERIES}:{name}" for name in ("as_tag", "exists", "fetch", "find", "no", "tags", "uuid")},
     "filter": f"{_QUERIES}:filter_",
     **{name: f"{_HERE}.memo:{name}" for name in ("enum", "is_enum", "is_enum_value", "is_memo", "memo")},
+    "index": f"{_HERE}.index:index",
+    **{
+        name: f"{_HERE}.store:{name}"
+        for name in ("get_current_prefix", "get_prefix_of", "immutable", "set_prefix")
+    },
     **dict.fromkeys(("close", "commit", "init", "open"), f"{_HERE}.store:nothing"),
 }
 
