@@ -55,10 +55,14 @@ _PYTHON_FIRST: Final = re.compile(r"\[\s*([^\W\d][\w.]*)\(")
 """How JSON and Python begin that were meant as calls."""
 _LOOKBACK: Final = 120
 """Characters before bare JSON in which a word may make it an example."""
+_SENTENCE_BEFORE: Final = re.compile(r"\w[,:]?[ \t]\Z")
+_SENTENCE_BEHIND: Final = re.compile(r"[ \t](?!and\b|then\b)[a-z]+[ \t]+[a-z]")
+"""The words around a call that is shown in a sentence."""
 _BLOCK_CLOSERS: Final = 8
 """Closing tokens that are tried to find the end of a broken call."""
 _ELEMENTS: Final = {
     "function": markup.FUNCTION, "invoke": markup.INVOKE, "param": markup.PARAM, "kimi3": markup.KIMI3,
+    "beam": markup.BEAM,
 }  # fmt: skip
 
 
@@ -127,10 +131,23 @@ class Pass:
         leads = self._leads(opening.start())
         if self.hint is not None and not self.hint.expects(kind, leads=leads):
             return self._over(kind, opening)
+        before = len(self.taker.found)
         at = self._opened(kind, opening)
+        if len(self.taker.found) > before and self._in_a_sentence(opening.start(), at):
+            self.taker.refused.append(
+                (Reason.QUOTED, "the call stands inside a sentence", opening.start(), at)
+            )
+            self.taker.forget(before)
         if leads and self.taker.found:
             self.leading = at
         return at
+
+    def _in_a_sentence(self, start: int, end: int) -> bool:
+        """Whether what is read from `start` to `end` is a word of a sentence that goes on behind it on its line."""
+        return (
+            _SENTENCE_BEFORE.search(self.text, max(0, start - _LOOKBACK), start) is not None
+            and _SENTENCE_BEHIND.match(self.text, end) is not None
+        )
 
     def _leads(self, at: int) -> bool:
         """Whether nothing but thinking and calls stands before `at`."""
@@ -174,6 +191,8 @@ class Pass:
                 return taker.calling(opening)
             case "minimax":
                 return taker.minimax(opening)
+            case "tag":
+                return self._tag(opening)
             case "brace":
                 return taker.bare(opening.start(), shown=self._shown(opening.start()))
             case "bracket":
@@ -181,6 +200,18 @@ class Pass:
         if kind in _ELEMENTS:
             return taker.elements(opening, kind, _ELEMENTS[kind])
         return taker.named(opening, kind, opening.end())
+
+    def _tag(self, opening: re.Match[str]) -> int:
+        """Read a tag that is a tool's name; any other tag is text, and no attempt at a call."""
+        if opening["tag_name"] not in self.offered.schemas:
+            self.attempts -= 1
+            return opening.end()
+        if self._shown(opening.start()):
+            self.taker.refused.append(
+                (Reason.QUOTED, "the call is shown as an example", opening.start(), opening.end())
+            )
+            return opening.end()
+        return self.taker.tags(opening)
 
     def _try(self, read: Callable[[], int], opening: re.Match[str]) -> int:
         start, before = opening.start(), len(self.taker.found)
