@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,6 +43,8 @@ from tools.postgres import server
 
 TASK: Final = "Pay the rent and tell the landlord."
 SESSION: Final = "rent"
+KEEP: Final = 2
+"""Checkpoints that the agent's session keeps."""
 
 
 @dataclass
@@ -56,21 +58,22 @@ class World:
         return Happened(what) if what in self.done else None
 
 
-def replies(request: ChatRequest) -> Reply:
-    """Return what the model says: it depends on the conversation alone."""
-    said = sum(message["role"] == "assistant" for message in request.messages)
-    script = [
-        tool_calls(ScriptedCall("look", {"at": "inbox"}), ScriptedCall("pay", {"to": "Ann", "sum": 700})),
-        tool_call("nowhere"),
-        tool_call("flaky", attempt=1),
-        tool_call("send", letter="Paid."),
-        text("Rent is paid, the landlord knows."),
-    ]
-    return script[said]
+Script = Sequence[Reply]
+
+BRIEF: Final[Script] = (
+    tool_calls(ScriptedCall("look", {"at": "inbox"}), ScriptedCall("pay", {"to": "Ann", "sum": 700})),
+    tool_call("send", letter="Paid."),
+    text("Rent is paid, the landlord knows."),
+)
+WHOLE: Final[Script] = (BRIEF[0], tool_call("nowhere"), tool_call("flaky", attempt=1), *BRIEF[1:])
+"""What the model says; `WHOLE` also fails and is corrected."""
 
 
-def agent(world: World) -> AgentHarness:
-    """Return the agent of one process."""
+def agent(world: World, script: Script = WHOLE) -> AgentHarness:
+    """Return the agent of one process, whose model says what is next in the conversation."""
+
+    def replies(request: ChatRequest) -> Reply:
+        return script[sum(message["role"] == "assistant" for message in request.messages)]
 
     def look(at: str) -> str:
         """Look."""
@@ -117,10 +120,10 @@ def agent(world: World) -> AgentHarness:
 MakeStore = Callable[[], CheckpointStore]
 
 
-def lived(make_store: MakeStore, world: World) -> dict[str, Any]:
+def lived(make_store: MakeStore, world: World, script: Script = WHOLE) -> dict[str, Any]:
     """Run one process until the end of the agent, or until it is killed; return everything that counts."""
-    harness = agent(world)
-    keeper = Keeper(make_store(), SESSION, worker="w", plan=harness.plan(TASK), keep=2)
+    harness = agent(world, script)
+    keeper = Keeper(make_store(), SESSION, worker="w", plan=harness.plan(TASK), keep=KEEP)
     run = harness.run(TASK, keeper=keeper)
     return {
         "stop": run.stop,
@@ -146,19 +149,20 @@ class Tally:
     survived: int = 0
     lost: list[str] = field(default_factory=list)
 
-    def count(self, where: str, expected: Mapping[str, Any], resume: Callable[[], dict[str, Any]]) -> None:
-        """Resume once and count it."""
+    def count(self, where: str, expected: Mapping[str, Any], resume: Callable[[], dict[str, Any]]) -> bool:
+        """Resume once and count it; return whether it survived."""
         self.states += 1
         try:
             got = resume()
         except (StatekSimError, ValueError, KeyError) as error:
             self.lost.append(f"{where}: {type(error).__name__}: {error}")
-            return
+            return False
         wrong = [key for key, value in expected.items() if got[key] != value]
         if wrong:
             self.lost.append(f"{where}: other {', '.join(wrong)}")
         else:
             self.survived += 1
+        return not wrong
 
 
 OnDisk = Callable[[Disk], CheckpointStore]
@@ -169,10 +173,9 @@ def kill_on_disk(
     on_disk: OnDisk,
     *,
     every: int = 1,
-    twice: bool = False,
     made: Callable[..., SimulatedDisk] = SimulatedDisk,
 ) -> Tally:
-    """Kill between any two file operations, with every loss of power; `twice`: and again while it resumes.
+    """Kill between any two file operations, with every loss of power.
 
     With `every` only at every so manieth of them; `made` makes the disk.
     """
@@ -188,28 +191,13 @@ def kill_on_disk(
             if key in seen:
                 continue
             seen.add(key)
-            _resume_on_disk(tally, on_disk, left, world, expected, f"operation {point}", twice=twice)
+            after = left.again()
+            tally.count(
+                f"operation {point}",
+                expected,
+                lambda after=after: lived(lambda: on_disk(after), World([*world.done])),  # type: ignore[misc]  # noqa: B023
+            )
     return tally
-
-
-def _resume_on_disk(
-    tally: Tally,
-    on_disk: OnDisk,
-    left: SimulatedDisk,
-    world: World,
-    expected: Mapping[str, Any],
-    where: str,
-    *,
-    twice: bool,
-) -> None:
-    after = left.again()
-    tally.count(where, expected, lambda: lived(lambda: on_disk(after), World([*world.done])))
-    if twice:
-        for point in range(0, after.operations, 7):
-            again, known = left.again(dies_at=point), World([*world.done])
-            _until_killed(lambda again=again: on_disk(again), known)  # type: ignore[misc]
-            rest = again.after_kill()
-            tally.count(f"{where}, then {point}", expected, lambda: lived(lambda: on_disk(rest), known))  # noqa: B023
 
 
 def _until_killed(make_store: MakeStore, world: World) -> None:
