@@ -16,7 +16,7 @@ from typing import Final
 
 from statek_sim.agent.checkpoints.crashing import SimulatedDisk
 from statek_sim.agent.checkpoints.files import FileStore
-from tools.crashes import BRIEF, KEEP, SESSION, Script, Tally, World, files, lived, row
+from tools.crashes import BRIEF, KEEP, SESSION, Errand, Tally, World, files, lived, row
 
 _SEAL: Final = re.compile(rb"sha256:[0-9a-f]+")
 _FENCE: Final = re.compile(rb'"fence": \d+')
@@ -86,30 +86,30 @@ class Watched(SimulatedDisk):
         super()._operation()
 
 
-def kill_again(kills: int, *, script: Script = BRIEF, every: int = 1) -> Iterator[Tally]:
+def kill_again(kills: int, *, errand: Errand = BRIEF, every: int = 1) -> Iterator[Tally]:
     """Yield what survives 1 kill, 2, and so on up to `kills`; with `every` only every so manieth state is tried."""
     begin = State({}, ())
-    expected = lived(lambda: files(SimulatedDisk()), World(), script)
+    expected = lived(lambda: files(SimulatedDisk()), World(), errand)
     known, states = {key(begin)}, [begin]
     for number in range(1, kills + 1):
         tally, found = Tally(f"files, kill {number}"), dict[Key, State]()
         for state in states:
             world = World([*state.done])
             disk = Watched(state, world)
-            lived(lambda disk=disk: FileStore(disk, clock=lambda: 0.0), world, script)  # type: ignore[misc]
+            lived(lambda disk=disk: FileStore(disk, clock=lambda: 0.0), world, errand)  # type: ignore[misc]
             tally.points += disk.moments
             found |= {one: left for one, left in disk.left.items() if one not in known}
         known |= found.keys()
         tried = [*found.values()][::every]
         states = [
-            state for state in tried if tally.count("a state", expected, partial(_ended, state, script))
+            state for state in tried if tally.count("a state", expected, partial(_ended, state, errand))
         ]
         yield tally
 
 
-def _ended(state: State, script: Script) -> dict[str, object]:
+def _ended(state: State, errand: Errand) -> dict[str, object]:
     disk = SimulatedDisk(state.files)
-    return lived(lambda: files(disk), World([*state.done]), script)
+    return lived(lambda: files(disk), World([*state.done]), errand)
 
 
 def main() -> int:

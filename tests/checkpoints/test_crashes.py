@@ -12,6 +12,7 @@ from statek_sim.agent.checkpoints.document import DocumentStore
 from statek_sim.agent.checkpoints.files import FileStore
 from statek_sim.agent.checkpoints.records import Entry
 from tools.crashes import (
+    UP,
     NoSync,
     Tally,
     World,
@@ -78,6 +79,18 @@ def test_killed_again_while_it_resumes_a_run_ends_as_if_it_had_not_been(kills: i
         assert found.lost == []
         assert found.states > 2
         assert one_in > 1 or row(found) in told
+
+
+def test_killed_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been(every: int) -> None:
+    found = kill_on_disk("files, up a ladder", files, every=every if every == 1 else 97, errand=UP)
+    assert found.lost == []
+    check_page(found, every)
+    assert found.states > 30
+
+
+def test_killed_again_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been() -> None:
+    for found in kill_again(2, errand=UP, every=90):
+        assert (found.lost, found.states > 1) == ([], True)
 
 
 def save_until_killed(disk: SimulatedDisk) -> None:
