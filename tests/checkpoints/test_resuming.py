@@ -20,6 +20,7 @@ from statek_sim.agent.checkpoints.keeping import Keeper
 from statek_sim.agent.checkpoints.migrations import MIGRATIONS, migrate
 from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.effects import Advice, CallGate, Parts, TurnFacts
+from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.guards.pipeline import GuardSet, in_loop
 from statek_sim.agent.guards.shipped import secrets
 from statek_sim.agent.harness import AgentHarness
@@ -261,3 +262,34 @@ def test_guards_of_texts_are_no_hindrance_to_a_commit() -> None:
     harness = agent(parts=Parts(guards=(guards,)))
     keeper = Keeper(FileStore(SimulatedDisk(), clock=lambda: 0.0), "s", worker="w", plan="p")
     assert harness.run("Go", keeper=keeper).answer == "Done."
+
+
+def ladder(*names: str) -> Parts:
+    return Parts(
+        ladder=Ladder(
+            levels=tuple(Level(name=name, model=name) for name in names),
+            checks=(lambda task, answer: "Never" in answer,),
+        )
+    )
+
+
+def test_a_run_on_a_ladder_is_not_taken_up_on_another_one() -> None:
+    disk = SimulatedDisk(dies_at=320)
+    with pytest.raises(Killed):
+        _up(disk, "small", "large")
+    with pytest.raises(
+        BadInput,
+        match=r"^run 'main' was committed at level 'large', number 2 of its ladder, which now has small, huge; take",
+    ):
+        _up(disk.after_kill(), "small", "huge")
+    run = _up(disk.after_kill(), "small", "large")
+    assert run.climbed is not None
+    assert [(one.level, one.number, one.cause.value) for one in run.climbed.attempts] == [
+        ("small", 1, "poor_quality"),
+        ("large", 1, "poor_quality"),
+    ]
+
+
+def _up(disk: SimulatedDisk, *names: str) -> AgentRun:
+    harness = agent(parts=ladder(*names))
+    return harness.run("Go", keeper=Keeper(FileStore(disk, clock=lambda: 0.0), "s", worker="w", plan="p"))
