@@ -129,7 +129,7 @@ class _Walk:
         results: list[Any] = []
         for inner in each(step.each, self.scope):
             done, value = self._call(step, inner)
-            results.append(value)
+            results.append(None if value is _OTHERWISE else value)
             if step.one_by_one and not done:
                 return
         if step.bind and not self.pending:
