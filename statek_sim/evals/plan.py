@@ -112,8 +112,8 @@ class _Walk:
                 if inner.condition is None or evaluate(inner.condition, self.scope):
                     self._step(inner)
         elif step.do and step.each is not None:
-            for inner in each(step.each, self.scope):
-                self.scope.update(inner)
+            for item in each(step.each, self.scope):
+                self.scope.update(item)
                 self._steps(step.do)
         elif step.each is not None:
             self._each(step)
