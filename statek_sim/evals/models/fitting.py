@@ -165,4 +165,3 @@ def split_beta(fitted: FittedBeta, share: float) -> tuple[tuple[float, float], t
 def part_of(q: float, share: float) -> float:
     """Return the propensity of a class that has this share of a joint one."""
     return float(1 - (1 - q) ** share)
-

@@ -95,6 +95,11 @@ def other_tool(right: str, schemas: Schemas, *words: str | int, invented: bool) 
     return picked(_NAMES if invented or not others else others, *words)
 
 
+def required_of(tool: str, schemas: Schemas) -> list[str]:
+    """Return the names of the arguments that a tool cannot do without."""
+    return list(schemas.get(tool, {}).get("required", ()))
+
+
 def guessed(tool: str, known: Mapping[str, JSON], schemas: Schemas) -> dict[str, JSON]:
     """Return arguments for a tool by one who does not know them: what is known by the name, the rest made up."""
     schema = schemas.get(tool, {})

@@ -47,7 +47,7 @@ class Profile:
     rates: Mapping[str, Rate]
     damage: Mapping[str, float]
     damage_origin: Origin
-    scenarios: Mapping[str, Mapping[FailureClass, float]] = field(default=_NONE)
+    scenarios: Mapping[str, Mapping[FailureClass, float]] = field(default_factory=lambda: _NONE)
 
     def rate(self, name: str) -> float:
         """Return a single rate."""

@@ -1,79 +1,39 @@
-"""What a prompt still shows of the calls that were made: read from its messages, never from a counter."""
+"""What a weak model makes of its prompt: the calls that it shows, and whether it ends with a correction."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from statek_sim.agent.nudges import PREFIX
+from statek_sim.evals.seen import SeenCall, seen_in
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import JSON, Message
 
-_ERROR: Final = re.compile(r"(?:Error: |\w*(?:Error|Exception)(?:: |$))")
 _CLEARED: Final = re.compile(r"\[cleared: a result of \d+ tokens\]")
+_TYPED: Final = re.compile(r"\w*(?:Error|Exception): ")
 
 
-@dataclass(frozen=True, slots=True)
-class ShownCall:
-    """A call as a prompt shows it. `result` None and `error` None: what it gave is no longer shown."""
+def shown_calls(messages: Sequence[Message]) -> list[SeenCall]:
+    """Return the calls of a prompt, those whose result was taken away without one."""
+    return [_as_read(call) for call in seen_in(messages)]
 
-    name: str
-    arguments: Mapping[str, JSON]
-    result: str | None
-    error: str | None
 
-    @property
-    def answered(self) -> bool:
-        """Whether it was executed and did not fail."""
-        return self.error is None
-
-    @property
-    def key(self) -> str:
-        """Equal for equal calls."""
-        return call_key(self.name, self.arguments)
+def _as_read(call: SeenCall) -> SeenCall:
+    if call.result is None:
+        return call
+    if _CLEARED.fullmatch(call.result):
+        return replace(call, result=None)
+    typed = _TYPED.match(call.result)
+    return call if typed is None else replace(call, result=None, error=call.result[typed.end() :])
 
 
 def call_key(name: str, arguments: Mapping[str, JSON]) -> str:
     """Return a text that is equal for equal calls, whatever the order of their arguments."""
     return f"{name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
-
-
-def shown_calls(messages: Sequence[Message]) -> list[ShownCall]:
-    """Return the calls of a prompt in their order; one without a result there is left out."""
-    results = {
-        str(message.get("tool_call_id")): text_in(message.get("content"))
-        for message in messages
-        if message.get("role") == "tool"
-    }
-    return [_shown(name, text, results[id_]) for id_, name, text in _written(messages) if id_ in results]
-
-
-def _written(messages: Sequence[Message]) -> Iterator[tuple[str, str, str]]:
-    for message in messages:
-        written = message.get("tool_calls")
-        if isinstance(written, list):
-            for call in written:
-                function = call["function"]
-                yield str(call["id"]), str(function["name"]), str(function["arguments"])
-
-
-def _shown(name: str, text: str, result: str) -> ShownCall:
-    if _CLEARED.fullmatch(result):
-        return ShownCall(name, _arguments(text), None, None)
-    if _ERROR.match(result):
-        return ShownCall(name, _arguments(text), None, result.partition(": ")[2] or result)
-    return ShownCall(name, _arguments(text), result, None)
-
-
-def _arguments(text: str) -> Mapping[str, JSON]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def is_corrected(messages: Sequence[Message]) -> bool:

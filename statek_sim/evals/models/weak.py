@@ -9,7 +9,7 @@ the same places. What it wrongly asked for it believes: the result stands for th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from statek_sim.agent.tools.tool import Tool
@@ -18,9 +18,11 @@ from statek_sim.evals.models import mistakes
 from statek_sim.evals.models.chance import uniform
 from statek_sim.evals.models.failures import ORDER, FailureClass
 from statek_sim.evals.models.profile import HEEDS, INVENTS, NATIVE, RENAMES, STAYS, Profile
-from statek_sim.evals.models.shown import ShownCall, call_key, is_corrected, shown_calls
+from statek_sim.evals.models.shown import call_key, is_corrected, shown_calls
 from statek_sim.evals.models.writing import Meant, called, cut_arguments, kind_of_damage, rendered, said
+from statek_sim.evals.seen import SeenCall
 from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.values import ToolSpec
 
 BYTES_PER_TOKEN: Final = 4
 TOO_LONG: Final = 400
@@ -39,7 +41,7 @@ class Task(Protocol):
     def tools(self) -> Sequence[Tool]:
         """What may be called."""
 
-    def right(self, seen: Sequence[ShownCall]) -> Sequence[Meant] | str | None:
+    def right(self, seen: Sequence[SeenCall]) -> Sequence[Meant] | str | None:
         """Return the right calls, or the answer, after what is shown; None where that cannot be known from it."""
 
     def steps_after(self, tool: str) -> Sequence[str]:
@@ -100,28 +102,30 @@ class WeakProvider:
         self.acts.append(act)
         return reply
 
-    def _as_believed(self, call: ShownCall) -> ShownCall:
-        meant = self._believed.get(call.key)
-        if meant is None or not call.answered:
+    def _as_believed(self, call: SeenCall) -> SeenCall:
+        """Return a call as the model remembers it: what it asked for wrongly, it takes for the right thing."""
+        meant = self._believed.get(call_key(call.name, call.arguments)) if self._believed else None
+        if meant is None or call.error is not None:
             return call
-        return ShownCall(meant.name, meant.arguments, call.result, call.error)
+        return replace(call, name=meant.name, arguments=meant.arguments)
 
 
 class _Turn:
     """One turn: where it stands, what would be right, which failure acts."""
 
     def __init__(
-        self, model: WeakProvider, request: ChatRequest, shown: Sequence[ShownCall], *, long: bool
+        self, model: WeakProvider, request: ChatRequest, shown: Sequence[SeenCall], *, long: bool
     ) -> None:
         self._model = model
         self._request = request
         self._shown = shown
         self._long = long
-        position = sum(call.answered for call in shown)
+        position = sum(call.error is None for call in shown)
         attempt = model._visits.get(position, 0)
         model._visits[position] = attempt + 1
         self._place = f"{position}.{attempt}"
-        self._offered = {tool.name: model._schemas.get(tool.name, {}) for tool in request.tools}
+        offered = [_name_of(tool) for tool in request.tools] or list(model._schemas)
+        self._offered = {name: model._schemas.get(name, {}) for name in offered}
 
     def taken(self) -> tuple[Act, RawReply]:
         """Return what is done, and the answer that says it."""
@@ -154,7 +158,7 @@ class _Turn:
     ) -> tuple[Act, RawReply]:
         return Act(self._request.turn, self._place, failure, corrected, heeded, how), reply
 
-    def _right(self, shown: Sequence[ShownCall]) -> Sequence[Meant] | str:
+    def _right(self, shown: Sequence[SeenCall]) -> Sequence[Meant] | str:
         found = self._model._task.right(shown)
         return GIVES_UP if found is None else found
 
@@ -199,7 +203,7 @@ class _Turn:
         return None if left == right else (self._plainly(left), f"forgot {len(self._shown) // 2}")
 
     def _repeating(self, *, looping: bool) -> tuple[RawReply, str] | None:
-        last = next((call for call in reversed(self._shown) if call.answered), None)
+        last = next((call for call in reversed(self._shown) if call.error is None), None)
         if last is None or last.name not in self._offered:
             return None
         again = Meant(last.name, last.arguments)
@@ -237,7 +241,7 @@ class _Turn:
             return None
         if lacking:
             renamed = self._draw(RENAMES) < self._model._profile.rate(RENAMES)
-            required = self._offered.get(first.name, {}).get("required", ())
+            required = mistakes.required_of(first.name, self._offered)
             arguments = mistakes.without_argument(
                 first.arguments, required, *self._words("argument"), renamed=renamed
             )
@@ -253,3 +257,8 @@ class _Turn:
             return called(right, self._request.turn, arguments=cut_arguments(right[0])), "native"
         kind = kind_of_damage(profile.damage, *self._words("damage"))
         return said(rendered(right, profile.dialect, kind)), kind
+
+
+def _name_of(tool: ToolSpec) -> str:
+    function = tool.get("function")
+    return str((function if isinstance(function, dict) else tool).get("name"))

@@ -73,5 +73,7 @@ def published_of(model: str) -> Published:
     known = {one.model: one for one in published()}
     if model not in known:
         hint = suggestion(model, known)
-        raise BadInput(f"no counts of {model!r} are kept; expected one of {', '.join(known)}.{hint}".removesuffix("."))
+        raise BadInput(
+            f"no counts of {model!r} are kept; expected one of {', '.join(known)}.{hint}".removesuffix(".")
+        )
     return known[model]

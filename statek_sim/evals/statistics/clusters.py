@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-
 SAMPLES: Final = 2_000
 _TAIL: Final = 0.025
 
@@ -30,14 +29,16 @@ def cluster_interval(clusters: Sequence[Sequence[float]], *, seed: int = 0) -> t
 
 
 def icc(clusters: Sequence[Sequence[float]]) -> float | None:
-    """Return how alike runs of one scenario are, 0 to 1 (one-way analysis of variance); None where it has no meaning."""
+    """Return how alike runs of one scenario are, 0 to 1, by analysis of variance; None where it has no meaning."""
     kept = [list(values) for values in clusters if values]
     total = sum(map(len, kept))
     if len(kept) < 2 or total <= len(kept):
         return None
     grand = sum(map(sum, kept)) / total
     between = sum(len(values) * (sum(values) / len(values) - grand) ** 2 for values in kept) / (len(kept) - 1)
-    within = sum((one - sum(values) / len(values)) ** 2 for values in kept for one in values) / (total - len(kept))
+    within = sum((one - sum(values) / len(values)) ** 2 for values in kept for one in values) / (
+        total - len(kept)
+    )
     size = (total - sum(len(values) ** 2 for values in kept) / total) / (len(kept) - 1)
     bottom = between + (size - 1) * within
     return None if bottom == 0 else max(0.0, (between - within) / bottom)
@@ -50,5 +51,3 @@ def effective_runs(clusters: Sequence[Sequence[float]]) -> float | None:
     if alike is None:
         return None
     return total / (1 + (total / len(clusters) - 1) * alike)
-
-

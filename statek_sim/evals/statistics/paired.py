@@ -51,7 +51,7 @@ def mcnemar(first: int, second: int) -> float:
         return 1.0
     tail = sum(math.comb(count, at) for at in range(min(first, second) + 1))
     # Whole numbers divided at last: a float of 2**count would be none from 1024 on.
-    return min(1.0, 2 * tail / 2**count)
+    return min(1.0, float(2 * tail / 2**count))
 
 
 @cache
@@ -90,7 +90,7 @@ def _below(most: int, count: int, chance: float) -> float:
 
 @cache
 def discordant_needed(share: float, alpha: float = ALPHA) -> int | None:
-    """Return how many discordant pairs tell that one side has this share of them, with the usual power; None: too many."""
+    """Return how many discordant pairs tell that one side has this share of them; None: too many."""
     if abs(share - 0.5) < 1e-9:
         return None
     low, high = 1, 8
