@@ -22,12 +22,24 @@ class Turn(NamedTuple):
     digest: str
 
 
+class Count(NamedTuple):
+    """Tokens of prompts and of completions."""
+
+    prompt: int
+    completion: int
+
+    @property
+    def total(self) -> int:
+        """Both."""
+        return self.prompt + self.completion
+
+
 class Tokens(NamedTuple):
     """Tokens of a run three ways: as the provider reported them (None: not), measured here, estimated of bytes."""
 
-    reported: int | None
-    measured: int
-    estimated: int
+    reported: Count | None
+    measured: Count
+    estimated: Count
 
 
 class Outcome(NamedTuple):
@@ -44,8 +56,6 @@ class Outcome(NamedTuple):
     calls: int
     wasted: int
     tokens: Tokens
-    prompt_tokens: int
-    completion_tokens: int
     turns: tuple[Turn, ...]
     problems: tuple[str, ...]
     answer: str | None

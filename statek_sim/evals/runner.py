@@ -21,11 +21,12 @@ from statek_sim.evals.judge import judge
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.models.shown import call_key
 from statek_sim.evals.models.weak import Act, WeakModel, WeakProvider
-from statek_sim.evals.outcome import Outcome, Tokens, Turn
+from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
 from statek_sim.evals.record import Called
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.task import EvalTask
 from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.metering.usage import BYTES_PER_TOKEN
 
 MODEL: Final = "gpt-4o"
 """Whose tokenizer counts; a simulated model has none of its own."""
@@ -99,7 +100,6 @@ def _outcome(
     record = instance.world.record(answer, ended, model_calls=len(provider.acts))
     verdict = judge(instance, record)
     told = list(harness.trace.events)
-    usage = None if run is None else run.counters.usage
     return Outcome(
         scenario=instance.eval_id,
         seed=instance.seed,
@@ -112,8 +112,6 @@ def _outcome(
         calls=len(record.calls),
         wasted=_wasted(record.calls) + sum(isinstance(event, events.Nudged) for event in told),
         tokens=_tokens(run),
-        prompt_tokens=0 if usage is None else usage.measured_prompt,
-        completion_tokens=0 if usage is None else usage.measured_completion,
         turns=tuple(_turns(told, provider.acts)),
         problems=verdict.problems[:3],
         answer=answer,
@@ -122,13 +120,13 @@ def _outcome(
 
 def _tokens(run: AgentRun | None) -> Tokens:
     if run is None:
-        return Tokens(None, 0, 0)
+        return Tokens(None, Count(0, 0), Count(0, 0))
     usage = run.counters.usage
-    told = [count for count in (usage.reported_prompt, usage.reported_completion) if count is not None]
+    told = usage.reported_prompt, usage.reported_completion
     return Tokens(
-        reported=sum(told) if told else None,
-        measured=usage.measured_prompt + usage.measured_completion,
-        estimated=usage.approx_tokens,
+        reported=None if told == (None, None) else Count(told[0] or 0, told[1] or 0),
+        measured=Count(usage.measured_prompt, usage.measured_completion),
+        estimated=Count(usage.bytes_sent // BYTES_PER_TOKEN, usage.bytes_received // BYTES_PER_TOKEN),
     )
 
 
