@@ -50,11 +50,13 @@ class Approving:
         return self.allows(*self._about[question.text])
 
     def allows(self, tool: str, arguments: Mapping[str, Any]) -> PersonSaid:
-        """Return what the person says about a call; what needs no leave has it."""
+        """Return what the person says about a call, and note a refusal; what needs no leave has it."""
         approval = self._approvals.get(tool)
         if approval is None:
             return PersonSaid("answered", "yes")
         scope = self._world.scope({**dict.fromkeys(self._parameters[tool].parameters), **arguments})
         if evaluate(approval.allows, scope):
             return PersonSaid("answered", "yes")
-        return PersonSaid("refused", filled(approval.because, scope))
+        because = filled(approval.because, scope)
+        self._world.refused(tool, arguments, because)
+        return PersonSaid("refused", because)

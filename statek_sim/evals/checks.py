@@ -106,6 +106,8 @@ def _tools(text: EvalText) -> Iterator[Finding]:
         if tool.fails is not None:
             yield from _expression((*at, "fails", "when"), tool.fails.when, known)
             yield from _values((*at, "fails", "says"), tool.fails.says, known)
+            applied = tool.fails.applied
+            yield from _expression((*at, "fails", "applied"), None if isinstance(applied, bool) else applied, known)
         for number, change in enumerate(tool.changes):
             yield from _change((*at, "changes", number), change, text, known)
         yield from _values((*at, "gives"), tool.gives, known)
@@ -173,7 +175,12 @@ def _plan(text: EvalText, at: Keypath, steps: Sequence[PlanStep], known: Iterabl
             names.add(name)
         if step.call is not None:
             yield from _call(text, here, step, names)
+        if step.unless is not None:
+            yield from _wanted((*here, "unless"), step.unless, text, names)
         yield from _plan(text, (*here, "together"), step.together, names)
+        inner, wrong = _each((*here, "for"), step.each if step.do else None, names)
+        yield from wrong
+        yield from _plan(text, (*here, "do"), step.do, inner)
         yield from _plan(text, (*here, "otherwise"), step.otherwise, names)
         names |= {bound for inner in (step, *step.together, *step.otherwise) for bound in _bound(inner)}
     if at == ("plan",) and not _answers(steps):

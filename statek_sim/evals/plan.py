@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from statek_sim.evals.expression import Scope, evaluate, filled, resolved
-from statek_sim.evals.written import PlanStep
+from statek_sim.evals.written import PlanStep, WantedCall
 from statek_sim.values import JSON
 
 MOST_REPEATS: Final = 50
@@ -64,6 +64,10 @@ class Plan:
         return "" if walk.answer is None else walk.answer
 
 
+_OTHERWISE: Final = object()
+"""What a call gave that failed, where the plan says what is done then."""
+
+
 class _Open(Exception):
     """What follows cannot be known yet."""
 
@@ -74,6 +78,7 @@ class _Walk:
     def __init__(self, scope: dict[str, Any], left: list[Seen]) -> None:
         self.scope = scope
         self.left = left
+        self.all = tuple(left)
         self.pending: list[PlannedCall] = []
         self.answer: str | None = None
 
@@ -90,6 +95,8 @@ class _Walk:
                 return
             if step.condition is not None and not evaluate(step.condition, self.scope):
                 continue
+            if step.unless is not None and self._shows(step.unless):
+                continue
             self._step(step)
             if self.pending:
                 raise _Open
@@ -104,13 +111,17 @@ class _Walk:
             for inner in step.together:
                 if inner.condition is None or evaluate(inner.condition, self.scope):
                     self._step(inner)
+        elif step.do and step.each is not None:
+            for inner in each(step.each, self.scope):
+                self.scope.update(inner)
+                self._steps(step.do)
         elif step.each is not None:
             self._each(step)
         elif step.again is not None:
             self._again(step)
         else:
             done, value = self._call(step, self.scope)
-            if done and step.bind:
+            if done and step.bind and value is not _OTHERWISE:
                 self.scope[step.bind] = value
 
     def _each(self, step: PlanStep) -> None:
@@ -147,13 +158,20 @@ class _Walk:
             if seen.error is not None:
                 if step.otherwise:
                     self._steps(step.otherwise)
-                    return True, None
+                    return True, _OTHERWISE
                 continue
             readable, value = _read(seen.result)
             if readable or not needed:
                 return True, value
         self.pending.append(PlannedCall(name=step.call, arguments=arguments))
         return False, None
+
+    def _shows(self, wanted: WantedCall) -> bool:
+        given = resolved(wanted.arguments, self.scope)
+        return any(
+            seen.name == wanted.tool and seen.error is None and given.items() <= dict(seen.arguments).items()
+            for seen in self.all
+        )
 
     def _pop(self, name: str, arguments: Mapping[str, JSON]) -> Seen | None:
         for at, seen in enumerate(self.left):

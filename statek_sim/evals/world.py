@@ -12,7 +12,7 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.draws import Draws
 from statek_sim.evals.expression import Scope, Unanswerable, evaluate, filled, resolved
 from statek_sim.evals.record import Called, Record, Usage
-from statek_sim.evals.written import Change, Draw, MoreRows, TableText, ToolText
+from statek_sim.evals.written import Change, Draw, Fails, MoreRows, TableText, ToolText
 from statek_sim.values import JSON
 
 Row = dict[str, Any]
@@ -93,7 +93,7 @@ class World:
             if evaluate(refusal.when, self.scope(given)):
                 raise ToolError(filled(refusal.says, self.scope(given)))
         fails = tool.fails is not None and self._fails(name, tool, given)
-        if not fails or (tool.fails is not None and tool.fails.applied):
+        if not fails or (tool.fails is not None and self._applied(tool.fails, given)):
             for change in tool.changes:
                 apply(change, self.tables, self.scope(given))
         if fails and tool.fails is not None:
@@ -110,6 +110,14 @@ class World:
             return False
         self._failed[name] = failed + 1
         return True
+
+    def _applied(self, rule: Fails, given: Scope) -> bool:
+        applied = rule.applied
+        return applied if isinstance(applied, bool) else bool(evaluate(applied, self.scope(given)))
+
+    def refused(self, name: str, arguments: Mapping[str, Any], reason: str) -> None:
+        """Note a call that a person refused, which never reached the tool."""
+        self.log.append(Called(name=name, arguments=dict(arguments), error=reason))
 
     def scope(self, given: Scope) -> Scope:
         """Return what expressions of a tool may name: the tables as they are, and its arguments."""
@@ -157,7 +165,8 @@ def drawn(name: str, value: Draw | Any, draws: Draws, scope: Scope) -> Any:
 
 def _one_drawn(name: str, *, value: Draw, draws: Draws, scope: Scope) -> Any:
     if value.one_of is not None:
-        return resolved(draws.pick(name, value.one_of), scope)
+        options = resolved(value.one_of, scope) if isinstance(value.one_of, str) else value.one_of
+        return resolved(draws.pick(name, options), scope)
     if value.code is not None:
         return draws.code(name, filled(value.code, scope))
     assert value.between is not None, "the format demands it"

@@ -24,11 +24,15 @@ Expression = Annotated[str, Field(min_length=1)]
 """An expression, without the `=`."""
 
 
+ListExpression = Annotated[str, Field(pattern="^=")]
+"""A text that is an expression."""
+
+
 class Draw(Part):
     """A value that differs by seed; one of `one_of`, `between` and `code`."""
 
-    one_of: Items[Value] | None = Field(
-        None, description="One of these, or of the list that an expression gives."
+    one_of: Items[Value] | ListExpression | None = Field(
+        None, description="One of these, or of the list that `=expression` gives."
     )
     between: Items[int | float] | None = Field(
         None, description="A number from the first to the second; with decimals when one of them has any."
@@ -43,7 +47,7 @@ class Draw(Part):
     def _one_kind(self) -> Self:
         if sum(kind is not None for kind in (self.one_of, self.between, self.code)) != 1:
             raise refused("expected exactly one of 'one_of', 'between' and 'code'")
-        if self.one_of is not None and len(self.one_of) < 2:
+        if isinstance(self.one_of, tuple) and len(self.one_of) < 2:
             raise refused("one_of: expected two or more: one is no choice")
         if self.between is not None and not (len(self.between) == 2 and self.between[0] < self.between[1]):
             raise refused("between: expected two numbers, the smaller one first")
@@ -120,7 +124,7 @@ class Fails(Part):
         None, description="Calls of these arguments fail; without first, for ever."
     )
     says: str
-    applied: bool = Field(False, description="What it changes has happened all the same.")
+    applied: bool | Expression = Field(False, description="Whether what it changes has happened all the same.")
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -153,8 +157,17 @@ class Approval(Part):
     because: str = Field("", description="What they say when they do not.")
 
 
+class WantedCall(Part):
+    """A call that has to succeed; `with` are the arguments that matter."""
+
+    tool: Key
+    arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
+    each: str | None = Field(None, alias="for", description="`x in EXPRESSION`: once for each, in any order.")
+    condition: Expression | None = Field(None, alias="if", description="Only if this holds.")
+
+
 class PlanStep(Part):
-    """A step of a plan; one of `call`, `together`, `let` and `answer`."""
+    """A step of a plan; one of `call`, `together`, `do`, `let` and `answer`."""
 
     call: Key | None = Field(None, description="A tool.")
     arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
@@ -171,26 +184,23 @@ class PlanStep(Part):
         (), description="What is done when the call fails; otherwise it is tried again."
     )
     together: Items[PlanStep] = Field((), description="Calls of one turn.")
+    do: Items[PlanStep] = Field((), description="Steps that are done once for each of `for`, one after another.")
+    unless: WantedCall | None = Field(
+        None, description="Left out when this call is shown: what it led to is known to be done."
+    )
     let: dict[Key, Value] | None = Field(None, description="Names for values.")
     answer: str | None = Field(None, description="The final answer.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        kinds = [self.call is not None, bool(self.together), self.let is not None, self.answer is not None]
-        if sum(kinds) != 1:
-            raise refused("expected exactly one of 'call', 'together', 'let' and 'answer'")
+        kinds = [self.call is not None, self.let is not None, self.answer is not None]
+        if sum([*kinds, bool(self.together), bool(self.do)]) != 1:
+            raise refused("expected exactly one of 'call', 'together', 'do', 'let' and 'answer'")
+        if bool(self.do) and self.each is None:
+            raise refused("'do' needs a 'for'")
         if self.call is None and (self.arguments or self.bind or self.again or self.one_by_one):
             raise refused("'with', 'as', 'while' and 'one_by_one' belong to a 'call'")
         return self
-
-
-class WantedCall(Part):
-    """A call that has to succeed; `with` are the arguments that matter."""
-
-    tool: Key
-    arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
-    each: str | None = Field(None, alias="for", description="`x in EXPRESSION`: once for each, in any order.")
-    condition: Expression | None = Field(None, alias="if", description="Only if this holds.")
 
 
 class Cited(Part):
