@@ -115,8 +115,8 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
             signed(one.seen.difference),
             f"{signed(one.interval[0])} - {signed(one.interval[1])}",
             f"{one.seen.first}:{one.seen.second}",
-            f"{one.p:.4f}",
-            f"{one.adjusted:.4f}",
+            _p(one.p),
+            _p(one.adjusted),
             _answer(one),
         )
         for one in comparisons
@@ -129,10 +129,16 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
     return TextTable(title="Is the difference real?", header=header, rows=rows, below=below)
 
 
+def _p(value: float) -> str:
+    return "<0.0001" if value < 0.00005 else f"{value:.4f}"
+
+
 def _answer(one: Comparison) -> str:
     match one.answer:
         case "different":
             return "different"
+        case "different here":
+            return "different on these scenarios; more scenarios would tell of others"
         case "alike":
             return "alike within 5 points"
         case "cannot tell":

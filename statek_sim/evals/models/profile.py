@@ -25,6 +25,12 @@ NATIVE: Final = "malformed_native"
 RATES: Final = (HEEDS, STAYS, INVENTS, RENAMES, NATIVE)
 """The single rates that a profile has, all of them."""
 
+_TOGETHER: Final = {
+    FailureClass.EARLY_ANSWER: "no readable call",
+    FailureClass.MALFORMED: "no readable call",
+}
+"""Classes whose propensities are drawn together: counts know only both, so that a scenario has much of both or little."""
+
 _NONE: Final[Mapping[str, Mapping[FailureClass, float]]] = MappingProxyType({})
 
 
@@ -64,7 +70,8 @@ class Profile:
         found = self._class_rate(failure, tier)
         if found is None:
             return 0.0
-        return found.propensity(uniform(self.name, scenario, failure.value, "propensity"))
+        drawn = _TOGETHER.get(failure, failure.value)
+        return found.propensity(uniform(self.name, scenario, drawn, "propensity"))
 
     def _class_rate(self, failure: FailureClass, tier: str) -> ClassRate | None:
         """Return the rate of the scenario's tier, else the one for all tiers."""

@@ -103,7 +103,9 @@ def _valued(counts: Published, tier: str | None) -> list[Counted]:
             found.append(Counted(0, 0, 0))
             continue
         right = counts.bare_correct[at] + counts.harness_correct[at]
-        found.append(Counted(right, counts.bare_completed[at] + _ended_with_harness(counts, at), scenario.calls))
+        found.append(
+            Counted(right, counts.bare_completed[at] + _ended_with_harness(counts, at), scenario.calls)
+        )
     return found
 
 

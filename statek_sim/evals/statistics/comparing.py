@@ -10,7 +10,7 @@ from statek_sim.evals.statistics.clusters import cluster_interval
 from statek_sim.evals.statistics.paired import ALPHA, MARGIN, Discordance, discordance, mcnemar, pairs_needed
 from statek_sim.intervals import wilson
 
-Answer = Literal["different", "alike", "cannot tell"]
+Answer = Literal["different", "different here", "alike", "cannot tell"]
 FEWEST: Final = 10
 """Scenarios below which nothing is said to be alike: the ones that were not run may differ."""
 
@@ -24,6 +24,7 @@ class Comparison:
 
     `difference`: by how much more often the first arm passes; `interval` is its 95 % one, by scenarios. `needed` is the
     number of pairs that would tell, where these do not; None where they do, or where no affordable number would.
+    `answer` is "different here" when these scenarios differ, and too few of them to say it of scenarios like these.
     """
 
     first: str
@@ -73,7 +74,8 @@ def _comparison(
 
 def _answer(pairs: Pairs, seen: Discordance, adjusted: float, interval: tuple[float, float]) -> Answer:
     if adjusted <= ALPHA:
-        return "different"
+        # Runs of one scenario alone can make McNemar sure; whether other scenarios would say so is another question.
+        return "different here" if interval[0] <= 0 <= interval[1] else "different"
     most = wilson(seen.different, seen.pairs)
     rare = most is not None and (seen.different > 0 or most[1] <= MARGIN)
     if len(pairs) >= FEWEST and rare and interval[0] > -MARGIN and interval[1] < MARGIN:
