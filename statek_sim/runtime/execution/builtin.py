@@ -67,7 +67,9 @@ def shared_context_set_var(category: Any, key: str, value: Any, description: str
 @tool(system=True, hidden=True)
 def init_shared_context(*args: Any, read_only: bool = False, **kwargs: Any) -> None:
     """Stand for STATEK's tool of this name where no application brings its stored objects along."""
-    raise NotImplementedError("init_shared_context binds stored objects: it runs in an application (statek_app)")
+    raise NotImplementedError(
+        "init_shared_context binds stored objects: it runs in an application (statek_app)"
+    )
 
 
 @tool(system=True)
