@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Final
 
-from statek_sim.agent.rescue.markup import lines_of
+from statek_sim.agent.rescue.markup import half_lined, lines_of
 from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import TypedText
 
-_TAG = re.compile(r"\s*<(?P<key>[A-Za-z_][\w-]{0,127})>")
+_TAG: Final = re.compile(r"\s*<(?P<key>[A-Za-z_][\w-]{0,127})>")
 
 
 def read_tags(
@@ -42,8 +43,7 @@ def read_tags(
             at, f"{rest[:24]!r} in a call" if rest else "the reply ends inside the call", cut=not rest
         )
     end += len(call) + 3
-    following = meter.next(tags, text, end)
-    if text.startswith("</", int(following)) if following < len(text) else False:
+    if text.startswith("</", meter.next(tags, text, end)):
         raise Broken(end, "an argument is closed behind the end of its call")
     return made, end
 
@@ -57,8 +57,7 @@ def _value(text: str, at: int, key: str, tags: re.Pattern[str], meter: Meter) ->
     if closing.group() != f"</{key}>":
         raise Broken(closing.start(), "where an argument ends cannot be told")
     written = text[at : closing.start()]
-    value = lines_of(written)
-    return TypedText(value, unsure=value != value.strip("\r\n") and value == written), closing.end()
+    return TypedText(lines_of(written), unsure=half_lined(written)), closing.end()
 
 
 @lru_cache(maxsize=256)
