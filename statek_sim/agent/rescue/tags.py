@@ -7,12 +7,15 @@ it is one of its arguments, and all of them are closed.
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from statek_sim.agent.rescue.markup import half_lined, lines_of
 from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import TypedText
+from statek_sim.agent.rescue.openings import CODE, TAG
 
 _TAG: Final = re.compile(r"\s*<(?P<key>[A-Za-z_][\w-]{0,127})>")
 
@@ -58,6 +61,43 @@ def _value(text: str, at: int, key: str, tags: re.Pattern[str], meter: Meter) ->
         raise Broken(closing.start(), "where an argument ends cannot be told")
     written = text[at : closing.start()]
     return TypedText(lines_of(written), unsure=half_lined(written)), closing.end()
+
+
+@dataclass(slots=True)
+class KnownTags:
+    """The tags of a reply that are names of offered tools, asked for from left to right; code on a line has none."""
+
+    text: str
+    names: Container[str]
+    _tags: Iterator[re.Match[str]] = field(init=False)
+    _code: Iterator[re.Match[str]] = field(init=False)
+    _next: re.Match[str] | None = None
+    _span: tuple[int, int] = (-1, -1)
+
+    def __post_init__(self) -> None:
+        self._tags, self._code = TAG.finditer(self.text), CODE.finditer(self.text)
+        self._next = self._following()
+
+    def between(self, at: int, end: int) -> re.Match[str] | None:
+        """Return the first tag that starts at `at` or behind it and before `end`."""
+        while self._next is not None and self._next.start() < end:
+            if self._next.start() >= at and not self._in_code(self._next.start()):
+                return self._next
+            self._next = self._following()
+        return None
+
+    def _following(self) -> re.Match[str] | None:
+        names = self.names
+        for tag in self._tags:
+            if tag["tag_name"] in names:
+                return tag
+        return None
+
+    def _in_code(self, at: int) -> bool:
+        while self._span[1] <= at:
+            code = next(self._code, None)
+            self._span = (len(self.text), len(self.text) + 1) if code is None else code.span()
+        return self._span[0] < at
 
 
 @lru_cache(maxsize=256)
