@@ -170,8 +170,11 @@ def nothing_closes(text: str, end: int, element: Element, meter: Meter) -> None:
 def _half_lined(written: str) -> bool:
     """Whether a value with its closing tag has one newline of the two that belong to the format, or to the text."""
     body, tag, _ = written.rpartition("</parameter>")
-    if not tag:
-        return False
+    return bool(tag) and half_lined(body)
+
+
+def half_lined(body: str) -> bool:
+    """Whether a text between its tags begins with a newline or ends with one, and not both."""
     return body in _NEWLINES or body.startswith(_NEWLINES) != (_LINE.search(body[-_NEAR:]) is not None)
 
 

@@ -61,8 +61,6 @@ OPENINGS: Final[dict[str, str]] = {
     r"|=\"(?P<calling_keyed>" + _NAME + r")\"(?=[\s\]]))",
     # JSON and Python without any wrapper.
     "brace": r"\{(?=\s*+(?:[\"'“][^\"'“”\\\n{}]{0,64}+[\"'”]|[A-Za-z_]\w{0,64}+)\s*+:)",
-    # A tag that is a tool's name.
-    "tag": r"<(?P<tag_name>[A-Za-z_]\w{0,127})>(?=\s{0,40}</?[A-Za-z_])",
     "bracket": r"\[(?=\s*+(?:\{|[A-Za-z_][\w.]{0,127}\())",
 }
 """Readers by name, and the pattern of what opens them."""
@@ -76,6 +74,10 @@ FAMILIES: Final[dict[str, Dialect]] = {
 }  # fmt: skip
 """Which family of `RescueRules.dialects` a reader belongs to. Thinking and code are always known."""
 
+TAG: Final = re.compile(r"(?P<tag><(?P<tag_name>[A-Za-z_]\w{0,127}+)>)(?=\s{0,40}</?[A-Za-z_])")
+"""A tag that is a call where it is an offered tool's name. HTML is full of others, so that it is looked for apart."""
+CODE: Final = re.compile(r"``(?!`)[^`\n]++``(?!`)|(?<!`)`(?!`)[^`\n]*+`(?!`)")
+"""Code on a line."""
 OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
 _NO_GROUPS: Final = "|".join(re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in OPENINGS.values())
 _STARTS: Final = r"<{\[`\]>◁tfA"

@@ -28,6 +28,7 @@ from statek_sim.agent.rescue.openings import (
     SECTION,
     THINK_ENDS,
 )
+from statek_sim.agent.rescue.tags import KnownTags
 from statek_sim.agent.rescue.taking import Taker
 from statek_sim.agent.rescue.values import Limits, Reason, Rescued
 from statek_sim.agent.rescue.variants import RescueRules
@@ -89,9 +90,14 @@ class Pass:
         """Read the reply from its beginning to its end."""
         at, end = self._unquoted()
         at = self._first(at, end)
+        tags = KnownTags(self.text, self.offered.schemas)
+        self.meter.steps += len(self.text)
+        behind = at
         while at < end:
-            prose = PROSE.match(self.text, at, end)
-            opening = OPENING.match(self.text, at if prose is None else prose.end(), end)
+            if at >= behind:
+                prose = PROSE.match(self.text, at, end)
+                behind = at if prose is None else prose.end()
+            opening = tags.between(at, behind) or OPENING.match(self.text, behind, end)
             here = end if opening is None else opening.start()
             self.meter.steps += here - at + 1
             if opening is None or self._enough(here):
@@ -202,10 +208,7 @@ class Pass:
         return taker.named(opening, kind, opening.end())
 
     def _tag(self, opening: re.Match[str]) -> int:
-        """Read a tag that is a tool's name; any other tag is text, and no attempt at a call."""
-        if opening["tag_name"] not in self.offered.schemas:
-            self.attempts -= 1
-            return opening.end()
+        """Read a tag that is an offered tool's name."""
         if self._shown(opening.start()):
             self.taker.refused.append(
                 (Reason.QUOTED, "the call is shown as an example", opening.start(), opening.end())

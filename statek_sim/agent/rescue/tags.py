@@ -7,13 +7,17 @@ it is one of its arguments, and all of them are closed.
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Final
 
-from statek_sim.agent.rescue.markup import lines_of
+from statek_sim.agent.rescue.markup import half_lined, lines_of
 from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import TypedText
+from statek_sim.agent.rescue.openings import CODE, TAG
 
-_TAG = re.compile(r"\s*<(?P<key>[A-Za-z_][\w-]{0,127})>")
+_TAG: Final = re.compile(r"\s*<(?P<key>[A-Za-z_][\w-]{0,127})>")
 
 
 def read_tags(
@@ -42,8 +46,7 @@ def read_tags(
             at, f"{rest[:24]!r} in a call" if rest else "the reply ends inside the call", cut=not rest
         )
     end += len(call) + 3
-    following = meter.next(tags, text, end)
-    if text.startswith("</", int(following)) if following < len(text) else False:
+    if text.startswith("</", meter.next(tags, text, end)):
         raise Broken(end, "an argument is closed behind the end of its call")
     return made, end
 
@@ -57,8 +60,44 @@ def _value(text: str, at: int, key: str, tags: re.Pattern[str], meter: Meter) ->
     if closing.group() != f"</{key}>":
         raise Broken(closing.start(), "where an argument ends cannot be told")
     written = text[at : closing.start()]
-    value = lines_of(written)
-    return TypedText(value, unsure=value != value.strip("\r\n") and value == written), closing.end()
+    return TypedText(lines_of(written), unsure=half_lined(written)), closing.end()
+
+
+@dataclass(slots=True)
+class KnownTags:
+    """The tags of a reply that are names of offered tools, asked for from left to right; code on a line has none."""
+
+    text: str
+    names: Container[str]
+    _tags: Iterator[re.Match[str]] = field(init=False)
+    _code: Iterator[re.Match[str]] = field(init=False)
+    _next: re.Match[str] | None = None
+    _span: tuple[int, int] = (-1, -1)
+
+    def __post_init__(self) -> None:
+        self._tags, self._code = TAG.finditer(self.text), CODE.finditer(self.text)
+        self._next = self._following()
+
+    def between(self, at: int, end: int) -> re.Match[str] | None:
+        """Return the first tag that starts at `at` or behind it and before `end`."""
+        while self._next is not None and self._next.start() < end:
+            if self._next.start() >= at and not self._in_code(self._next.start()):
+                return self._next
+            self._next = self._following()
+        return None
+
+    def _following(self) -> re.Match[str] | None:
+        names = self.names
+        for tag in self._tags:
+            if tag["tag_name"] in names:
+                return tag
+        return None
+
+    def _in_code(self, at: int) -> bool:
+        while self._span[1] <= at:
+            code = next(self._code, None)
+            self._span = (len(self.text), len(self.text) + 1) if code is None else code.span()
+        return self._span[0] < at
 
 
 @lru_cache(maxsize=256)
