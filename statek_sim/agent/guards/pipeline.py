@@ -303,7 +303,7 @@ class LoopGuards:
         if changed:
             raise BadInput(
                 f"guard {changed[0]!r}: its check remembers something that a checkpoint would not hold; make it an "
-                "object with `saved()` and `restore(saved)`, or set `stateless = True` on it where a crash may reset that"
+                "object with `saved()` and `restore(saved)`, or set `stateless = True` on it where a crash may reset it"
             )
         return {name: check.saved() for name, check in self._knowing()}
 
