@@ -428,10 +428,10 @@ class GuardPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a session has used so far; `seconds` and `cost` may be virtual."""
+    """What a session has used so far; `seconds` and `cost` may be virtual. `cost` is None where no prices are known."""
 
     tokens: int = 0
-    cost: float = 0.0
+    cost: float | None = 0.0
     seconds: float = 0.0
     steps: int = 0
 
