@@ -22,6 +22,8 @@ class Host(Protocol):
     default_chat_style: ChatStyle | None
     console_tag: str | None
     default_difficulty: str
+    why_not: Callable[[object], str | None] | None
+    """Why a value cannot be stored, None for one that can; None itself where a runtime has no store."""
 
     @property
     def runtime(self) -> object:
