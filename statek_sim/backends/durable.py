@@ -59,6 +59,8 @@ class DurableRun:
         self._stored = stored
         self._reason = reason
         self._restart = restart
+        self.buried = False
+        """Whether a worker was at work when the process before died."""
         self.went_on_from: Place | None = None
         """Where the process before committed last; None for a run that begins here."""
         self.run = ReferenceRun(
@@ -95,7 +97,8 @@ class DurableRun:
         self._rows, self._events = dict(stored.rows), len(stored.events)
         if stored.status == "running" and self.run.runtime.worker_alive:
             self._restarts.append(self.run.runtime.clock.now() + self._restart)
-            self.run.runtime.crash_worker(self._reason(self.went_on_from))
+            self.buried = True
+            self.run.runtime.crash_worker(self._reason(saved["place"]))
         if not saved["begun"]:
             # Also in one process this comes before what the application plans then.
             self.begun()

@@ -11,6 +11,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, MappingProxyType
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ _FROZEN: Final[Mapping[type, str]] = {
     tuple: "tuple", frozenset: "frozenset", OrderedFrozenSet: "ordered frozenset",
 }  # fmt: skip
 _FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in _FROZEN.items()}
+_RECORDS: Final = frozenset(RECORDS.values())
 _FUNCTIONS: Final = (FunctionType, BuiltinFunctionType, type)
 
 ROOT: Final = "root"
@@ -42,7 +44,10 @@ ROOT: Final = "root"
 
 def canonical(value: JSON) -> str:
     """Return JSON as text: ASCII, in the order that it has."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _encode(value)
+
+
+_encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
 
 
 class Graph:
@@ -117,7 +122,7 @@ class Graph:
             kind = type(value)
             if kind in _FROZEN:
                 return tagged(_FROZEN[kind], [self._encoded(one, pending) for one in value])
-            if kind in RECORDS.values():
+            if kind in _RECORDS:
                 return tagged("record", [NAMES[kind], *(self._encoded(one, pending) for one in value)])
             if kind is MappingProxyType:
                 return tagged("view", self._encoded(dict(value), pending))
@@ -216,7 +221,9 @@ class Graph:
         self._count = max(self._count, int(name.removeprefix("e")))
 
 
-def _is_object(kind: type) -> bool:
+@lru_cache(maxsize=1024)
+def _is_object(kind: Any) -> bool:
+    """Return whether objects of a class are rows."""
     return kind in KINDS.values() or hasattr(kind, STORED_MARK) or issubclass(kind, FutureResult)
 
 
