@@ -9,6 +9,7 @@ from __future__ import annotations
 # `--help` lists commands in the order in which these are imported.
 # isort: off
 from statek_sim.cli import run
+from statek_sim.cli import jobs
 from statek_sim.cli import files
 from statek_sim.cli import trace
 from statek_sim.cli import usage
@@ -52,6 +53,7 @@ __all__ = [
     "gate",
     "guards",
     "init",
+    "jobs",
     "limits",
     "listing",
     "main",

@@ -343,6 +343,7 @@ COMMANDS = (
     "run",
     "validate",
     "suites",
+    "jobs",
     "trace",
     "schema",
     "init",
