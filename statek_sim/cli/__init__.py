@@ -16,6 +16,7 @@ from statek_sim.cli import report
 from statek_sim.cli import limits
 from statek_sim.cli import gate
 from statek_sim.cli import explore
+from statek_sim.cli import fuzz
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
@@ -43,6 +44,7 @@ __all__ = [
     "escalation",
     "explore",
     "files",
+    "fuzz",
     "gate",
     "guards",
     "init",
