@@ -17,6 +17,7 @@ from statek_sim.cli import report
 from statek_sim.cli import limits
 from statek_sim.cli import gate
 from statek_sim.cli import explore
+from statek_sim.cli import fuzz
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
@@ -50,6 +51,7 @@ __all__ = [
     "evals_run",
     "explore",
     "files",
+    "fuzz",
     "gate",
     "guards",
     "init",
