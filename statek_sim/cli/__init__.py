@@ -26,6 +26,7 @@ from statek_sim.cli import metrics
 from statek_sim.cli import containment
 from statek_sim.cli import escalation
 from statek_sim.cli import context
+from statek_sim.cli import evals
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
@@ -41,6 +42,7 @@ __all__ = [
     "context",
     "drift",
     "escalation",
+    "evals",
     "explore",
     "files",
     "gate",
