@@ -107,7 +107,9 @@ def _tools(text: EvalText) -> Iterator[Finding]:
             yield from _expression((*at, "fails", "when"), tool.fails.when, known)
             yield from _values((*at, "fails", "says"), tool.fails.says, known)
             applied = tool.fails.applied
-            yield from _expression((*at, "fails", "applied"), None if isinstance(applied, bool) else applied, known)
+            yield from _expression(
+                (*at, "fails", "applied"), None if isinstance(applied, bool) else applied, known
+            )
         for number, change in enumerate(tool.changes):
             yield from _change((*at, "changes", number), change, text, known)
         yield from _values((*at, "gives"), tool.gives, known)
@@ -182,7 +184,7 @@ def _plan(text: EvalText, at: Keypath, steps: Sequence[PlanStep], known: Iterabl
         yield from wrong
         yield from _plan(text, (*here, "do"), step.do, inner)
         yield from _plan(text, (*here, "otherwise"), step.otherwise, names)
-        names |= {bound for inner in (step, *step.together, *step.otherwise) for bound in _bound(inner)}
+        names |= {*_bound(step)}
     if at == ("plan",) and not _answers(steps):
         yield Finding(at, "the plan has no answer at its end")
 
@@ -195,6 +197,8 @@ def _bound(step: PlanStep) -> Iterator[str]:
     if step.bind is not None:
         yield step.bind
     yield from step.let or ()
+    for inner in (*step.together, *step.do, *step.otherwise):
+        yield from _bound(inner)
 
 
 def _call(text: EvalText, at: Keypath, step: PlanStep, names: Names | set[str]) -> Iterator[Finding]:

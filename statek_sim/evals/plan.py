@@ -112,8 +112,8 @@ class _Walk:
                 if inner.condition is None or evaluate(inner.condition, self.scope):
                     self._step(inner)
         elif step.do and step.each is not None:
-            for inner in each(step.each, self.scope):
-                self.scope.update(inner)
+            for item in each(step.each, self.scope):
+                self.scope.update(item)
                 self._steps(step.do)
         elif step.each is not None:
             self._each(step)
@@ -129,7 +129,7 @@ class _Walk:
         results: list[Any] = []
         for inner in each(step.each, self.scope):
             done, value = self._call(step, inner)
-            results.append(value)
+            results.append(None if value is _OTHERWISE else value)
             if step.one_by_one and not done:
                 return
         if step.bind and not self.pending:

@@ -188,5 +188,7 @@ def _made(text: EvalText, seed: int) -> _Beginning:
 def plan_steps(steps: tuple[PlanStep, ...]) -> list[PlanStep]:
     """Return the steps of a plan with those inside them."""
     return [
-        inner for step in steps for inner in (step, *plan_steps(step.together), *plan_steps(step.do), *plan_steps(step.otherwise))
+        inner
+        for step in steps
+        for inner in (step, *plan_steps(step.together), *plan_steps(step.do), *plan_steps(step.otherwise))
     ]

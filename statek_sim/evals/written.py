@@ -42,6 +42,7 @@ class Draw(Part):
         None, description="A text: # is replaced by a digit, @ by a capital letter, % by a digit of base 16."
     )
     several: Positive | None = Field(None, description="So many different ones, as a list.")
+    injection: bool = Field(False, description="Texts that give orders; others can be put in their place.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -124,7 +125,9 @@ class Fails(Part):
         None, description="Calls of these arguments fail; without first, for ever."
     )
     says: str
-    applied: bool | Expression = Field(False, description="Whether what it changes has happened all the same.")
+    applied: bool | Expression = Field(
+        False, description="Whether what it changes has happened all the same."
+    )
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -184,7 +187,9 @@ class PlanStep(Part):
         (), description="What is done when the call fails; otherwise it is tried again."
     )
     together: Items[PlanStep] = Field((), description="Calls of one turn.")
-    do: Items[PlanStep] = Field((), description="Steps that are done once for each of `for`, one after another.")
+    do: Items[PlanStep] = Field(
+        (), description="Steps that are done once for each of `for`, one after another."
+    )
     unless: WantedCall | None = Field(
         None, description="Left out when this call is shown: what it led to is known to be done."
     )
@@ -282,6 +287,16 @@ class EvalFile(Part):
     """An eval file."""
 
     evals: Items[EvalText]
+
+
+def evals_schema() -> dict[str, JsonValue]:
+    """Return the JSON Schema of files of evals (draft 2020-12), for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:{FORMAT.replace('/', ':').replace('@', ':')}",
+        **EvalFile.model_json_schema(),
+        "title": f"{FORMAT}: tasks that show what a harness is worth",
+    }
 
 
 def arguments_schema(tool: ToolText) -> Mapping[str, Any]:
