@@ -27,6 +27,8 @@ from statek_sim.cli import containment
 from statek_sim.cli import escalation
 from statek_sim.cli import context
 from statek_sim.cli import evals
+from statek_sim.cli import evals_run
+from statek_sim.cli import evals_models
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
@@ -43,6 +45,8 @@ __all__ = [
     "drift",
     "escalation",
     "evals",
+    "evals_models",
+    "evals_run",
     "explore",
     "files",
     "gate",
