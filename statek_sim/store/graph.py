@@ -83,7 +83,7 @@ class Graph:
 
     def _inside(self, value: Any) -> Iterable[Any]:
         """Return what of an application's values is in a value; `Unstorable` for one that cannot be stored."""
-        kind = type(value)
+        kind: Any = type(value)
         if kind in _FROZEN or kind is list or kind in _SETS:
             return value  # type: ignore[no-any-return]  # iterable
         if kind in (dict, MappingProxyType):
@@ -119,7 +119,7 @@ class Graph:
 
     def _encoded(self, value: Any, pending: deque[Any]) -> JSON:
         try:
-            kind = type(value)
+            kind: Any = type(value)
             if kind in _FROZEN:
                 return tagged(_FROZEN[kind], [self._encoded(one, pending) for one in value])
             if kind in _RECORDS:
@@ -175,7 +175,7 @@ class Graph:
         return name
 
     def _row(self, value: Any, pending: deque[Any]) -> JSON:
-        kind = type(value)
+        kind: Any = type(value)
         if kind is list:
             return {"k": "list", "v": [self._encoded(one, pending) for one in value]}
         if kind is dict:
