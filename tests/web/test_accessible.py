@@ -128,3 +128,32 @@ def test_a_telephone_shows_every_column_of_the_frontier_without_scrolling(narrow
         assert box is not None
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
+
+
+@pytest.mark.parametrize("address", ["", RUN])
+def test_a_telephone_cuts_off_no_text_at_the_edges_of_charts(narrow: Visit, address: str) -> None:
+    page = narrow.open(address)
+    narrow.see_all()
+    cut: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("figure .chart svg")].flatMap((svg) => {
+          const edge = svg.getBoundingClientRect();
+          return [...svg.querySelectorAll("text")].filter((text) => {
+            const place = text.getBoundingClientRect();
+            return place.width && (place.right > edge.right + 1 || place.left < edge.left - 1);
+          }).map((text) => text.textContent);
+        })"""
+    )
+    assert cut == []
+
+
+def test_a_telephone_shows_a_metric_under_its_name_and_what_it_says_in_full_lines(narrow: Visit) -> None:
+    page = narrow.open("#/health")
+    row = page.locator("#health tbody tr").first
+    name, formula, whole = (
+        row.locator(place).bounding_box() for place in ("th .heading", "td:has(.text) >> nth=-1", ":scope")
+    )
+    assert name is not None
+    assert formula is not None
+    assert whole is not None
+    assert name["x"] == whole["x"]
+    assert formula["width"] == whole["width"]
