@@ -194,7 +194,7 @@ def run(
         if replayed is not None:
             runner = runner or _own_runner(preset=preset, seed=seed)
             runner, pairs = _replaying(replayed, pairs, runner, every_profile=every_profile)
-        results, told = _run(
+        results, summary = _run(
             pairs,
             preset=preset,
             seed=seed,
@@ -204,8 +204,8 @@ def run(
             # The installed package runs in a process of its own, with a watchdog of its own.
             watchdog=None if backend is Backend.INSTALLED else limits,
         )
-    outputs.write(results, told)
-    failed = _accept(results) if accept else told.overall.failed > 0
+    outputs.write(results, summary)
+    failed = _accept(results) if accept else summary.overall.failed > 0
     if failed:
         raise typer.Exit(1)
 

@@ -110,7 +110,7 @@ def _set(self: Any, name: str, value: Any) -> None:
     found = kept(value, type(self).__name__, name)
     object.__setattr__(self, name, found.value)
     if found.error is not None:
-        in_the_making = any(one is self for one in _IN_THE_MAKING)
+        in_the_making = any(made is self for made in _IN_THE_MAKING)
         raise ended_in(f"{type(self).__qualname__}.__init__") if in_the_making else found.error
 
 

@@ -52,7 +52,9 @@ def find(*criteria: Any) -> Found:
     if not criteria:
         return Found(list)
     return Found(
-        lambda: [item for item in _candidates(criteria) if all(_fits(item, one) for one in criteria)]
+        lambda: [
+            item for item in _candidates(criteria) if all(_fits(item, criterion) for criterion in criteria)
+        ]
     )
 
 
@@ -70,13 +72,13 @@ def _candidates(criteria: tuple[Any, ...]) -> Iterable[Any]:
 def _fits(item: Any, criterion: Any) -> bool:
     match criterion:
         case Found():
-            return any(item is one for one in criterion)
+            return any(item is element for element in criterion)
         case type():
             return isinstance(item, criterion)
         case No():
             return not _fits(item, criterion.criterion)
         case list() | tuple() | set():
-            return any(_fits(item, one) for one in criterion)
+            return any(_fits(item, part) for part in criterion)
         case JobStatus():
             return isinstance(item, Job) and item.status is criterion
     if isinstance(item, Job):
