@@ -28,7 +28,7 @@ from statek_sim.cli.app import (
     WatchdogOption,
     app,
 )
-from statek_sim.cli.inputs import check_writable, loaded, proven, say
+from statek_sim.cli.inputs import check_outputs, check_writable, loaded, proven, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -81,8 +81,13 @@ class _Outputs:
 
     def check(self) -> None:
         """Refuse what could not be written after everything has run."""
-        check_writable(json_file=self.json_file, folder=self.folder)
-        check_writable(json_file=self.html, folder=None)
+        check_writable(json_file=None, folder=self.folder)
+        check_outputs({"--json": self.json_file, "--html": self.html, **self._in_folder()})
+
+    def _in_folder(self) -> dict[str, Path | None]:
+        if self.folder is None:
+            return {}
+        return {"--report": self.folder / "report.json", "--report (page)": self.folder / "report.html"}
 
     def write(self, results: Sequence[ScenarioResult], report: Report) -> None:
         """Write them."""

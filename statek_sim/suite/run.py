@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from statek_sim import semantics
 from statek_sim.backends.exchanges import Exchanges
@@ -78,11 +79,21 @@ def nothing_chosen(
         )
     known_tags = {tag for scenario in scenarios for tag in scenario.tags}
     for tag in tags:
-        problem += "" if tag in known_tags else suggestion(tag, known_tags)
+        problem += "" if tag in known_tags else suggestion(tag, known_tags) or _tags_there_are(known_tags)
     if select is not None and not chosen(scenarios, select=select):
         prefixed = "/" in select
         problem += suggestion(select, {f"{one.suite}/{one.id}" if prefixed else one.id for one in scenarios})
     return problem.removesuffix(".")
+
+
+_MOST_TAGS: Final = 12
+"""Tags that an error lists: more are no help."""
+
+
+def _tags_there_are(tags: Collection[str]) -> str:
+    if not tags:
+        return " They have no tags"
+    return f" Their tags: {', '.join(sorted(tags))}" if len(tags) <= _MOST_TAGS else ""
 
 
 def _of_other_engine(scenarios: Sequence[Scenario], profiles: Sequence[str]) -> str:
