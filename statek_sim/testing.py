@@ -80,15 +80,15 @@ class ScriptableLLM:
         """
         if everybody is not None and by_role:
             raise BadInput("a script is given as one argument or by role, not both")
-        said = (
+        problem = (
             {role: _listed(role, replies) for role, replies in by_role.items()}
             if everybody is None
             else everybody
         )
-        if not said:
+        if not problem:
             raise BadInput("a script needs replies: script(worker=[...]) names them by agent role")
         self.check_finished()
-        self._provider = ScriptedLLM(said, measure=measured, keep_requests=False)
+        self._provider = ScriptedLLM(problem, measure=measured, keep_requests=False)
 
     @at_the_caller
     def use(self, provider: Provider) -> None:
@@ -208,9 +208,9 @@ class Lab:
         )
 
 
-def _limited(limits: HarnessLimits, said: Mapping[str, object]) -> HarnessLimits:
+def _limited(limits: HarnessLimits, given: Mapping[str, object]) -> HarnessLimits:
     # HarnessLimits checks its values itself, in words for people.
-    return replace(limits, **said)  # type: ignore[arg-type]
+    return replace(limits, **given)  # type: ignore[arg-type]
 
 
 __all__ = ["LIMITS", "Lab", "LabRuntime", "LabSettings", "ScriptableLLM"]

@@ -580,12 +580,12 @@ def unpacked(told: Packed) -> list[Event]:
 
 def event_of(record: Mapping[str, Any]) -> Event:
     """Return the event that `as_dict` made a mapping of, also after a way through JSON."""
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in record.items()
         if name != "event"
     }
-    return _KINDS[record["event"]](**told)
+    return _KINDS[record["event"]](**fields)
 
 
 _encode: Final = json.JSONEncoder(default=dict, check_circular=False).encode

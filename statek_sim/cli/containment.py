@@ -77,8 +77,8 @@ def containment(
         raise BadInput(f"--enforcer {unknown[0]!r} is unknown; expected one of {', '.join(_ENFORCERS)}")
     if "docker" in names and not image:
         raise BadInput("--enforcer docker needs --docker IMAGE, one that has /usr/bin/python3")
-    made: list[Enforcer] = list(_made(names, image, asked=bool(enforcer)))
-    policies = [one for one in _policies() if one[0] in names]
+    made: list[Enforcer] = list(_made(names, image, required=bool(enforcer)))
+    policies = [policy for policy in _policies() if policy[0] in names]
     rows: list[Row] = []
     chosen = _chosen(attack or ())
     _some(attack or (), made, policies, sorted(names))
@@ -88,7 +88,7 @@ def containment(
             typer.echo(f"\r{len(rows)} {row.name:<50}", nl=False, err=True)
     if sys.stderr.isatty():
         typer.echo("\r" + " " * 60 + "\r", nl=False, err=True)
-    _show(rows, [*(one.name for one in made), *(name for name, _ in policies)])
+    _show(rows, [*(held.name for held in made), *(name for name, _ in policies)])
     if report is not None:
         write_artifact(report, json.dumps(_record(rows), indent=1) + "\n")
     if page is not None:
@@ -136,7 +136,7 @@ def _some(
         )
 
 
-def _made(names: set[str], image: str, *, asked: bool) -> Iterator[Enforcer]:
+def _made(names: set[str], image: str, *, required: bool) -> Iterator[Enforcer]:
     """Yield the enforcers that are here; one that is not is said, and fails the command that was asked for it."""
     from statek_sim.agent.containers.bubblewrap import Bubblewrap
     from statek_sim.agent.containers.docker import Docker
@@ -152,7 +152,7 @@ def _made(names: set[str], image: str, *, asked: bool) -> Iterator[Enforcer]:
             try:
                 yield make()
             except ContainerFailed as why:
-                if asked:
+                if required:
                     raise BadInput(f"--enforcer {name}: {why}") from None
                 typer.echo(f"not attacked: {name}: {why}", err=True)
 

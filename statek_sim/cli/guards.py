@@ -167,7 +167,7 @@ def _show_what_if(paths: Sequence[Path], cassettes: Path | None, report: Path | 
     if not runs:
         raise BadInput("no run in these scenarios, expected engine: agent")
     for run in runs:
-        for line in (*(f"warned: {one}" for one in run.warnings), *run.changed):
+        for line in (*(f"warned: {warning}" for warning in run.warnings), *run.changed):
             typer.echo(f"{run.scenario}[{run.variant}] {line}")
     warned, changed = sum(bool(run.warnings) for run in runs), sum(bool(run.changed) for run in runs)
     typer.echo(f"{len(runs)} runs, {warned} with warnings, {changed} would have ended otherwise")

@@ -28,7 +28,7 @@ from statek_sim.cli.app import (
     WatchdogOption,
     app,
 )
-from statek_sim.cli.inputs import check_writable, loaded, proven, say
+from statek_sim.cli.inputs import check_outputs, check_writable, loaded, proven, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -81,8 +81,13 @@ class _Outputs:
 
     def check(self) -> None:
         """Refuse what could not be written after everything has run."""
-        check_writable(json_file=self.json_file, folder=self.folder)
-        check_writable(json_file=self.html, folder=None)
+        check_writable(json_file=None, folder=self.folder)
+        check_outputs({"--json": self.json_file, "--html": self.html, **self._in_folder()})
+
+    def _in_folder(self) -> dict[str, Path | None]:
+        if self.folder is None:
+            return {}
+        return {"--report": self.folder / "report.json", "--report (page)": self.folder / "report.html"}
 
     def write(self, results: Sequence[ScenarioResult], report: Report) -> None:
         """Write them."""
@@ -205,7 +210,7 @@ def run(
         if replayed is not None:
             runner = runner or _own_runner(preset=preset, seed=seed)
             runner, pairs = _replaying(replayed, pairs, runner, every_profile=every_profile)
-        results, told = _run(
+        results, summary = _run(
             pairs,
             preset=preset,
             seed=seed,
@@ -215,8 +220,8 @@ def run(
             # The installed package runs in a process of its own, with a watchdog of its own.
             watchdog=None if backend is Backend.INSTALLED else limits,
         )
-    outputs.write(results, told)
-    failed = _accept(results) if accept else told.overall.failed > 0
+    outputs.write(results, summary)
+    failed = _accept(results) if accept else summary.overall.failed > 0
     if failed:
         raise typer.Exit(1)
 

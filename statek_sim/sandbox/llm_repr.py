@@ -272,8 +272,8 @@ class _Printer:
 
 
 def _has_own_str(kind: Any) -> bool:
-    told = kind.__str__
-    return told is not object.__str__ and not hasattr(told, STORES_OWN)
+    method = kind.__str__
+    return method is not object.__str__ and not hasattr(method, STORES_OWN)
 
 
 def _simple(value: Value, *, quoted: bool) -> str:

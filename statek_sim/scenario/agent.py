@@ -384,16 +384,16 @@ class ToolText(Part):
     @model_validator(mode="after")
     def _one_behaviour(self) -> Self:
         ways = ("result", "error", "results", "call", "asks")
-        said = [key for key in ways if self.said(key)]
-        if len(said) != 1:
-            raise refused(f"expected exactly one of {', '.join(ways)}; got {' and '.join(said) or 'none'}")
-        if self.said("within") and said[0] != "asks":
+        given = [key for key in ways if self.said(key)]
+        if len(given) != 1:
+            raise refused(f"expected exactly one of {', '.join(ways)}; got {' and '.join(given) or 'none'}")
+        if self.said("within") and given[0] != "asks":
             raise refused("within goes with asks")
         properties = self.parameters.get("properties")
         for name in self.access:
             if not isinstance(properties, dict) or name not in properties:
                 raise refused(f"access names {name!r}, which is none of the parameters")
-        if self.said("takes") and said[0] not in ("result", "error"):
+        if self.said("takes") and given[0] not in ("result", "error"):
             raise refused("takes goes with result or error; say it in each of results")
         return self
 

@@ -245,8 +245,8 @@ class AppJob(Job):
                     times.append((self.created_at if isinstance(item, str) else item.timestamp, None))
             elif isinstance(item, LLM_LogItem) and waiting and faces_user(self, item):
                 for index in waiting:
-                    asked = times[index][0]
-                    times[index] = (asked, (item.timestamp - asked).total_seconds())
+                    time = times[index][0]
+                    times[index] = (time, (item.timestamp - time).total_seconds())
                 waiting = []
         return times
 
@@ -256,7 +256,7 @@ class AppJob(Job):
         self,
         var_type: type | None = None,
         var_name: str | None = None,
-        ext_scan: bool = True,  # STATEK's own signature
+        ext_scan: bool = True,
     ) -> Iterator[Any]:
         """Yield variables of the workspace by type or name, then those that `perm_ctx_set` keeps."""
         env: Any = self.py_env

@@ -123,7 +123,7 @@ def _set(self: Any, name: str, value: Any) -> None:
     object.__setattr__(self, name, found.value)
     current_store().members_of(type(self)).note(name, found.value)
     if found.error is not None:
-        in_the_making = any(one is self for one in _IN_THE_MAKING)
+        in_the_making = any(made is self for made in _IN_THE_MAKING)
         raise ended_in(f"{type(self).__qualname__}.__init__") if in_the_making else found.error
 
 

@@ -64,15 +64,17 @@ def find(*criteria: Any) -> Found:
     wanted = tuple(_each(criteria))
     if not wanted:
         return Found(list)
-    return Found(lambda: [item for item in _candidates(wanted) if all(_fits(item, one) for one in wanted)])
+    return Found(
+        lambda: [item for item in _candidates(wanted) if all(_fits(item, criterion) for criterion in wanted)]
+    )
 
 
 def _each(criteria: tuple[Any, ...]) -> Iterator[Any]:
-    for one in criteria:
-        if isinstance(one, tuple):
-            yield from _each(one)
+    for criterion in criteria:
+        if isinstance(criterion, tuple):
+            yield from _each(criterion)
         else:
-            yield one
+            yield criterion
 
 
 def _candidates(criteria: tuple[Any, ...]) -> Iterable[Any]:
@@ -89,15 +91,15 @@ def _candidates(criteria: tuple[Any, ...]) -> Iterable[Any]:
 def _fits(item: Any, criterion: Any) -> bool:
     match criterion:
         case Found():
-            return any(item is one for one in criterion)
+            return any(item is element for element in criterion)
         case type():
             return isinstance(item, criterion) and has_class_tag(item)
         case No():
             return not _fits(item, criterion.criterion)
         case tuple():
-            return all(_fits(item, one) for one in criterion)
+            return all(_fits(item, part) for part in criterion)
         case list() | set():
-            return any(_fits(item, one) for one in criterion)
+            return any(_fits(item, part) for part in criterion)
         case JobStatus():
             return isinstance(item, Job) and item.status is criterion
     if is_memo(criterion):

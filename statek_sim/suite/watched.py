@@ -162,8 +162,8 @@ def killed(scenario: Scenario, profile: Profile, why: Killed, *, seed: int | Non
     )
     found = compare(record, expectations_for(scenario, profile))
     # A scenario that expects an error of any text would pass otherwise.
-    own = next((one for one in found if one.keypath == ("error",)), None)
-    told = own or Mismatch(keypath=("error",), expected=None, actual=str(why))
+    own = next((mismatch for mismatch in found if mismatch.keypath == ("error",)), None)
+    why_failed = own or Mismatch(keypath=("error",), expected=None, actual=str(why))
     return ScenarioResult(
-        scenario=scenario, profile=profile, record=record, mismatches=(told,), seconds=why.after
+        scenario=scenario, profile=profile, record=record, mismatches=(why_failed,), seconds=why.after
     )

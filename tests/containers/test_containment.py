@@ -186,7 +186,7 @@ def test_the_command_says_what_is_wrong(
     ("arguments", "said"),
     [
         (["--json", "."], "cannot write the report: Is a directory"),
-        (["--page", "missing.md"], "missing.md: No such file"),
+        (["--page", "missing.md"], "missing.md: no such file"),
         (["--page", "bare.md"], "bare.md: has no lines '<!-- matrix -->'"),
         (["--page", "latin.md"], "latin.md: is not UTF-8"),
         (["--page", "page.md", "--json", "./page.md"], "--json and --page: both would be written to page.md"),

@@ -107,7 +107,10 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
         ),
         (["run", "suite", "--preset", "bath"], "preset 'bath': no such file, and the built-in presets are"),
         (["run", "suite", "--select", "zzz"], "no scenario to run: none of 1 fits what was asked for"),
-        (["run", "suite", "--tag", "zzz"], "no scenario to run: none of 1 fits what was asked for"),
+        (
+            ["run", "suite", "--tag", "zzz"],
+            "no scenario to run: none of 1 fits what was asked for. They have no tags",
+        ),
         (["run", "bad"], "bad/a.yaml:2: scenario 'bad': unknown key 'agnets'. Did you mean 'agents'?"),
         (["run", "suite", "--accept", "--seed", "1"], "--accept: name the files to rewrite"),
         (["run", "--accept"], "--accept: name the files to rewrite"),

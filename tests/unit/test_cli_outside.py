@@ -234,3 +234,39 @@ def test_failures_under_a_preset_say_what_they_are_and_what_to_ask_instead(
         main(["run", "ten.yaml"])
     assert ended.value.code == 0
     assert "failures show" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "ok.yaml", "--html", "ok.yaml"],
+        ["run", "ok.yaml", "--json", "ok.yaml"],
+        ["report", "ok.yaml", "--no-corpus", "--output", "ok.yaml"],
+        ["usage", "ok.yaml", "--markdown", "ok.yaml"],
+        ["gate", "default", "--junit", "ok.yaml"],
+        ["drift", "1.2.7", "1.4.2", "ok.yaml", "--json", "ok.yaml"],
+    ],
+)
+def test_no_report_takes_the_place_of_a_file_that_somebody_wrote(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert refused(capsys, *arguments) == (
+        "ok.yaml: is there already, and is no report to be replaced; name another file"
+    )
+    assert (here / "ok.yaml").read_text("utf-8") == OK
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["run", "ok.yaml", "--json", "x", "--html", "x"], "--json and --html"),
+        (["run", "ok.yaml", "--report", ".", "--html", "report.html"], "--html and --report (page)"),
+        (["usage", "ok.yaml", "--json", "x", "--markdown", "x"], "--json and --markdown"),
+        (["gate", "default", "--json", "x", "--junit", "x"], "--json and --junit"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_two_reports_are_not_written_to_one_file(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], options: str
+) -> None:
+    assert refused(capsys, *arguments).startswith(f"{options}: both would be written to ")
