@@ -15,6 +15,7 @@ from statek_sim.runtime.state.access import FULL, IN_METHOD, access, current_acc
 from statek_sim.runtime.state.futures import STORE_ID
 from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.hashing import OBJECTS, text_hash
+from statek_sim.runtime.stored.kinds import named
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS, STORES_OWN
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.stand_in.not_covered import NotCovered
@@ -82,6 +83,7 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     kind.__init__ = initialise
     setattr(kind, STORED_MARK, True)
     setattr(kind, _MADE, tagged)
+    named(kind)
     if kind.__str__ is object.__str__:
         kind.__str__ = _text
     if not made:
@@ -246,6 +248,7 @@ class StoredEnum:
     def __init__(self, name: str, values: Sequence[str]) -> None:
         self._name = name
         self._values = {value: EnumValue(name, value) for value in values}
+        self._nameless = EnumValue(name, "")
 
     def __getattr__(self, name: str) -> EnumValue:
         try:
@@ -256,10 +259,12 @@ class StoredEnum:
     def __getitem__(self, name: str | int) -> EnumValue:
         if isinstance(name, int):
             return self.values()[name]
-        if name not in self._values:
+        # dbzero reads up to a NUL, and finds something without a name.
+        text = name.partition("\0")[0]
+        if text and text not in self._values:
             # dbzero's own words, its line break included.
-            raise RuntimeError(f"Enum value not found: {name}\n")
-        return self._values[name]
+            raise RuntimeError(f"Enum value not found: {text}\n")
+        return self._values[text] if text else self._nameless
 
     def __iter__(self) -> Iterator[EnumValue]:
         raise TypeError("'dbzero.Enum' object is not iterable")

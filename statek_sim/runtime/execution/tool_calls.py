@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.dialogs.markup import is_empty_code
-from statek_sim.runtime.execution.workspace import Output, run_block, set_exit
+from statek_sim.runtime.execution.workspace import Output, contained_reason, run_block, set_exit
 from statek_sim.runtime.state.calls import PYTHON_CLI, CallSpec, CodeBlock, stored_call
 from statek_sim.runtime.state.chat_log import ExecutionItem, ToolError
 from statek_sim.runtime.state.containment import Contained, WorkerKilled
 from statek_sim.runtime.state.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.state.futures import FutureError, FutureResult
+from statek_sim.runtime.stored.block_end import Remark
+from statek_sim.runtime.stored.containers import StoreKills
+from statek_sim.runtime.stored.kinds import with_full_names
 from statek_sim.runtime.tools.tool_trace import record_call, record_failure
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.ordered_set import without_addresses
@@ -63,9 +66,13 @@ def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> s
     except FAILS_THE_RUN:
         raise
     except Exception as error:  # noqa: BLE001  # the user's tool
+        with_full_names(error)
         return f"{type(error).__name__}: {error}"
     except (KeyboardInterrupt, WorkerKilled, GeneratorExit):
         raise
+    except StoreKills as end:
+        job.keeping.remark([Remark("code", "kills", str(end))])
+        raise Contained(contained_reason(end)) from end
     except BaseException as error:
         raise Contained(f"tool {call.name!r} raised {type(error).__name__}: {error}") from error
     finally:
