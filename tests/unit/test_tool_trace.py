@@ -27,7 +27,7 @@ def fail(**kwargs: object) -> None:
 
 def test_arguments_are_shown_as_code_would_write_them() -> None:
     job = run_one("echo('a')\necho([1, 'b'])\necho(value=None)", "exit(1)", tools=(echo,))
-    assert [event.arguments for event in job.trace.of_type(ToolCalled)] == ["'a'", '[1,"b"]', "None"]
+    assert [event.arguments for event in job.trace.of_type(ToolCalled)] == ["'a'", '[1,"b"]', "value=None"]
 
 
 def test_results_are_shown_as_the_agent_sees_them() -> None:

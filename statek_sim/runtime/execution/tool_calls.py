@@ -37,11 +37,15 @@ def run_regular_calls(
         lines: list[str] = []
         error = _run_call(job, toolbox, call, lines)
         if log_item is not None and log_item.tool_log is not None:
-            log_item.tool_log[position] = _logged(lines) if error is None else ToolError(_logged([error]))
+            log_item.tool_log[position] = (
+                _logged(job, lines) if error is None else ToolError(_logged(job, [error]))
+            )
 
 
-def _logged(lines: list[str]) -> str:
-    return without_addresses("\n".join(lines))
+def _logged(job: Job, lines: list[str]) -> str:
+    """Return what the log keeps of a call's output, as far as the store takes it."""
+    text = without_addresses("\n".join(lines))
+    return text.partition("\0")[0] if job.py_env.stores else text
 
 
 def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> str | None:
@@ -121,7 +125,8 @@ def _settled(job: Job, result: Any) -> Any:
 class CliLog:
     """Output and errors of a block's `python_cli` calls, on their way into the tool log."""
 
-    def __init__(self, block: CodeBlock, log_item: ExecutionItem | None) -> None:
+    def __init__(self, job: Job, block: CodeBlock, log_item: ExecutionItem | None) -> None:
+        self._job = job
         self.calls = block.cli_calls
         self._positions = [index for index, call in enumerate(block.tool_calls) if call.name == PYTHON_CLI]
         self._log_item = log_item
@@ -136,7 +141,9 @@ class CliLog:
             if position >= len(self._log_item.tool_log):
                 continue
             errors, lines = (self.errors, self.lines) if number == 0 else ([], [])
-            self._log_item.tool_log[position] = ToolError(_logged(errors)) if errors else _logged(lines)
+            self._log_item.tool_log[position] = (
+                ToolError(_logged(self._job, errors)) if errors else _logged(self._job, lines)
+            )
 
 
 def run_cli_call(job: Job, toolbox: Toolbox, cli: CliLog, start: object) -> None:

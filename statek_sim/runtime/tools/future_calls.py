@@ -35,8 +35,6 @@ def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
             bound = _signature(function).bind(*args, **kwargs)
             _resolve_bound(bound)
             return function(*bound.args, **bound.kwargs)
-        if kwargs:
-            return _called_by_position(function, args, kwargs)
         return function(*args, **kwargs)
     except (ValueError, TypeError):
         # Bound only now, because few calls fail: what does not bind was called just once, by the line at the end.
@@ -44,15 +42,6 @@ def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
             raise
         # The second call stays outside: inside, each level of a recursion would lengthen the chain of contexts.
     return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
-
-
-def _called_by_position(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call with named arguments handed over by position, up to the first that is left out."""
-    try:
-        bound = _signature(function).bind(*args, **kwargs)
-    except (ValueError, TypeError):
-        return function(*args, **kwargs)
-    return function(*bound.args, **bound.kwargs)
 
 
 def _takes_id_by_position(function: Callable[..., Any]) -> bool:
