@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any, Final, TypeVar, overload
 
 from statek_sim.runtime.agents.job_def import JobDef
@@ -15,6 +16,7 @@ from statek_sim.runtime.state.access import FULL, IN_METHOD, access, current_acc
 from statek_sim.runtime.state.futures import STORE_ID
 from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.hashing import OBJECTS, text_hash
+from statek_sim.runtime.stored.kinds import named
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS, STORES_OWN
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.stand_in.not_covered import NotCovered
@@ -82,6 +84,9 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     kind.__init__ = initialise
     setattr(kind, STORED_MARK, True)
     setattr(kind, _MADE, tagged)
+    named(kind)
+    if kind.__eq__ is object.__eq__:
+        kind.__eq__ = _is_it
     if kind.__str__ is object.__str__:
         kind.__str__ = _text
     if not made:
@@ -90,6 +95,11 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
         kind.__setattr__ = _set
         kind.__getattribute__ = _get
     return given
+
+
+def _is_it(self: Any, other: object) -> bool:
+    """Compare objects whose class says nothing about it: dbzero answers, and does not ask the other one."""
+    return self is other
 
 
 def _text(self: Any) -> str:
@@ -129,7 +139,7 @@ def _set(self: Any, name: str, value: Any) -> None:
 
 def _get(self: Any, name: str) -> Any:
     if name.startswith("__"):
-        return _vars(self) if name == "__dict__" else object.__getattribute__(self, name)
+        return _special(self, name)
     _check_open(self)
     level = current_access()
     if name in object.__getattribute__(self, "__dict__"):
@@ -137,6 +147,23 @@ def _get(self: Any, name: str) -> Any:
     if level == FULL:
         return _got_by_application(self, name)
     return _got_by_agents(self, name, level)
+
+
+def _special(self: Any, name: str) -> Any:
+    if name == "__dict__":
+        return _vars(self)
+    if name == "__class__" and current_access() != FULL and not _reads_for_us():
+        # So agent code cannot compare two objects of a dataclass: its `__eq__` asks for this.
+        raise AttributeError(f"Restricted memo attribute access denied: {name}")
+    return object.__getattribute__(self, name)
+
+
+def _reads_for_us() -> bool:
+    """Return whether it is the runtime that reads an attribute, as `isinstance` does for it with abstract classes."""
+    frame: FrameType | None = sys._getframe(3)
+    while frame is not None and frame.f_globals.get("__name__") == "abc":
+        frame = frame.f_back
+    return frame is not None and str(frame.f_globals.get("__name__", "")).startswith("statek_sim.")
 
 
 def _got_by_application(self: Any, name: str) -> Any:
@@ -246,6 +273,7 @@ class StoredEnum:
     def __init__(self, name: str, values: Sequence[str]) -> None:
         self._name = name
         self._values = {value: EnumValue(name, value) for value in values}
+        self._nameless = EnumValue(name, "")
 
     def __getattr__(self, name: str) -> EnumValue:
         try:
@@ -256,10 +284,12 @@ class StoredEnum:
     def __getitem__(self, name: str | int) -> EnumValue:
         if isinstance(name, int):
             return self.values()[name]
-        if name not in self._values:
+        # dbzero reads up to a NUL, and finds something without a name.
+        text = name.partition("\0")[0]
+        if text and text not in self._values:
             # dbzero's own words, its line break included.
-            raise RuntimeError(f"Enum value not found: {name}\n")
-        return self._values[name]
+            raise RuntimeError(f"Enum value not found: {text}\n")
+        return self._values[text] if text else self._nameless
 
     def __iter__(self) -> Iterator[EnumValue]:
         raise TypeError("'dbzero.Enum' object is not iterable")

@@ -22,6 +22,7 @@ LEFT_OUT = ("bytes_sent", "bytes_received", "approx_tokens", "history")
 def pytest_addoption(parser):
     parser.addoption("--write-facts")
     parser.addoption("--held-facts")
+    parser.addoption("--seeds")
 
 
 class Facts(dict):

@@ -44,6 +44,31 @@ class Box:
 
 
 @db0.memo
+@dataclass
+class Coin:
+    value: int
+    side: str = "head"
+
+    def same(self, other):
+        return self == other
+
+    def among(self, coins):
+        return self in coins
+
+
+@tool
+def coin(value: int, **kwargs):
+    """Make a coin."""
+    return Coin(value)
+
+
+@tool
+def same(one: Coin, other: Coin, **kwargs):
+    """Compare coins."""
+    return [one == other, one != other, one in [other]]
+
+
+@db0.memo
 class Bag:
     def __init__(self, **things):
         for name, value in things.items():
@@ -71,7 +96,7 @@ def create():
     return SupervisedAgent(
         role="fitter",
         _system_prompt=make_system_prompt("You build."),
-        _tools=[part, parts],
+        _tools=[part, parts, coin, same],
         _metadata={"MODEL": "openai/gpt-4o"},
     )
 
@@ -97,6 +122,34 @@ def test_what_one_object_has_the_others_of_its_class_are_asked_for(statek_app, f
             "print([a, b])",
             "parts()",
             "exit(a)",
+        ]
+    )
+    statek_app.create_job(create())
+    statek_app.run()
+
+
+@pytest.mark.statek(
+    limits={"max_exceptions": 19, "max_consecutive_exceptions": 19, "max_turns": 20, "max_token_usage": None}
+)
+def test_objects_are_compared(statek_app, facts):
+    statek_app.script(
+        fitter=[
+            "a, b, c = coin(1), coin(1), part('axle')",
+            "print(a == b)",
+            "print(a != b)",
+            "print(a == a)",
+            "print(a.same(b))",
+            "print(a.among([b]))",
+            "print(same(a, b))",
+            "print(a in [a], a in [b])",
+            "print([a] == [b])",
+            "print(a == 1)",
+            "print(1 == a)",
+            "print(c == c, c == a, c != a)",
+            "print({'k': a} == {'k': b})",
+            "print(a is a, hash(a) == hash(a))",
+            "d = a\nprint(d.value)",
+            "exit(1)",
         ]
     )
     statek_app.create_job(create())

@@ -31,6 +31,7 @@ from statek_sim.runtime.state.shared_names import Fallback
 from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross
 from statek_sim.runtime.stored.containers import StoreKills
+from statek_sim.runtime.stored.kinds import with_full_names
 from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
@@ -130,7 +131,7 @@ def run_block(
             raise
         if isinstance(error, StoreKills):
             job.keeping.remark([Remark("code", "kills", str(error))])
-        raise Contained(_contained_reason(error)) from error
+        raise Contained(contained_reason(error)) from error
     finally:
         reset_execution(token)
         note_built(job.py_env, toolbox.budget)
@@ -165,7 +166,7 @@ def _store_locals(job: Job, before: dict[str, object]) -> None:
     except StoreKills as end:
         env.local_state = before
         job.keeping.remark([Remark("code", "kills", str(end))])
-        raise Contained(_contained_reason(end)) from end
+        raise Contained(contained_reason(end)) from end
     env.local_state = crossing.names
     job.keeping.remark(crossing.remarks)
     job.keeping.drop()
@@ -234,6 +235,7 @@ def _run_statements(
         except Exception as error:
             require_alive(current_execution())
             _forget_deleted(env.local_state, own, statement, before)
+            with_full_names(error)
             output.error(f"{type(error).__name__}: {error}")
             raise
         _persist(env.local_state, own, statement, before, stores=env.stores)
@@ -356,7 +358,8 @@ def set_exit(job: Job, status: object) -> None:
         job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(stored.value)))
 
 
-def _contained_reason(error: BaseException) -> str:
+def contained_reason(error: BaseException) -> str:
+    """Return in words why a job is stopped that STATEK could not stop."""
     if isinstance(error, BudgetExceeded):
         return str(error)
     if isinstance(error, StoreKills):
