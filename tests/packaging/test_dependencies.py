@@ -28,6 +28,7 @@ def modules() -> list[str]:
         "examples.search",
         "guests.",
         "mcp.connection",
+        "mcp.transport",
         "providers.live",
     )
     paths = sorted(path for package in OURS for path in (ROOT / package).rglob("*.py"))
