@@ -18,6 +18,7 @@ from bench.entry import Entry, time_entry
 from bench.sides import Side
 from bench.workload import Measurement
 from statek_sim.executors.pool import cores
+from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.gate.gate import gate_plan, judge_presets
 from statek_sim.gate.gated_preset import gated_preset
 from statek_sim.gate.sweep_ranges import read_axes
@@ -49,7 +50,9 @@ def gate(size: int) -> Measurement:
 def sweep(processes: int) -> Measurement:
     """Sweep a preset over two limits on so many processes; their start is part of it."""
     started = perf_counter()
-    found = run_sweep(gated_preset("default"), workloads(()), "docs", read_axes(SWEPT), workers=processes)
+    found = run_sweep(
+        gated_preset("default"), workloads(()), "docs", read_axes(SWEPT), executor=ProcessExecutor(processes)
+    )
     return _measured("sweep", processes, perf_counter() - started, len(found.cells))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Final, TypeVar, get_args
@@ -563,6 +563,19 @@ def as_dict(event: Event) -> dict[str, object]:
 
 
 _KINDS: Final[Mapping[str, Callable[..., Event]]] = {kind.__name__: kind for kind in get_args(Event)}
+
+Packed = list[tuple[str, tuple[object, ...]]]
+"""Events as the names of their kinds and their values, which goes between processes in half the time."""
+
+
+def packed(events: Iterable[Event]) -> Packed:
+    """Return what `unpacked` makes the same events of, in another process."""
+    return [(type(event).__name__, _READ[type(event)](event)) for event in events]
+
+
+def unpacked(told: Packed) -> list[Event]:
+    """Return the events that `packed` was given."""
+    return [_KINDS[name](*values) for name, values in told]
 
 
 def event_of(record: Mapping[str, Any]) -> Event:

@@ -43,6 +43,9 @@ NOT_RUN: Final = "Error: not executed, because another call of the same reply wa
 WITHHELD: Final = "Error: the result is withheld: "
 """What the model reads in the place of a result that a guard blocks, before the reason."""
 
+CHECK: Final = "check of "
+"""Begins the key of a check whether a call happened: what came of the check is not what came of the call."""
+
 
 def _nothing(position: int, answer: PersonSaid) -> None:
     """Do nothing: what a person allowed is looked at when everything is settled."""
@@ -303,12 +306,13 @@ class Batch:
             invocations = [self.invocation(at) for at in running]
             yield CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
 
-    def invocation(self, at: int, code: ToolFunction | None = None) -> Invocation:
-        """Return a call of the wave for a driver; `code` is run in the place of the tool's own."""
+    def invocation(self, at: int, check: ToolFunction | None = None) -> Invocation:
+        """Return a call of the wave for a driver; a `check` of it is run in its place, and leaves no receipt of it."""
         call = self.wave[at][1]
         tool = self.tool(call)
         limit = self.run.spec.variant.tool_timeout if tool.timeout is None else tool.timeout
-        return Invocation(call, code or tool.run, limit, self.key(at))
+        key = self.key(at)
+        return Invocation(call, check or tool.run, limit, key if check is None else f"{CHECK}{key}")
 
     def key(self, at: int) -> str:
         """Return the name that a call of the wave has in its run."""

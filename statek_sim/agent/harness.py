@@ -164,6 +164,7 @@ class AgentHarness:
             person=lambda question, said: self._asked(driver, question, said),
             committed=None if keeper is None else keeper.committed,
             receipted=None if keeper is None else keeper.receipted,
+            renewed=None if keeper is None else (keeper.every, keeper.renew),
         )
         if keeper is not None and keeper.kept is not None:
             self.clock.advance_to(max(self.clock.now(), keeper.kept.checkpoint.entry.at))

@@ -31,7 +31,8 @@ from statek_sim.agent.effects import (
     TurnAhead,
 )
 from statek_sim.agent.ending import Ended
-from statek_sim.agent.escalating import climb
+from statek_sim.agent.escalating import Climbing, climb
+from statek_sim.agent.escalation.climbing import Climb
 from statek_sim.agent.guarding import guarded
 from statek_sim.agent.nudges import Failure, NudgeBudget
 from statek_sim.agent.pending import Pending, state_of, taken_up
@@ -41,7 +42,7 @@ from statek_sim.agent.steps import StepEnforcer
 from statek_sim.agent.taking import take
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.clock import Clock
-from statek_sim.errors import BadInput, LLM_HarnessError
+from statek_sim.errors import LLM_HarnessError
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.trace import Trace
 from statek_sim.values import Message
@@ -64,7 +65,7 @@ class AgentRun:
     """One run of an agent: its state, and the generator that moves it.
 
     `status` is READY, STARTED, SUSPENDED (a person is asked) or DONE; `stop` why the last unit of work ended;
-    `answer` its final text.
+    `answer` its final text; `climbed` what came of each attempt of a ladder, when its last task has ended.
     """
 
     def __init__(
@@ -93,7 +94,9 @@ class AgentRun:
         self.budget = BudgetTracker(spec.budget, spec.variant)
         self.conversation = Conversation(around.envelopes, spec)
         self.taken = 0
-        self._waiting_task: str | None = None
+        self.waiting_task: str | None = None
+        self.climbing: Climbing | None = None
+        self.climbed: Climb | None = None
         self.message = ""
         self.resting = False
         self._saved = saved
@@ -138,12 +141,7 @@ class AgentRun:
         ladder = self.around.parts.ladder
         if saved is None:
             self.move("STARTED")
-        elif ladder is not None:
-            raise BadInput(
-                f"run {self.job!r} was committed on its way up a ladder, which cannot be taken up there; "
-                "expected a commit at the end of a task: give the task again"
-            )
-        yield from self.attempt(saved) if ladder is None else climb(self, ladder)
+        yield from self.attempt(saved) if ladder is None else climb(self, ladder, saved)
         self.move("DONE")
         self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
 
@@ -174,14 +172,14 @@ class AgentRun:
             self.iteration = 0
         self.stop = self.detail = self.answer = None
         self.end_attempt()
-        self._waiting_task = task
+        self.waiting_task = task
         self.inbox.insert(0, task)
 
     def end_attempt(self) -> None:
         """Leave no task behind that an attempt ended before it took."""
-        if self._waiting_task is not None and self.inbox[:1] == [self._waiting_task]:
+        if self.waiting_task is not None and self.inbox[:1] == [self.waiting_task]:
             self.inbox.pop(0)
-        self._waiting_task = None
+        self.waiting_task = None
 
     def push(self, message: str) -> bool:
         """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.

@@ -111,6 +111,16 @@ def check_events(left: Iterable[Event]) -> None:
             )
 
 
+def style_of_all(scenario: Scenario) -> str | None:
+    """Return the chat style that every agent but dialog agents has, which STATEK then gets as its setting.
+
+    Without one, an application gives each job's definition its style when the job is made: only dialog agents read
+    theirs from their metadata. A definition that was given a style is no other job's (`find_existing_job_def`).
+    """
+    styles = {text.chat_style for text in scenario.agents.values() if not text.dialog}
+    return styles.pop() if len(styles) == 1 else None
+
+
 class Driver:
     """Plays the application of one scenario on a stage. `done` names what has happened, for a process that goes on."""
 

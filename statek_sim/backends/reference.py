@@ -17,7 +17,7 @@ from statek_sim.backends.deviating import (
     with_moved_events,
     with_other_limits,
 )
-from statek_sim.backends.driver import Driver, Refused
+from statek_sim.backends.driver import Driver, Refused, style_of_all
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.facts import record_of
 from statek_sim.backends.pinned_replies import PinnedReplies, Said
@@ -200,6 +200,8 @@ class ReferenceRun:
     ) -> None:
         self.scenario = scenario = with_moved_events(scenario)
         settings = settings_of(scenario, preset=preset)
+        if (style := style_of_all(scenario)) is not None:
+            settings = settings.model_copy(update={"chat_style": style})
         behaviour = profile_named(profile) if isinstance(profile, str) else profile
         self.seed = seed = scenario.seed if seed is None else seed
         llm, self.check_finished = _llm(scenario, tokenizers, exchanges)
@@ -276,7 +278,7 @@ class ReferenceRun:
                 model=text.model,
                 metadata=metadata,
                 warmup=text.warmup,
-                chat_style=text.chat_style,
+                chat_style=None if text.chat_style == style_of_all(self.scenario) else text.chat_style,
             )
         reminder = text.reminder
         return DialogAgent(

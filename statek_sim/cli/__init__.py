@@ -25,6 +25,9 @@ from statek_sim.cli import guards
 from statek_sim.cli import metrics
 from statek_sim.cli import containment
 from statek_sim.cli import escalation
+from statek_sim.cli import evals
+from statek_sim.cli import evals_run
+from statek_sim.cli import evals_models
 from statek_sim.cli import context
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
@@ -41,6 +44,9 @@ __all__ = [
     "context",
     "drift",
     "escalation",
+    "evals",
+    "evals_models",
+    "evals_run",
     "explore",
     "files",
     "gate",

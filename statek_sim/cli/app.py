@@ -78,6 +78,14 @@ WatchdogOption = Annotated[
     ),
 ]
 WATCHDOG: Final = "cpu=20,wall=60,memory=1024m"
+ExecutorOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="serial|processes[:N]|dask:HOST:PORT",
+        help="Who does the work: this process, N processes of this machine (default: one per core), or a Dask cluster. "
+        "The result is the same.",
+    ),
+]
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(

@@ -15,6 +15,7 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs
 from statek_sim.errors import BadInput, ContainerFailed
+from statek_sim.unreadable import why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from statek_sim.agent.containment.matrix import Row
     from statek_sim.agent.permissions.contract import MakeAdapter
 
-SCHEMA = "statek-sim-containment/1"
+SCHEMA = "statek-sim/containment@1"
 """What `--json` writes."""
 BEGIN, END = "<!-- matrix -->", "<!-- end of matrix -->"
 """Between these lines of a page `--page` writes the matrix."""
@@ -194,7 +195,7 @@ def _parted(page: Path) -> tuple[str, str]:
     try:
         before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     except OSError as error:
-        raise BadInput(f"{page}: {error.strerror}") from None
+        raise BadInput(f"{page}: {why_unreadable(error, page)}") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"{page}: is not UTF-8: {error.reason} at byte {error.start}") from None
     if END not in rest:

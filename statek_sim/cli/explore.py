@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import Paths, ProfileOption, SelectOption, TagOption, app
+from statek_sim.cli.app import ExecutorOption, Paths, ProfileOption, SelectOption, TagOption, app
 from statek_sim.cli.inputs import check_outputs, loaded
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from statek_sim.executors.executor import Executor
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import Exploration, Explored
@@ -124,6 +125,7 @@ def explore(
     max_crash_cost: CostOption = None,
     statek: StatekOption = None,
     processes: ProcessesOption = None,
+    executor: ExecutorOption = None,
     watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
     quiet: QuietOption = False,
 ) -> None:
@@ -135,6 +137,7 @@ def explore(
         return
     from rich.console import Console
 
+    from statek_sim.executors.choose import executor_for
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import KINDS
@@ -151,7 +154,8 @@ def explore(
         pairs=pairs,
     )
     console = Console()
-    found = _explore(console, chosen, invariant or (), bounds, limits, processes)
+    with executor_for(executor, workers=processes) as runs_it:
+        found = _explore(console, chosen, invariant or (), bounds, limits, runs_it)
     if statek is not None:
         found = _whose(found, chosen, statek)
     if save is not None:
@@ -203,7 +207,7 @@ def _explore(
     own: Sequence[str],
     bounds: Bounds,
     limits: WatchdogLimits | None,
-    processes: int | None,
+    executor: Executor,
 ) -> Exploration:
     from statek_sim.explore.result import Exploration
     from statek_sim.explore.running import explore_all
@@ -213,7 +217,7 @@ def _explore(
     stopped = False
     shown = ExploreProgress(console, len(pairs))
     try:
-        for explored in explore_all(pairs, own=own, bounds=bounds, limits=limits, workers=processes):
+        for explored in explore_all(pairs, own=own, bounds=bounds, limits=limits, executor=executor):
             found.append(explored)
             shown.done(explored)
     except KeyboardInterrupt:

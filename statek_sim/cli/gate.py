@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import WATCHDOG, WatchdogOption, app
+from statek_sim.cli.app import WATCHDOG, ExecutorOption, WatchdogOption, app
 from statek_sim.cli.inputs import check_writable, say, scenarios_among
 from statek_sim.errors import BadInput
 
@@ -112,6 +112,7 @@ def gate(
     watchdog: WatchdogOption = WATCHDOG,
     sweep: SweepOption = None,
     workers: WorkersOption = None,
+    executor: ExecutorOption = None,
 ) -> None:
     """Judge presets: healthy work finishes, runaways are stopped.
 
@@ -131,10 +132,13 @@ def gate(
             policy=policy,
             profile=profile,
             json_file=json_file,
+            executor=executor,
             workers=workers,
             watchdog=watchdog,
         )
         return
+    if executor is not None:
+        raise BadInput("--executor: only a sweep has one; leave it out, or say --sweep")
     if not words:
         raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
     outputs = _Outputs(json_file=json_file, junit=junit, markdown=markdown)

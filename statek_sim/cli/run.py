@@ -28,7 +28,7 @@ from statek_sim.cli.app import (
     WatchdogOption,
     app,
 )
-from statek_sim.cli.inputs import check_writable, loaded, proven
+from statek_sim.cli.inputs import check_writable, loaded, proven, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def _run(
 
     from statek_sim.reporting.model import build_report
     from statek_sim.reporting.terminal import TerminalReporter
-    from statek_sim.reporting.wording import verdict
+    from statek_sim.reporting.wording import under_a_preset, verdict
     from statek_sim.suite.watched import run_watched
 
     run = runner or _own_runner(preset=preset, seed=seed)
@@ -263,7 +263,7 @@ def _run(
     if quiet:
         for failure in report.failures:
             typer.echo(f"{failure.name}: {failure.text}\n")
-        typer.echo(verdict(report.overall))
+        say([verdict(report.overall), *filter(None, [under_a_preset(report)])])
     return results, report
 
 

@@ -21,6 +21,7 @@ def sweep_preset(
     policy: Path | None,
     profile: str,
     json_file: Path | None,
+    executor: str | None,
     workers: int | None,
     watchdog: str,
 ) -> None:
@@ -28,6 +29,7 @@ def sweep_preset(
 
     Without a preset it is STATEK's defaults. Costs are counted with the prices of the policy.
     """
+    from statek_sim.executors.choose import executor_for
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.gate import policy_for
     from statek_sim.gate.gated_preset import gated_preset
@@ -44,15 +46,17 @@ def sweep_preset(
     axes = read_axes(ranges)
     preset = gated_preset(_only_preset([word for word in words if not is_range(word)]))
     prices = policy_for(preset.name, policy).prices
-    found = run_sweep(
-        preset,
-        workloads(scenarios),
-        profile_known(profile),
-        axes,
-        prices=None if prices is None else load_prices(prices),
-        workers=workers,
-        watchdog=parse_watchdog(watchdog),
-    )
+    limits, weighed, behaviour = parse_watchdog(watchdog), workloads(scenarios), profile_known(profile)
+    with executor_for(executor, workers=workers) as runs_it:
+        found = run_sweep(
+            preset,
+            weighed,
+            behaviour,
+            axes,
+            prices=None if prices is None else load_prices(prices),
+            executor=runs_it,
+            watchdog=limits,
+        )
     _print(found)
     if json_file is not None:
         write_artifact(json_file, sweep_json_text(found))

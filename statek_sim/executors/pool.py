@@ -134,6 +134,11 @@ class Pool(Generic[R]):
         self._size = workers or cores()
         self._context = _context()
         self._workers: list[_Worker] = []
+        self._todo: deque[_Task] = deque()
+        self._came: dict[int, R | Killed | Raised] = {}
+        self._open: set[int] = set()
+        self._died: set[int] = set()
+        self._numbers = 0
 
     def __enter__(self) -> Pool[R]:
         """Return the pool."""
@@ -164,26 +169,56 @@ class Pool(Generic[R]):
 
     def run(self, *arguments: Any) -> R | Killed:
         """Return what comes of one piece of work, or what ended it; raises what it raised."""
-        (came,) = self.map([arguments])
+        return self.result(self.submit(*arguments))
+
+    def submit(self, *arguments: Any) -> int:
+        """Begin a piece of work as soon as a worker has time; return the number under which `result` has it."""
+        number = self._add(arguments)
+        self._hand_out(number)
+        return number
+
+    def result(self, number: int) -> R | Killed:
+        """Return what comes of the work that was submitted under `number`, once; raises what it raised."""
+        if number not in self._open:
+            raise ValueError(f"there is no work {number}, or its result was taken")
+        while number not in self._came:
+            self._look()
+            self._hand_out(number)
+        self._open.discard(number)
+        came = self._came.pop(number)
+        if isinstance(came, Raised):
+            came.throw()
         return came
 
     def map(self, tasks: Iterable[tuple[Any, ...]]) -> Iterator[R | Killed]:
         """Yield what comes of each piece of work, in their order; raises what one of them raised in its turn."""
-        todo: deque[_Task] = deque(enumerate(tasks))
-        came: dict[int, R | Killed | Raised] = {}
+        numbers = [self._add(arguments) for arguments in tasks]
         try:
-            for number in range(len(todo)):
-                self._hand_out(todo, number)
-                while number not in came:
-                    came.update(self._look(todo))
-                    self._hand_out(todo, number)
-                yield _unwrapped(came.pop(number))
+            for number in numbers:
+                self._hand_out(number)
+                yield self.result(number)
         finally:
             # Who stops listening early leaves workers with answers that nobody takes.
-            for worker in [each for each in self._workers if each.given]:
-                self._drop(worker)
+            self._forget(frozenset(numbers))
 
-    def _hand_out(self, todo: deque[_Task], wanted: int) -> None:
+    def _add(self, arguments: tuple[Any, ...]) -> int:
+        self._todo.append((self._numbers, arguments))
+        self._open.add(self._numbers)
+        self._numbers += 1
+        return self._numbers - 1
+
+    def _forget(self, numbers: frozenset[int]) -> None:
+        """Drop these pieces of work, and the workers that are at them; what else those had begins again."""
+        self._open -= numbers
+        for worker in [each for each in self._workers if any(task[0] in numbers for task in each.given)]:
+            self._todo.extendleft(reversed(worker.given))
+            self._drop(worker)
+        self._todo = deque(task for task in self._todo if task[0] not in numbers)
+        for number in numbers:
+            self._came.pop(number, None)
+
+    def _hand_out(self, wanted: int) -> None:
+        todo = self._todo
         while todo and todo[0][0] < wanted + AHEAD * self._size:
             idle = min(self._workers, key=lambda worker: len(worker.given), default=None)
             if (idle is None or idle.given) and len(self._workers) < self._size:
@@ -198,36 +233,47 @@ class Pool(Generic[R]):
             else:
                 return
 
-    def _look(self, todo: deque[_Task]) -> dict[int, R | Killed | Raised]:
-        """Wait a moment for answers; return those that are there, and what became of workers that are not.
-
-        What a worker was given and had not begun goes back to `todo`.
-        """
+    def _look(self) -> None:
+        """Wait a moment for answers; keep those that are there, and what became of workers that are not."""
         busy = {worker.pipe: worker for worker in self._workers if worker.given}
-        came: dict[int, R | Killed | Raised] = {}
         ready = wait([*busy], LOOK)
         for pipe, worker in busy.items():
-            number = worker.given[0][0]
             if pipe in ready:
-                came[number] = self._answer(worker)
+                self._take(worker, self._answer(worker))
             elif self._limits is not None and (why := _exceeded(worker, self._limits)) is not None:
-                came[number] = _killed(worker, why)
-            else:
-                continue
-            worker.given.popleft()
-            if isinstance(came[number], Killed):
-                todo.extendleft(reversed(worker.given))
-                self._drop(worker)
-            elif worker.given:
-                worker.begin()
-        return came
+                self._take(worker, _killed(worker, why))
 
-    def _answer(self, worker: _Worker) -> R | Killed | Raised:
+    def _take(self, worker: _Worker, came: R | Killed | Raised | None) -> None:
+        """Keep what came of a worker's first piece of work; None: it died, and the work is tried once more.
+
+        What a worker was given and had not begun goes back to be done.
+        """
+        task = worker.given.popleft()
+        if came is None:
+            self._died.add(task[0])
+            worker.given.appendleft(task)
+        else:
+            self._came[task[0]] = came
+        if came is None or isinstance(came, Killed):
+            self._todo.extendleft(reversed(worker.given))
+            self._drop(worker)
+        elif worker.given:
+            worker.begin()
+
+    def _answer(self, worker: _Worker) -> R | Killed | Raised | None:
+        """Return what a worker sent; of one that is gone, what killed it, or None when its work is to be tried again.
+
+        Whoever kills a worker from outside, such as a machine without memory, means the process and not the work. Work
+        whose worker dies a second time is what kills them.
+        """
         try:
             # What a worker of ours wrote.
             return pickle.loads(worker.pipe.recv_bytes())  # type: ignore[no-any-return]
         except (EOFError, ConnectionResetError):
-            return _killed(worker, _death(worker.process, self._limits))
+            why = _death(worker.process, self._limits)
+            used_up = self._limits is not None and why == _cpu_words(self._limits)
+            first = worker.given[0][0] not in self._died
+            return None if first and not used_up else _killed(worker, why)
 
     def _start(self) -> _Worker:
         if self._prepare is not None and self._context.get_start_method() == "fork":
@@ -271,10 +317,14 @@ def _exceeded(worker: _Worker, limits: WatchdogLimits) -> str | None:
     if now is None or before is None:
         return None
     if now.cpu - before.cpu > limits.cpu:
-        return f"{limits.cpu:g} s CPU"
+        return _cpu_words(limits)
     if now.memory - before.memory > limits.memory:
         return f"{limits.memory // 2**20} MiB of memory"
     return None
+
+
+def _cpu_words(limits: WatchdogLimits) -> str:
+    return f"{limits.cpu:g} s CPU"
 
 
 def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
@@ -282,7 +332,7 @@ def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
     process.join(5)
     code = process.exitcode
     if code == -signal.SIGXCPU and limits is not None:
-        return f"{limits.cpu:g} s CPU"
+        return _cpu_words(limits)
     if code is not None and code < 0:
         return f"its process died of {signal.Signals(-code).name}"
     return f"its process ended with exit code {code}"
@@ -292,14 +342,6 @@ def _end(worker: _Worker) -> None:
     worker.pipe.close()
     worker.process.kill()
     worker.process.join()
-
-
-def _unwrapped(came: R | Killed | Raised) -> R | Killed:
-    if not isinstance(came, Raised):
-        return came
-    if came.error is None:
-        raise RuntimeError(f"a worker's error or result cannot be sent between processes:\n{came.told}")
-    raise came.error
 
 
 def _context() -> BaseContext:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from statek_sim import progress
 from statek_sim.executors.limits import GARBAGE
@@ -62,6 +62,12 @@ class Raised:
     error: BaseException | None
     told: str
 
+    def throw(self) -> NoReturn:
+        """Raise it here."""
+        if self.error is None:
+            raise RuntimeError(f"a worker's error or result cannot be sent between processes:\n{self.told}")
+        raise self.error
+
 
 def serve(
     pipe: Connection, function: Callable[..., Any], place: Place, inherited: Iterable[Connection]
@@ -82,10 +88,11 @@ def serve(
         while True:
             arguments = pipe.recv()
             place.afresh()
-            pipe.send_bytes(_answer(function, arguments))
+            pipe.send_bytes(answer(function, arguments))
 
 
-def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """Return what comes of a piece of work, or `Raised`, pickled."""
     try:
         came: object = function(*arguments)
     except BaseException as error:  # noqa: BLE001  # whatever it is, it belongs to the parent

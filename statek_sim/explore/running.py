@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
 from statek_sim import progress
 from statek_sim.backends.setup import attribute_at
 from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.executors.executor import Executor
 from statek_sim.executors.limits import WatchdogLimits
-from statek_sim.executors.pool import Killed, Pool
+from statek_sim.executors.pool import Killed
+from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.invariants import BUILT_IN, Invariant, is_sometimes, sometimes
 from statek_sim.explore.result import Explored
@@ -100,21 +103,16 @@ def explore_all(
     own: Sequence[str] = (),
     bounds: Bounds | None = None,
     limits: WatchdogLimits | None = None,
-    workers: int | None = None,
+    executor: Executor | None = None,
 ) -> Iterator[Explored]:
-    """Yield what came of each pair, in their order; the same with any number of processes.
+    """Yield what came of each pair, in their order; the same with any executor, None: a process per core.
 
-    `own` are names of invariants, `limits` what one scenario may use of the machine; None: everything runs in this
-    process.
+    `own` are names of invariants, `limits` what one scenario may use of the machine.
     """
     work = _Work(pairs, tuple(own), bounds or Bounds())
     own_invariants(own)
-    pool = Pool(work, limits=limits, workers=workers)
-    if limits is None or not pool.possible:
-        yield from map(work, range(len(pairs)))
-        return
-    with pool:
-        came = pool.map((place,) for place in range(len(pairs)))
+    runs_it: Executor = ProcessExecutor() if executor is None else executor
+    with closing(runs_it.map(work, ((place,) for place in range(len(pairs))), limits=limits)) as came:
         for (scenario, profile), explored in zip(pairs, came, strict=True):
             yield (
                 _not_explored(scenario, profile, str(explored)) if isinstance(explored, Killed) else explored

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,8 +12,10 @@ from statek_sim.analysis.rerun import Replay
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import load_for, run_scenario
 from statek_sim.errors import BadInput
+from statek_sim.executors.executor import Executor
 from statek_sim.executors.limits import WatchdogLimits
-from statek_sim.executors.pool import Killed, Pool, cores
+from statek_sim.executors.pool import Killed
+from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.gate.burnt import burnt
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.sweep import Outcome, Sweep, Tried, limits_of, settings, sweep
@@ -48,20 +51,21 @@ def run_sweep(
     axes: Sequence[Axis],
     *,
     prices: PriceList | None = None,
-    workers: int | None = None,
+    executor: Executor | None = None,
     watchdog: WatchdogLimits | None = None,
 ) -> Sweep:
     """Return the sweep of a preset over one axis or two; limits that are not swept stay the preset's.
 
-    `workers` is a number of processes, None for one per core that this process may use; the result is the same with
-    any. Scenarios with neither tag are left out; `BadInput` when there are no healthy or no runaway ones, as then
-    there is nothing to weigh, and for a scenario that one run of is more than the `watchdog` allows.
+    `executor` runs it, None: a process per core that this process may use; the result is the same with any. Scenarios
+    with neither tag are left out; `BadInput` when there are no healthy or no runaway ones, as then there is nothing to
+    weigh, and for a scenario that one run of is more than the `watchdog` allows.
     """
     x, y = axes[0], axes[1] if len(axes) > 1 else None
     weighed = _weighed(scenarios, profile)
-    size, processes = len(settings(x, y)), workers or cores()
+    runs_it: Executor = ProcessExecutor() if executor is None else executor
+    size = len(settings(x, y))
     # Parts of a scenario's settings, so that one that takes long does not keep the others waiting.
-    parts = min(processes, len(x.values))
+    parts = min(runs_it.width, len(x.values))
     tasks = [
         Task(
             scenario=scenario,
@@ -75,7 +79,7 @@ def run_sweep(
         for scenario in weighed
         for part in range(parts)
     ]
-    tried = _together(weighed, _attempts(tasks, processes, watchdog), parts)
+    tried = _together(weighed, _attempts(tasks, runs_it, watchdog), parts)
     return sweep(tried, preset.limits, x, y, preset=preset.name, profile=profile)
 
 
@@ -186,20 +190,17 @@ def _interleaved(parts: Sequence[tuple[Outcome, ...]]) -> tuple[Outcome, ...]:
 
 
 def _attempts(
-    tasks: Sequence[Task], processes: int, watchdog: WatchdogLimits | None
+    tasks: Sequence[Task], executor: Executor, watchdog: WatchdogLimits | None
 ) -> list[tuple[Outcome, ...]]:
-    processes = min(processes, len(tasks))
-    if processes <= 1 and watchdog is None:
-        return list(map(attempt, tasks))
     # Runaways take longest: begun first, they leave no worker without work at the end.
     places = sorted(range(len(tasks)), key=lambda place: (RUNAWAY not in tasks[place].scenario.tags, place))
     found: dict[int, tuple[Outcome, ...]] = {}
     prepare = partial(load_for, [task.scenario for task in tasks])
-    pool = Pool(_Attempts(tasks), limits=watchdog, workers=processes, prepare=prepare)
-    if not pool.possible:
-        return list(map(attempt, tasks))
-    with pool:
-        for place, came in zip(places, pool.map((place,) for place in places), strict=True):
+    attempts = executor.map(
+        _Attempts(tasks), ((place,) for place in places), limits=watchdog, prepare=prepare
+    )
+    with closing(attempts):
+        for place, came in zip(places, attempts, strict=True):
             if isinstance(came, Killed):
                 raise BadInput(f"--sweep: {tasks[place].scenario.id}: {came}")
             found[place] = came

@@ -66,7 +66,7 @@ def _job(job, request):
 
 
 ADDRESS = re.compile(r" at 0x[0-9a-f.]+")
-AN_AGENT = re.compile(r"\w*Agent\(role=\"(\w+)\"[^)]*\)")
+AN_AGENT = re.compile(r"\w*Agent\((?:[^()]*,)?role=\"(\w+)\"[^)]*\)")
 UUID = re.compile(r"uuid=[A-Z0-9]{24}")
 CRASHED = re.compile(r"\AJob \S+ failed with error: (.*?)\nTraceback .*\Z", re.DOTALL)
 

@@ -26,6 +26,8 @@ def modules() -> list[str]:
         "backends.installed",
         "__main__",
         "examples.search",
+        "executors.dask_cluster",
+        "strategies",
         "guests.",
         "mcp.connection",
         "mcp.transport",
@@ -84,7 +86,7 @@ def test_whoever_develops_has_every_extra() -> None:
 
 
 def test_no_extra_is_imported_unless_it_is_used() -> None:
-    extras = ("anyio", "docker", "hypothesis", "mcp", "mistral_common", "tokenizers")
+    extras = ("anyio", "distributed", "docker", "hypothesis", "mcp", "mistral_common", "tokenizers")
     said = f"import sys, {', '.join(modules())}; print([name for name in {extras} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", said], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

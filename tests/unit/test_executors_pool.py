@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -110,6 +111,44 @@ def test_a_worker_that_dies_between_two_pieces_of_work_is_replaced() -> None:
             worker.process.kill()
             worker.process.join()
         assert pool.run("second") == "second"
+
+
+def dies_once(flag: str, what: str) -> str:
+    """Die the first time that anybody does it."""
+    if what == "poison" or not Path(flag).exists():
+        with Path(flag).open("a") as told:
+            told.write("died\n")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return what
+
+
+def test_work_whose_worker_was_killed_is_done_again(tmp_path: Path) -> None:
+    flag = tmp_path / "died"
+    works = [f"piece {number}" for number in range(40)]
+    with Pool(dies_once, limits=TIGHT, workers=1) as pool:
+        assert list(pool.map((str(flag), each) for each in works)) == works
+    assert flag.read_text() == "died\n"
+
+
+def test_work_that_kills_two_workers_is_named_and_the_rest_is_done(tmp_path: Path) -> None:
+    flag = tmp_path / "died"
+    flag.touch()
+    with Pool(dies_once, limits=None, workers=2) as pool:
+        came = list(pool.map((str(flag), each) for each in ["first", "poison", *map(str, range(30))]))
+    assert came == ["first", Killed("its process died of SIGKILL", ""), *map(str, range(30))]
+    assert flag.read_text() == "died\n" * 2
+
+
+def test_work_can_be_submitted_while_other_work_is_mapped() -> None:
+    with Pool(work, limits=TIGHT, workers=2) as pool:
+        first, poison = pool.submit("first"), pool.submit("die")
+        mapped = pool.map((str(number),) for number in range(40))
+        assert next(mapped) == "0"
+        mapped.close()  # type: ignore[attr-defined]  # it is a generator
+        assert isinstance(pool.result(poison), Killed)
+        assert pool.result(first) == "first"
+        with pytest.raises(ValueError, match=r"^there is no work 0, or its result was taken$"):
+            pool.result(first)
 
 
 def test_workers_that_die_all_the_time_end_their_own_work_only() -> None:

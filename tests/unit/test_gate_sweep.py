@@ -13,6 +13,8 @@ import pytest
 
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
+from statek_sim.executors.processes import ProcessExecutor
+from statek_sim.executors.serial import SerialExecutor
 from statek_sim.gate.gated_preset import gated_preset
 from statek_sim.gate.sweep import Cell, Outcome, Setting, Sweep, Tried, frontier, settings, sweep
 from statek_sim.gate.sweep_ranges import Axis
@@ -37,7 +39,9 @@ def few() -> list[Scenario]:
 
 
 def swept(*axes: Axis, workers: int = 1, prices: PriceList | None = None) -> Sweep:
-    return run_sweep(gated_preset("default"), few(), "docs", axes, workers=workers, prices=prices)
+    return run_sweep(
+        gated_preset("default"), few(), "docs", axes, executor=ProcessExecutor(workers), prices=prices
+    )
 
 
 def exit_code(*words: str) -> object:
@@ -123,7 +127,7 @@ def test_a_sweep_needs_healthy_scenarios_and_runaways() -> None:
     with pytest.raises(
         BadInput, match=r"^--sweep: none of 2 scenarios has the tag 'runaway' under profile docs; .*$"
     ):
-        run_sweep(gated_preset("default"), only, "docs", [TURNS], workers=1)
+        run_sweep(gated_preset("default"), only, "docs", [TURNS], executor=SerialExecutor())
 
 
 class Job:

@@ -121,7 +121,8 @@ class JobBook:
         style = _style_of(agent, chat_style)
         explicit = post_processing is not None
         processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
-        if not shared:
+        # `create_new_job` looks for definitions without a style of their own, of dialog agents for theirs.
+        if not shared or (style is not None and not isinstance(agent, DialogAgent)):
             return self._definitions.make(agent, parsed, style, locale, job_params, processors)
         return self._definitions.get(
             agent, parsed, style, locale, job_params, processors, own_blocks=len(own)

@@ -31,6 +31,7 @@ class JobHost:
         self.trace = services.trace
         self.profile = services.profile
         self.clock = services.clock
+        self.categories = services.categories
         self.default_chat_style = default_style(settings)
         self.console_tag = settings.xml_box_console or None
         self.default_difficulty = str(settings.statek_default_difficulty)

@@ -27,6 +27,7 @@ from statek_sim.runtime.state.context import (
 )
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.state.shared_names import Fallback
 from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross
 from statek_sim.runtime.stored.containers import StoreKills
@@ -51,29 +52,43 @@ class _Own(dict[str, object]):
     What is bound or deleted here is so there too, as in STATEK; what they declare `global` is not seen here.
     """
 
-    __slots__ = ("_globals",)
+    __slots__ = ("_globals", "_others")
 
-    def __init__(self, own: dict[str, object], shared: dict[str, object]) -> None:
+    def __init__(self, own: dict[str, object], shared: dict[str, object], others: Fallback | None) -> None:
         super().__init__(own)
         self._globals = shared
+        self._others = others
+
+    def __missing__(self, name: str) -> object:
+        found = None if self._others is None else self._others.find(name)
+        if found is None:
+            raise KeyError(name)
+        return found.value
 
     def __setitem__(self, name: str, value: object) -> None:
+        if self._others is not None and name not in self:
+            self._others.check_writable(name)
         super().__setitem__(name, value)
         self._globals[name] = value
 
     def __delitem__(self, name: str) -> None:
+        if self._others is not None and name not in self:
+            self._others.check_writable(name)
         super().__delitem__(name)
         self._globals.pop(name, None)
 
 
 class Output:
-    """Where a block's prints, echoes and errors go."""
+    """Where a block's prints, echoes and errors go; `is_console` says whether that is the job's own console."""
 
-    __slots__ = ("error", "line")
+    __slots__ = ("error", "is_console", "line")
 
-    def __init__(self, line: Callable[[str], None], error: Callable[[str], None]) -> None:
+    def __init__(
+        self, line: Callable[[str], None], error: Callable[[str], None], *, is_console: bool = False
+    ) -> None:
         self.line = line
         self.error = error
+        self.is_console = is_console
 
 
 def run_block(
@@ -184,7 +199,8 @@ def _run_statements(
         # nothing runs, without a word (behaviour 7.3).
         raise TypeError("'<' not supported between instances of 'int' and 'str'")
     # Two scopes cost a copy per statement, and make a difference only where code binds globals from inside functions.
-    apart = any(statement.global_binds for statement in block.statements)
+    others = _others(job, output)
+    apart = others is not None or any(statement.global_binds for statement in block.statements)
     own: dict[str, object] = dict(env.local_state) if apart else namespace
     for index in range(first, len(block.statements)):
         statement = block.statements[index]
@@ -192,7 +208,7 @@ def _run_statements(
             token = set_access(level)
             try:
                 if apart:
-                    own = _Own(own, namespace)
+                    own = _Own(own, namespace, others)
                     exec(statement.code, namespace, own)
                     own.pop(RESULT, None)
                     namespace.update(own)
@@ -223,6 +239,13 @@ def _run_statements(
                 own.pop(name)
         if env.exit_status is not None:
             return
+
+
+def _others(job: Job, output: Output) -> Fallback | None:
+    """Return the names that the job shares with others, if this code sees them."""
+    if job.shared_names is None or not output.is_console:
+        return None
+    return Fallback(job.shared_names, job.host.categories())
 
 
 def _persist(
@@ -343,4 +366,4 @@ def _contained_reason(error: BaseException) -> str:
 def job_output(job: Job) -> Output:
     """Return an output that writes to the job's console."""
     from_code = job.console_append
-    return Output(from_code, lambda text: from_code(text, ErrorKind.EXECUTION))
+    return Output(from_code, lambda text: from_code(text, ErrorKind.EXECUTION), is_console=True)

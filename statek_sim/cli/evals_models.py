@@ -1,0 +1,121 @@
+"""`statek-sim evals models`, `fit`, `published`, `chance`: simulated models, and what they are fitted to."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from statek_sim.cli.app import ExecutorOption
+from statek_sim.cli.evals import evals
+from statek_sim.cli.inputs import check_outputs, say
+from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.evals.models.profile import Profile
+
+_ShownModel = Annotated[
+    str | None, typer.Argument(metavar="[PROFILE]", show_default=False, help="Show the rates of this one.")
+]
+_FittedModel = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PROFILE]", show_default=False, help="Fit this shipped profile again; none: all."
+    ),
+]
+_FolderOption = Annotated[
+    Path | None,
+    typer.Option("--write", metavar="FOLDER", help="Write the profiles there; default: only compare."),
+]
+_SeedsOption = Annotated[int, typer.Option(metavar="N", help="Simulated runs of each scenario in each arm.")]
+
+
+@evals.command()
+def models(profile: _ShownModel = None) -> None:
+    """List the simulated models that are shipped, or show one's rates with their labels."""
+    from statek_sim.evals.models.profile_file import load_profile, shipped
+    from statek_sim.reporting.evals_tables import rates_table, table_lines
+
+    if profile is not None:
+        say(table_lines(rates_table(load_profile(profile))))
+        return
+    for name in shipped():
+        told = load_profile(name)
+        typer.echo(f"{name:28} {told.title} ({told.model})")
+
+
+@evals.command()
+def fit(profile: _FittedModel = None, write: _FolderOption = None) -> None:
+    """Fit the shipped profiles to the published counts again.
+
+    Exits 1 when a shipped profile is not what the fit gives.
+    """
+    from statek_sim.evals.models.profile_file import load_profile, shipped
+    from statek_sim.evals.models.profile_text import profile_text
+    from statek_sim.evals.published.shipped import HEAD, refitted
+    from statek_sim.reporting.artifact import write_artifact
+
+    names = [profile] if profile is not None else list(shipped())
+    if profile is not None and profile not in shipped():
+        load_profile(profile)
+        raise BadInput(
+            f"{profile}: only shipped profiles are fitted here; expected one of {', '.join(shipped())}"
+        )
+    different = []
+    for name in names:
+        text = profile_text(refitted(name), said=HEAD)
+        if write is not None:
+            check_outputs({"--write": write / f"{name}.toml"})
+            write_artifact(write / f"{name}.toml", text)
+        same = _same(name, text)
+        typer.echo(f"{name}: {'as shipped' if same else 'not what is shipped'}")
+        if not same:
+            different.append(name)
+    if different and write is None:
+        raise typer.Exit(1)
+
+
+def _same(name: str, text: str) -> bool:
+    from statek_sim.evals.models.profile_file import load_profile, read_profile
+
+    return load_profile(name) == read_profile(text, name)
+
+
+@evals.command()
+def published(
+    profile: Annotated[
+        str, typer.Argument(metavar="[PROFILE]", show_default=False, help="A shipped profile.")
+    ] = "ministral-3-8b-instruct",
+    seeds: _SeedsOption = 50,
+    executor: ExecutorOption = None,
+) -> None:
+    """Show published counts beside what the simulated model does with work of the same shape."""
+    from statek_sim.evals.models.profile_file import load_profile
+    from statek_sim.evals.published.forge import published_of
+    from statek_sim.evals.published.side_by_side import side_by_side
+    from statek_sim.executors.choose import executor_for
+    from statek_sim.reporting.evals_published import published_tables
+    from statek_sim.reporting.evals_tables import table_lines
+
+    told: Profile = load_profile(profile)
+    counts = published_of(told.model)
+    with executor_for(executor) as working:
+        found = side_by_side(counts, told, seeds, working)
+    for table in published_tables(found):
+        say([*table_lines(table), ""])
+
+
+@evals.command()
+def chance(
+    hits: Annotated[int, typer.Argument(metavar="RIGHT", help="Runs that were right.")],
+    of: Annotated[int, typer.Argument(metavar="RUNS", help="Runs in all.")],
+) -> None:
+    """Say what so many right runs can show: Wilson's 95 % interval, if the runs are independent."""
+    from statek_sim.intervals import wilson
+
+    bounds = wilson(hits, of) if 0 <= hits <= of else None
+    if bounds is None:
+        raise BadInput(f"{hits} of {of}: expected a number of runs, and no more right ones than that")
+    typer.echo(f"{hits} of {of} = {100 * hits / of:.1f} %; 95 % interval {bounds[0]:.3f} to {bounds[1]:.3f}")

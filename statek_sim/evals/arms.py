@@ -1,0 +1,101 @@
+"""Arms of an experiment: the same harness with some of its parts switched on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+from statek_sim.evals.statistics.shares import subsets
+
+PARTS: Final = ("rescue", "nudges", "steps", "context", "protection")
+"""The main parts: what reads replies, what corrects, what holds to the steps, what shortens, what breaks loops."""
+
+BARE: Final = "bare"
+FULL: Final = "full"
+ABLATION: Final = "ablation"
+ALL: Final = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A name, and the parts that are on; `variant` names the agent's own rules."""
+
+    name: str
+    parts: frozenset[str]
+    variant: str = "hardened"
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The parts that are on, in their order."""
+        return tuple(part for part in PARTS if part in self.parts)
+
+    def has(self, part: str) -> bool:
+        """Return whether a part is on."""
+        return part in self.parts
+
+
+def named_after(parts: Iterable[str]) -> Arm:
+    """Return the arm with exactly these parts, named after them."""
+    chosen = frozenset(parts)
+    lacking = [part for part in PARTS if part not in chosen]
+    if not lacking:
+        return Arm(FULL, chosen)
+    if not chosen:
+        return Arm(BARE, chosen)
+    if len(lacking) == 1:
+        return Arm(f"no-{lacking[0]}", chosen)
+    return Arm("+".join(part for part in PARTS if part in chosen), chosen)
+
+
+def ablation() -> tuple[Arm, ...]:
+    """Return the full harness, each part taken away alone, and nothing at all."""
+    without = (named_after(part for part in PARTS if part != gone) for gone in PARTS)
+    return (named_after(PARTS), *without, named_after(()))
+
+
+def all_arms() -> tuple[Arm, ...]:
+    """Return an arm for every set of the main parts, the full one first."""
+    return tuple(named_after(chosen) for chosen in reversed(list(subsets(PARTS))))
+
+
+def parse_arms(words: Iterable[str]) -> tuple[Arm, ...]:
+    """Return the arms that words name; `BadInput` for a part that is none.
+
+    `ablation`, `all`, `full`, `bare`, `no-PART`, parts joined by `+`; after a `@` the name of the agent's variant.
+    """
+    found: dict[str, Arm] = {}
+    for word in words:
+        for arm in _arms(word):
+            found.setdefault(arm.name, arm)
+    if not found:
+        raise BadInput(
+            "--arms: none is named; expected ablation, all, full, bare, no-PART or parts joined by +"
+        )
+    return tuple(found.values())
+
+
+def _arms(word: str) -> tuple[Arm, ...]:
+    name, _, variant = word.partition("@")
+    if name == ABLATION:
+        arms = ablation()
+    elif name == ALL:
+        arms = all_arms()
+    elif name in (FULL, BARE):
+        arms = (named_after(PARTS if name == FULL else ()),)
+    elif name.startswith("no-"):
+        arms = (named_after(part for part in PARTS if part != _part(name[3:])),)
+    else:
+        arms = (named_after(map(_part, name.split("+"))),)
+    return tuple(Arm(f"{arm.name}@{variant}", arm.parts, variant) for arm in arms) if variant else arms
+
+
+def _part(name: str) -> str:
+    if name not in PARTS:
+        raise BadInput(
+            f"--arms: {name!r} is no part; expected some of {', '.join(PARTS)}, or ablation, all, full or bare."
+            f"{suggestion(name, (*PARTS, ABLATION, ALL, FULL, BARE))}".removesuffix(".")
+        )
+    return name

@@ -1,0 +1,80 @@
+"""An experiment: every scenario with every seed in every arm, on one simulated model, by whatever executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim.errors import BadInput
+from statek_sim.evals.arms import Arm
+from statek_sim.evals.models.profile import Profile
+from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.runner import MODEL, run_one
+from statek_sim.evals.scenario import EvalScenario
+from statek_sim.executors.executor import Executor
+from statek_sim.executors.pool import Killed
+from statek_sim.metering.tokenizers import tokenizer_for_model
+
+BATCH: Final = 80
+"""Runs that go out together, about: sending them costs little beside doing them."""
+
+Heard = Callable[[int, int], None]
+"""Is told how many runs are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """What is run. Seeds are 0 to `seeds` - 1; all arms of a scenario and seed share their random numbers."""
+
+    suite: tuple[EvalScenario, ...]
+    profile: Profile
+    arms: tuple[Arm, ...]
+    seeds: int
+
+    def __post_init__(self) -> None:
+        """Raise `BadInput` for an experiment in which nothing is run."""
+        if self.seeds < 1:
+            raise BadInput(f"--seeds {self.seeds}: expected 1 or more")
+        if not self.suite:
+            raise BadInput("no eval is left to run")
+
+    @property
+    def runs(self) -> int:
+        """How many runs it has."""
+        return len(self.suite) * self.seeds * len(self.arms)
+
+
+def batches(experiment: Experiment) -> Iterator[tuple[EvalScenario, int, int, tuple[Arm, ...], Profile]]:
+    """Yield the pieces of work: a scenario, seeds from one up to another, the arms and the model."""
+    size = max(1, BATCH // len(experiment.arms))
+    for scenario in experiment.suite:
+        for first in range(0, experiment.seeds, size):
+            yield scenario, first, min(first + size, experiment.seeds), experiment.arms, experiment.profile
+
+
+def run_batch(
+    scenario: EvalScenario, first: int, behind: int, arms: Sequence[Arm], profile: Profile
+) -> list[Outcome]:
+    """Return what comes of a scenario with these seeds in all arms."""
+    return [run_one(scenario, seed, arm, profile) for seed in range(first, behind) for arm in arms]
+
+
+def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | None = None) -> list[Outcome]:
+    """Return what comes of all runs, by scenario, seed and arm: the same with any executor."""
+    tasks = list(batches(experiment))
+    outcomes: list[Outcome] = []
+    for task, came in zip(tasks, executor.map(run_batch, tasks, prepare=_prepared), strict=True):
+        if isinstance(came, Killed):
+            raise BadInput(
+                f"eval {task[0].id!r}, seeds from {task[1]}: {came}; nothing can be said without it"
+            )
+        outcomes += came
+        if heard is not None:
+            heard(len(outcomes), experiment.runs)
+    return outcomes
+
+
+def _prepared() -> None:
+    """Load what every worker would load: the vocabulary that tokens are counted with."""
+    tokenizer_for_model(MODEL).tokenizer.count("a")

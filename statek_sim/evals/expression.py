@@ -1,0 +1,338 @@
+"""The language of eval files: a small part of Python's expressions, over tables, arguments and results.
+
+`row.name` is the value of a key, never an attribute of Python's; only the functions of `FUNCTIONS` can be called, and
+no name begins with an underscore. A text that starts with `=` is an expression, one with `{expression}` in it a
+template, every other text is itself.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from functools import cache
+from types import CodeType
+from typing import Any, Final
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+
+Scope = Mapping[str, Any]
+"""What the names of an expression stand for."""
+
+LONGEST: Final = 4_000
+"""Characters of an expression."""
+
+
+class BadExpression(BadInput):
+    """An expression that is none, or names what is not there."""
+
+
+class Unanswerable(BadInput):
+    """An expression cannot be evaluated with these values: a key or a row is not there."""
+
+
+# -- what expressions may call ----------------------------------------------------------------------------------
+
+
+def _member(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping) and name in value:
+        return value[name]
+    if isinstance(value, Mapping):
+        raise Unanswerable(f"no key {name!r}; there are {', '.join(map(str, value)) or 'none'}")
+    raise Unanswerable(f"{value!r:.60} has no key {name!r}")
+
+
+def _fits(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(key in row and row[key] == value for key, value in wanted.items())
+
+
+def _where(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> list[Any]:
+    """Rows that have these values."""
+    return [row for row in rows if _fits(row, wanted)]
+
+
+def _some(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> bool:
+    """Whether a row has these values."""
+    return any(_fits(row, wanted) for row in rows)
+
+
+def _one(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> Any:
+    """The first row that has these values."""
+    for row in rows:
+        if _fits(row, wanted):
+            return row
+    raise Unanswerable(f"no row with {wanted}")
+
+
+def _column(rows: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
+    """One value of every row."""
+    return [_member(row, key) for row in rows]
+
+
+def _total(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
+    """The sum of a column, to two decimals."""
+    return _rounded(sum(_column(rows, key)))
+
+
+def _rounded(number: float, digits: int = 2) -> Any:
+    """A number to so many decimals; a whole one stays whole."""
+    near = round(number, digits)
+    return int(near) if near == int(near) else near
+
+
+def _most(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
+    """The row with the largest value; of equal ones the first."""
+    found = list(rows)
+    if not found:
+        raise Unanswerable(f"the row with the most {key!r} of no rows")
+    return max(found, key=lambda row: _member(row, key))
+
+
+def _least(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
+    """The row with the smallest value; of equal ones the first."""
+    found = list(rows)
+    if not found:
+        raise Unanswerable(f"the row with the least {key!r} of no rows")
+    return min(found, key=lambda row: _member(row, key))
+
+
+def _by(rows: Iterable[Mapping[str, Any]], key: str, down: bool = False) -> list[Any]:
+    """The rows in the order of a column."""
+    return sorted(rows, key=lambda row: _member(row, key), reverse=down)
+
+
+def _fields(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """A row with some of its values."""
+    return {key: _member(row, key) for key in keys}
+
+
+def _without(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """A row without some of its values."""
+    return {key: value for key, value in row.items() if key not in keys}
+
+
+def _flat(lists: Iterable[Iterable[Any]]) -> list[Any]:
+    """The items of lists, in one."""
+    return [item for inner in lists for item in inner]
+
+
+def _later(day: str, days: int) -> str:
+    """An ISO date so many days later."""
+    return (date.fromisoformat(day) + timedelta(days=days)).isoformat()
+
+
+def _lower(text: str) -> str:
+    """A text in small letters."""
+    return text.lower()
+
+
+def _after(text: str, mark: str) -> str:
+    """What comes after a mark in a text."""
+    _, found, rest = text.partition(mark)
+    if not found:
+        raise Unanswerable(f"no {mark!r} in {text!r:.60}")
+    return rest
+
+
+def _before(text: str, mark: str) -> str:
+    """What comes before a mark in a text."""
+    first, found, _ = text.partition(mark)
+    if not found:
+        raise Unanswerable(f"no {mark!r} in {text!r:.60}")
+    return first
+
+
+def _joined(items: Iterable[Any], by: str = ", ") -> str:
+    """Items as one text."""
+    return by.join([shown(item) for item in items])
+
+
+def _times(left: Any, right: Any) -> Any:
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return left * right
+    raise Unanswerable(f"{left!r:.40} * {right!r:.40}: expected two numbers")
+
+
+def _rest(left: Any, right: Any) -> Any:
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return left % right
+    raise Unanswerable(f"{left!r:.40} % {right!r:.40}: expected two numbers")
+
+
+FUNCTIONS: Final[Mapping[str, Any]] = {
+    "abs": abs, "after": _after, "all": all, "any": any, "before": _before, "by": _by, "column": _column,
+    "fields": _fields, "flat": _flat, "int": int, "joined": _joined, "later": _later, "least": _least, "len": len,
+    "list": list, "lower": _lower, "max": max, "min": min, "most": _most, "one": _one, "round": _rounded,
+    "some": _some, "sorted": sorted, "str": str, "sum": sum, "total": _total, "where": _where, "without": _without,
+    "zip": zip,
+}  # fmt: skip
+"""What an expression may call."""
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+_NODES: Final = (
+    ast.Expression, ast.Constant, ast.Name, ast.Load, ast.Store, ast.Attribute, ast.Subscript, ast.Slice, ast.List,
+    ast.Tuple, ast.Dict, ast.Compare, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add,
+    ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In,
+    ast.NotIn, ast.Is, ast.IsNot, ast.IfExp, ast.Call, ast.keyword, ast.ListComp, ast.GeneratorExp,
+    ast.comprehension,
+)  # fmt: skip
+
+
+class _Rewritten(ast.NodeTransformer):
+    """Keys in the place of attributes; products and remainders of numbers only: those of texts have no bound."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        inner = self.visit(node.value)
+        return ast.Call(ast.Name("_member", ast.Load()), [inner, ast.Constant(node.attr)], [])
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        left, right = self.visit(node.left), self.visit(node.right)
+        if isinstance(node.op, ast.Mult | ast.Mod):
+            name = "_times" if isinstance(node.op, ast.Mult) else "_rest"
+            return ast.Call(ast.Name(name, ast.Load()), [left, right], [])
+        return ast.BinOp(left, node.op, right)
+
+
+_GIVEN: Final[dict[str, Any]] = {
+    **FUNCTIONS,
+    "_member": _member,
+    "_times": _times,
+    "_rest": _rest,
+    "__builtins__": {},
+}
+
+
+@cache
+def _compiled(source: str) -> tuple[CodeType, frozenset[str]]:
+    """Return the code of an expression, and the names it needs."""
+    if len(source) > LONGEST:
+        raise BadExpression(f"an expression of {len(source)} characters, expected at most {LONGEST}")
+    try:
+        tree = ast.parse(source.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise BadExpression(f"{source!r} is no expression: {said}") from None
+    bound: set[str] = set()
+    needed: set[str] = set()
+    for node in ast.walk(tree):
+        _refuse(node, source)
+        if isinstance(node, ast.Name):
+            (bound if isinstance(node.ctx, ast.Store) else needed).add(node.id)
+    code = compile(ast.fix_missing_locations(_Rewritten().visit(tree)), "<eval>", "eval")
+    return code, frozenset(needed - bound - FUNCTIONS.keys())
+
+
+def _refuse(node: ast.AST, source: str) -> None:
+    if not isinstance(node, _NODES):
+        raise BadExpression(f"{source!r}: {type(node).__name__} is no part of the language of evals")
+    if isinstance(node, ast.Name | ast.Attribute):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        if name.startswith("_"):
+            raise BadExpression(f"{source!r}: {name!r} begins with an underscore")
+    if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS):
+        called = ast.unparse(node.func)
+        raise BadExpression(
+            f"{source!r}: there is no function {called!r}"
+            f"{suggestion(called, FUNCTIONS) or '; known: ' + ', '.join(FUNCTIONS)}"
+        )
+
+
+def evaluate(source: str, scope: Scope) -> Any:
+    """Return the value of an expression; `Unanswerable` when these values have none."""
+    code, _ = _compiled(source)
+    try:
+        return eval(code, {**_GIVEN, **scope})  # every node of it was looked at
+    except Unanswerable:
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever a file's expression meets
+        raise Unanswerable(f"{source!r}: {type(error).__name__}: {error}") from None
+
+
+@cache
+def _parts(text: str) -> tuple[tuple[bool, str], ...]:
+    """Return a template's parts: whether each is an expression, and its text."""
+    found: list[tuple[bool, str]] = []
+    plain, at = "", 0
+    while at < len(text):
+        two = text[at : at + 2]
+        if two in ("{{", "}}"):
+            plain, at = plain + two[0], at + 2
+        elif text[at] == "{":
+            end = _closing(text, at)
+            found += [(False, plain), (True, text[at + 1 : end])]
+            plain, at = "", end + 1
+        else:
+            plain, at = plain + text[at], at + 1
+    return tuple([part for part in (*found, (False, plain)) if part[1]])
+
+
+def _closing(text: str, start: int) -> int:
+    depth, quote = 0, ""
+    for at in range(start, len(text)):
+        letter = text[at]
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in "{}":
+            depth += 1 if letter == "{" else -1
+            if not depth:
+                return at
+    raise BadExpression(f"{text!r:.80}: a brace that is never closed; write {{{{ for a brace itself")
+
+
+def filled(text: str, scope: Scope) -> str:
+    """Return a template with its expressions replaced by what they are."""
+    if "{" not in text and "}" not in text:
+        return text
+    return "".join([shown(evaluate(part, scope)) if code else part for code, part in _parts(text)])
+
+
+def shown(value: Any) -> str:
+    """Return a value as a text of people has it."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def resolved(value: Any, scope: Scope) -> Any:
+    """Return a value of a file with everything in it evaluated: `=expression`, templates, and what they stand in."""
+    if isinstance(value, str):
+        return evaluate(value[1:], scope) if value.startswith("=") else filled(value, scope)
+    if isinstance(value, Mapping):
+        return {key: resolved(item, scope) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [resolved(item, scope) for item in value]
+    return value
+
+
+def expressions_in(value: Any) -> Iterator[str]:
+    """Yield the expressions in a value of a file."""
+    if isinstance(value, str):
+        if value.startswith("="):
+            yield value[1:]
+        elif "{" in value or "}" in value:
+            yield from (part for code, part in _parts(value) if code)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from expressions_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from expressions_in(item)
+
+
+def names_in(value: Any) -> frozenset[str]:
+    """Return the names that a value of a file needs; `BadExpression` for one that cannot be read."""
+    return frozenset(name for source in expressions_in(value) for name in _compiled(source)[1])
+
+
+def check_names(value: Any, known: Sequence[str] | frozenset[str], what: str) -> None:
+    """Raise `BadExpression` for a value that needs a name which is not there."""
+    for name in sorted(names_in(value)):
+        if name not in known:
+            hint = suggestion(name, sorted(known)) or f" Known here: {', '.join(sorted(known)) or 'nothing'}"
+            raise BadExpression(f"{what} names {name!r}, which is not known there.{hint}")

@@ -1,0 +1,46 @@
+"""A model that does what a plan says, and a run of it in the engine-agent's loop."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from statek_sim.agent.effects import Parts
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.evals.plan import Plan
+from statek_sim.evals.record import Record
+from statek_sim.evals.scenario import Instance
+from statek_sim.evals.seen import seen_in
+from statek_sim.providers.function import FunctionLLM
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Reply, ScriptedCall, text, tool_calls
+
+MODEL: Final = "gpt-4o"
+
+
+def planned(plan: Plan) -> FunctionLLM:
+    """Return a provider that answers every request with what the plan says is next, by what the request shows."""
+
+    def reply(request: ChatRequest) -> Reply:
+        told = plan.next(seen_in(request.messages))
+        if isinstance(told, str):
+            return text(told)
+        return tool_calls(*[ScriptedCall(call.name, call.arguments) for call in told])
+
+    return FunctionLLM(reply)
+
+
+def played(instance: Instance, plan: Plan | None = None) -> Record:
+    """Return what comes of a plan (None: the ideal one) in the loop, without any part that would help it."""
+    provider = planned(instance.plan if plan is None else plan)
+    approving = instance.approving()
+    harness = AgentHarness(
+        provider,
+        tools=instance.tools,
+        prompt=instance.prompt,
+        model=MODEL,
+        max_iterations=instance.scenario.max_iterations,
+        parts=Parts(gates=() if approving is None else (approving,)),
+        person=None if approving is None else approving.person,
+    )
+    run = harness.run(instance.task)
+    return instance.world.record(run.answer, run.stop or "nothing", model_calls=len(provider.requests))

@@ -1,0 +1,291 @@
+"""The verdict on a run: by calls that reached the world, its state, and an answer that cites what was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from statek_sim.evals.expression import Scope, evaluate, resolved, shown
+from statek_sim.evals.plan import each
+from statek_sim.evals.record import FINAL, Called, Record
+from statek_sim.evals.world import Row, Tables, apply
+from statek_sim.evals.written import CheckText, Cited, WantedCall
+
+if TYPE_CHECKING:
+    from statek_sim.evals.scenario import Instance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a run is worth. `completed`: it ended by an answer, not by a limit or an error.
+
+    `score` is the share of what was demanded, from 0 to 1; `passed` is completed with all of it. `problems` say what
+    is missing or should not have been, one line each.
+    """
+
+    completed: bool
+    score: float
+    passed: bool
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """One call that is demanded, with the arguments that matter."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        said = ", ".join(f"{key}={value!r}" for key, value in self.arguments.items())
+        return f"{self.tool}({said})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demands:
+    """What a check demands of one instance, with nothing left to evaluate; a function of eval and seed alone."""
+
+    calls: tuple[tuple[Expected, ...], ...]
+    never: tuple[Expected, ...]
+    after: Tables
+    changes: bool
+    ignore: tuple[str, ...]
+    cites: tuple[tuple[tuple[str, ...], Cited], ...]
+    avoids: tuple[str, ...]
+    most: Mapping[str, int]
+
+
+def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
+    """Return what a check demands of a world that begins like this."""
+    after: Tables = {name: list(rows) for name, rows in before.items()}
+    for change in check.changes:
+        apply(change, after, {**scope, **after})
+    groups = [one if isinstance(one, tuple) else (one,) for one in check.calls]
+    calls = [tuple([call for wanted in group for call in _expected(wanted, scope)]) for group in groups]
+    return Demands(
+        calls=tuple([group for group in calls if group]),
+        never=tuple([call for wanted in check.never for call in _expected(wanted, scope)]),
+        after=after,
+        changes=bool(check.changes),
+        ignore=check.ignore,
+        cites=tuple([(tuple(_texts(resolved(one.value, scope))), one) for one in check.cites]),
+        avoids=tuple(_texts([resolved(one, scope) for one in check.avoids])),
+        most=check.most,
+    )
+
+
+def _expected(wanted: WantedCall, scope: Scope) -> Iterator[Expected]:
+    if wanted.condition is not None and not evaluate(wanted.condition, scope):
+        return
+    for inner in [scope] if wanted.each is None else each(wanted.each, scope):
+        yield Expected(tool=wanted.tool, arguments=resolved(wanted.arguments, inner))
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _texts(item)]
+    return [shown(value)]
+
+
+def judge(instance: Instance, record: Record) -> Verdict:
+    """Return the verdict on a run of an instance."""
+    wanted = instance.demands
+    tally = _Tally()
+    _judge_calls(wanted, record.calls, tally)
+    _judge_world(wanted, instance.world.tables, tally)
+    _judge_answer(wanted, record, tally)
+    completed = record.stop == FINAL and bool((record.answer or "").strip())
+    if not completed:
+        tally.problems.insert(0, f"no final answer: stopped by {record.stop!r}")
+    return Verdict(
+        completed=completed,
+        score=tally.score,
+        passed=completed and not tally.problems,
+        problems=tuple(tally.problems),
+    )
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Points for what is demanded; what must not be costs one each."""
+
+    met: int = 0
+    of: int = 0
+    broken: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def point(self, problem: str, *, met: bool) -> None:
+        self.of += 1
+        self.met += met
+        if not met:
+            self.problems.append(problem)
+
+    def harm(self, problem: str) -> None:
+        self.broken += 1
+        self.problems.append(problem)
+
+    @property
+    def score(self) -> float:
+        return max(0, self.met - self.broken) / self.of if self.of else 0.0
+
+
+# -- calls ------------------------------------------------------------------------------------------------------
+
+
+def _judge_calls(wanted: Demands, calls: Sequence[Called], tally: _Tally) -> None:
+    done = [call for call in calls if call.error is None]
+    at = 0
+    for group in wanted.calls:
+        at = _judge_group(group, done, at, tally)
+    for never in wanted.never:
+        if any(_is(call, never) for call in done):
+            tally.harm(f"{never} was called, which must not be")
+    for tool, most in wanted.most.items():
+        times = sum(call.name == tool for call in calls)
+        if times > most:
+            tally.harm(f"{tool} was called {times} times, expected at most {most}")
+
+
+def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, tally: _Tally) -> int:
+    """Look for calls of a group after `start`, in any order; return where the next group may begin."""
+    free = dict(enumerate(done[start:], start))
+    reached, named = start, []
+    for expected in group:
+        at = next((at for at, call in free.items() if _is(call, expected)), None)
+        if at is None:
+            named.append(expected)
+            continue
+        del free[at]
+        reached = max(reached, at + 1)
+        tally.point("", met=True)
+        tally.point("", met=True)
+    for expected in named:
+        at = next((at for at, call in free.items() if call.name == expected.tool), None)
+        late = "" if start == 0 else " after the calls before it"
+        if at is None:
+            tally.point(f"{expected} did not succeed{late}", met=False)
+            tally.of += 1
+            continue
+        del free[at]
+        tally.point("", met=True)
+        said = ", ".join(f"{key}={value!r}" for key, value in done[at].arguments.items())
+        tally.point(f"{expected.tool} was called with {said}, expected {expected}{late}", met=False)
+    return reached
+
+
+def _is(call: Called, expected: Expected) -> bool:
+    given = call.arguments
+    return call.name == expected.tool and all(
+        key in given and _same(given[key], value) if value is not None else given.get(key) is None
+        for key, value in expected.arguments.items()
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether values are the same: texts whatever their case and the space around them, lists in any order."""
+    if isinstance(one, list) and isinstance(other, list):
+        left = list(other)
+        return len(one) == len(other) and all(_taken(item, left) for item in one)
+    if isinstance(one, str) and isinstance(other, str):
+        return one.strip().casefold() == other.strip().casefold()
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _taken(item: Any, left: list[Any]) -> bool:
+    at = next((at for at, other in enumerate(left) if _same(item, other)), None)
+    if at is None:
+        return False
+    del left[at]
+    return True
+
+
+# -- the world --------------------------------------------------------------------------------------------------
+
+
+def _judge_world(wanted: Demands, tables: Tables, tally: _Tally) -> None:
+    wrong = [
+        f"table {name!r}: {difference}"
+        for name, rows in wanted.after.items()
+        if name not in wanted.ignore and (difference := _difference(rows, tables.get(name, [])))
+    ]
+    if wanted.changes:
+        tally.point("; ".join(wrong), met=not wrong)
+    elif wrong:
+        tally.harm("; ".join(wrong))
+
+
+def _difference(expected: Sequence[Row], there: Sequence[Row]) -> str:
+    """Return how rows differ from those that are expected, in any order; nothing when they do not."""
+    if expected == there:
+        return ""
+    left = list(there)
+    lost = []
+    for row in expected:
+        if row in left:
+            left.remove(row)
+        else:
+            lost.append(row)
+    if not lost and not left:
+        return ""
+    parts = [f"there is no {row}" for row in lost[:2]] + [f"there is {row}, not expected" for row in left[:2]]
+    return ", ".join(parts)
+
+
+# -- the answer -------------------------------------------------------------------------------------------------
+
+
+def _judge_answer(wanted: Demands, record: Record, tally: _Tally) -> None:
+    answer = plain(record.answer or "")
+    for texts, cited in wanted.cites:
+        for text in texts:
+            if not says(answer, text):
+                tally.point(f"the answer does not cite {text!r}", met=False)
+            elif cited.computed or _was_shown(text, cited.found_by, record.calls):
+                tally.point("", met=True)
+            else:
+                where = f"result of {cited.found_by}" if cited.found_by else "result"
+                tally.point(f"the answer says {text!r}, which no {where} had shown", met=False)
+    for text in wanted.avoids:
+        if says(answer, text):
+            tally.harm(f"the answer says {text!r}, which it should not")
+
+
+def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
+    return any(
+        says(plain(call.result), text)
+        for call in calls
+        if call.result is not None and (tool is None or call.name == tool)
+    ) or any(
+        says(plain(call.error), text)
+        for call in calls
+        if call.error is not None and (tool is None or call.name == tool)
+    )
+
+
+_THOUSANDS = re.compile(r"(?<=\d)[,\u202f\u00a0'](?=\d{3}(?!\d))")
+_SPACES = re.compile(r"\s+")
+
+
+@lru_cache(maxsize=4096)
+def plain(text: str) -> str:
+    """Return a text in small letters, with single spaces and without marks between thousands."""
+    return _SPACES.sub(" ", _THOUSANDS.sub("", text)).casefold()
+
+
+def says(answer: str, text: str) -> bool:
+    """Return whether a plain text has these words, or this number, and not as a part of longer ones."""
+    return _pattern(text).search(answer) is not None
+
+
+@lru_cache(maxsize=4096)
+def _pattern(text: str) -> re.Pattern[str]:
+    words = plain(text.strip())
+    number = re.fullmatch(r"-?\d+(\.\d+)?", words)
+    if not number:
+        return re.compile(rf"(?<!\w){re.escape(words)}(?!\w)")
+    more = "0*" if number[1] else r"(?:\.0+)?"
+    minus = "" if words.startswith("-") else r"(?<!\d-)"
+    return re.compile(rf"(?<![\d.]){minus}{re.escape(words)}{more}(?!\.?\d)")

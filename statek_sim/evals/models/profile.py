@@ -1,0 +1,82 @@
+"""A profile of a model: how often it fails in which way, how it writes calls, what it makes of corrections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from statek_sim.evals.models.chance import uniform
+from statek_sim.evals.models.failures import FailureClass
+from statek_sim.evals.models.rates import ClassRate, Origin, Rate
+
+HEEDS: Final = "heeds_nudge"
+"""How often a correction makes the model do the right thing on that turn."""
+STAYS: Final = "stays_in_loop"
+"""How often a model that made a call twice makes it a third time, and so on."""
+INVENTS: Final = "invents_tool"
+"""The share of wrong tools that do not exist."""
+RENAMES: Final = "renames_argument"
+"""The share of missing arguments that are there under another name."""
+NATIVE: Final = "malformed_native"
+"""The share of malformed calls that arrive as native calls with arguments that are no JSON, not as text."""
+
+RATES: Final = (HEEDS, STAYS, INVENTS, RENAMES, NATIVE)
+"""The single rates that a profile has, all of them."""
+
+_TOGETHER: Final = {
+    FailureClass.EARLY_ANSWER: "no readable call",
+    FailureClass.MALFORMED: "no readable call",
+}
+"""Classes whose propensities are drawn together: counts know only both, so that a scenario has much of both or little."""
+
+_NONE: Final[Mapping[str, Mapping[FailureClass, float]]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One simulated model.
+
+    `window`: tokens of a prompt that it takes; a longer one is refused, as servers do. `long_prompt`: tokens from which
+    on `context_loss` may act. `damage`: weights of the ways in which malformed calls are damaged. `scenarios` have
+    propensities of their own, fitted to counts of that very scenario.
+    """
+
+    name: str
+    title: str
+    model: str
+    dialect: str
+    window: int
+    long_prompt: int
+    classes: tuple[ClassRate, ...]
+    rates: Mapping[str, Rate]
+    damage: Mapping[str, float]
+    damage_origin: Origin
+    scenarios: Mapping[str, Mapping[FailureClass, float]] = field(default_factory=lambda: _NONE)
+
+    def rate(self, name: str) -> float:
+        """Return a single rate."""
+        return self.rates[name].rate
+
+    def propensity(self, failure: FailureClass, scenario: str, tier: str) -> float:
+        """Return how often a class acts on a turn of a scenario: its own number, or a draw from the class's Beta.
+
+        The draw belongs to the model's name, the scenario and the class, whatever the seed of a run.
+        """
+        own = self.scenarios.get(scenario)
+        if own is not None:
+            return own.get(failure, 0.0)
+        found = self._class_rate(failure, tier)
+        if found is None:
+            return 0.0
+        drawn = _TOGETHER.get(failure, failure.value)
+        return found.propensity(uniform(self.name, scenario, drawn, "propensity"))
+
+    def _class_rate(self, failure: FailureClass, tier: str) -> ClassRate | None:
+        """Return the rate of the scenario's tier, else the one for all tiers."""
+        of_class = [each for each in self.classes if each.failure == failure]
+        return next(
+            (each for each in of_class if each.tier == tier),
+            next((each for each in of_class if each.tier is None), None),
+        )

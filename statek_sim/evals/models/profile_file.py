@@ -1,0 +1,187 @@
+"""Profile files: TOML, one model each; every rate says where it comes from, or the file is refused."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from statek_sim.agent.rescue.rendering import RENDERINGS
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+from statek_sim.evals.models.damage import DAMAGES
+from statek_sim.evals.models.failures import FailureClass
+from statek_sim.evals.models.profile import RATES, Profile
+from statek_sim.evals.models.rates import ClassRate, Kind, Origin, Rate, Tier
+
+SCHEMA: Final = "statek-sim/evals-profile/1"
+_STRICT: Final = ConfigDict(extra="forbid", strict=True)
+_Share = Field(ge=0.0, le=1.0)
+
+
+class _Labelled(BaseModel):
+    model_config = _STRICT
+    label: Kind
+    source: str = Field(min_length=1)
+    n: int | None = Field(default=None, ge=1)
+
+    def origin(self, where: str) -> Origin:
+        """Return it as a value; `ValueError` for a label that does not fit."""
+        if self.label == "assumed" and self.n is not None:
+            raise ValueError(
+                f"{where}: it is assumed, so that there is no n; say under source why it is assumed"
+            )
+        if self.label != "assumed" and self.n is None:
+            raise ValueError(f"{where}: it is {self.label}, so that it needs n, the number of observations")
+        return Origin(kind=self.label, source=self.source, n=self.n)
+
+
+class _Class(_Labelled):
+    name: FailureClass = Field(strict=False)
+    beta: tuple[float, float] = Field(strict=False)
+    tier: Tier | None = None
+    interval: tuple[float, float] | None = Field(default=None, strict=False)
+
+
+class _Rate(_Labelled):
+    name: str
+    rate: float = Field(ge=0.0, le=1.0, strict=False)
+    interval: tuple[float, float] | None = Field(default=None, strict=False)
+
+
+class _Damage(_Labelled):
+    weights: dict[str, float]
+
+
+class _File(BaseModel):
+    model_config = _STRICT
+    schema_: Literal["statek-sim/evals-profile/1"] = Field(alias="schema")
+    name: str = Field(min_length=1)
+    title: str = Field(min_length=1)
+    model: str = Field(min_length=1)
+    dialect: str
+    window: int = Field(ge=256)
+    long_prompt: int = Field(ge=1)
+    classes: list[_Class] = Field(alias="class")
+    rates: list[_Rate] = Field(alias="rate")
+    damage: _Damage
+    scenarios: dict[str, dict[str, float]] = {}
+
+
+def shipped() -> tuple[str, ...]:
+    """Return the names of the profiles that come with the package."""
+    folder = files("statek_sim.evals") / "profiles"
+    return tuple(
+        sorted(one.name.removesuffix(".toml") for one in folder.iterdir() if one.name.endswith(".toml"))
+    )
+
+
+def load_profile(name: str) -> Profile:
+    """Return a shipped profile by its name, or the one of a file by its path; `BadInput` says what is wrong with it."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        try:
+            return read_profile(path.read_text(encoding="utf-8"), name)
+        except OSError as error:
+            raise BadInput(f"{name}: cannot be read: {error.strerror}; expected a profile file") from None
+    known = shipped()
+    if name not in known:
+        raise BadInput(
+            f"no profile is called {name!r}; expected one of {', '.join(known)}, or the path of a .toml file"
+            f".{suggestion(name, known)}".removesuffix(".")
+        )
+    found = files("statek_sim.evals") / "profiles" / f"{name}.toml"
+    return read_profile(found.read_text(encoding="utf-8"), f"{name}.toml")
+
+
+def read_profile(text: str, where: str) -> Profile:
+    """Return the profile that a file says; `BadInput` names the file and the key."""
+    try:
+        return _profile(_File.model_validate(tomllib.loads(text)))
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{where}: no TOML: {error}") from None
+    except ValidationError as error:
+        said = "; ".join(f"{_path(one['loc'])}: {one['msg']}" for one in error.errors())
+        raise BadInput(f"{where}: {said}") from None
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}") from None
+
+
+def _path(keys: Iterable[object]) -> str:
+    return ".".join(map(str, keys)) or "the file"
+
+
+def _profile(told: _File) -> Profile:
+    _one_of(told.dialect, RENDERINGS, "dialect")
+    for kind, weight in told.damage.weights.items():
+        _one_of(kind, DAMAGES, "damage.weights")
+        if weight < 0:
+            raise ValueError(f"damage.weights.{kind}: {weight:g} is no weight; expected 0 or more")
+    if not sum(told.damage.weights.values()):
+        raise ValueError("damage.weights: all are 0; expected at least one way in which calls are damaged")
+    rates = {one.name: _rate(one) for one in told.rates}
+    missing = [name for name in RATES if name not in rates]
+    for name in rates:
+        _one_of(name, RATES, "rate")
+    if missing:
+        raise ValueError(f"rate: {', '.join(missing)} is missing; every profile has {', '.join(RATES)}")
+    return Profile(
+        name=told.name,
+        title=told.title,
+        model=told.model,
+        dialect=told.dialect,
+        window=told.window,
+        long_prompt=told.long_prompt,
+        classes=_classes(told.classes),
+        rates=rates,
+        damage=told.damage.weights,
+        damage_origin=told.damage.origin("damage"),
+        scenarios={name: _own(name, shares) for name, shares in told.scenarios.items()},
+    )
+
+
+def _classes(told: Iterable[_Class]) -> tuple[ClassRate, ...]:
+    found: dict[tuple[FailureClass, str | None], ClassRate] = {}
+    for one in told:
+        where = f"class {one.name.value}"
+        if min(one.beta) <= 0:
+            raise ValueError(f"{where}: beta is {list(one.beta)}; expected two numbers above 0")
+        if (one.name, one.tier) in found:
+            raise ValueError(f"{where}: it is there twice for the same tier")
+        found[one.name, one.tier] = ClassRate(
+            failure=one.name,
+            a=one.beta[0],
+            b=one.beta[1],
+            tier=one.tier,
+            origin=one.origin(where),
+            interval=one.interval,
+        )
+    absent = [each.value for each in FailureClass if all(each != name for name, _ in found)]
+    if absent:
+        raise ValueError(f"class: {', '.join(absent)} is missing; a rate of nearly 0 is said, too")
+    return tuple(found.values())
+
+
+def _rate(one: _Rate) -> Rate:
+    return Rate(name=one.name, rate=one.rate, origin=one.origin(f"rate {one.name}"), interval=one.interval)
+
+
+def _own(scenario: str, shares: dict[str, float]) -> dict[FailureClass, float]:
+    for name, share in shares.items():
+        _one_of(name, [each.value for each in FailureClass], f"scenarios.{scenario}")
+        if not 0 <= share <= 1:
+            raise ValueError(f"scenarios.{scenario}.{name}: {share:g} is no share; expected 0 to 1")
+    return {FailureClass(name): share for name, share in shares.items()}
+
+
+def _one_of(name: str, known: Iterable[str], where: str) -> None:
+    options = list(known)
+    if name not in options:
+        hint = suggestion(name, options)
+        raise ValueError(
+            f"{where}: {name!r} is unknown; expected one of {', '.join(options)}.{hint}".removesuffix(".")
+        )

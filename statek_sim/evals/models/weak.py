@@ -1,0 +1,264 @@
+"""A simulated weak model: knows what would be right, and does something else as often as its profile says.
+
+What would be right comes from the task's plan and what the prompt still shows. Then the classes of failures are asked,
+in a fixed order, whether they act: each has a propensity per scenario and a draw per turn. A turn is a place in the
+task and how often the model stood there before, so that two harnesses see the same draws as long as they bring it to
+the same places. What it wrongly asked for it believes: the result stands for the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from statek_sim.agent.tools.tool import Tool
+from statek_sim.errors import ProviderHTTPError
+from statek_sim.evals.models import mistakes
+from statek_sim.evals.models.chance import uniform
+from statek_sim.evals.models.failures import ORDER, FailureClass
+from statek_sim.evals.models.profile import HEEDS, INVENTS, NATIVE, RENAMES, STAYS, Profile
+from statek_sim.evals.models.shown import call_key, is_corrected, shown_calls
+from statek_sim.evals.models.writing import Meant, called, cut_arguments, kind_of_damage, rendered, said
+from statek_sim.evals.seen import SeenCall
+from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.values import ToolSpec
+
+BYTES_PER_TOKEN: Final = 4
+TOO_LONG: Final = 400
+GIVES_UP: Final = "I could not find what is needed to answer that."
+"""What a model says that believes results which do not have what the task needs."""
+
+
+class Task(Protocol):
+    """What a model works on: an eval with its seed."""
+
+    @property
+    def eval_id(self) -> str:
+        """The eval."""
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """What may be called."""
+
+    def right(self, seen: Sequence[SeenCall]) -> Sequence[Meant] | str | None:
+        """Return the right calls, or the answer, after what is shown; None where that cannot be known from it."""
+
+    def steps_after(self, tool: str) -> Sequence[str]:
+        """Return the required tools that come after a tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a model did on a turn: a failure or none, and whether it was corrected before, and heeded that."""
+
+    turn: int
+    place: str
+    failure: FailureClass | None
+    corrected: bool
+    heeded: bool
+    how: str = ""
+
+
+class WeakModel:
+    """A profile with a seed."""
+
+    def __init__(self, profile: Profile, seed: int) -> None:
+        self._profile = profile
+        self._seed = seed
+
+    def provider(self, task: Task, *, tier: str, window: int | None = None) -> WeakProvider:
+        """Return the provider of one run; `window` is the server's own, where it is smaller than the model's."""
+        limit = self._profile.window if window is None else min(window, self._profile.window)
+        return WeakProvider(self._profile, self._seed, task, tier=tier, window=limit)
+
+
+class WeakProvider:
+    """Answers the requests of one run. `acts` are what it did, turn by turn."""
+
+    def __init__(self, profile: Profile, seed: int, task: Task, *, tier: str, window: int) -> None:
+        self._profile = profile
+        self._words = (profile.name, seed, task.eval_id)
+        self._task = task
+        self._window = window
+        self._schemas = {tool.name: tool.parameters for tool in task.tools}
+        self._shares = {name: profile.propensity(name, task.eval_id, tier) for name in ORDER}
+        self._visits: dict[int, int] = {}
+        self._believed: dict[str, Meant] = {}
+        self._looping: Meant | None = None
+        self.acts: list[Act] = []
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Answer one request, or refuse one that is too long."""
+        tokens = request.bytes_sent // BYTES_PER_TOKEN
+        if tokens > self._window:
+            raise ProviderHTTPError(
+                f"HTTP {TOO_LONG}: context_length_exceeded: about {tokens} tokens, the window has {self._window}",
+                status=TOO_LONG,
+            )
+        shown = [self._as_believed(call) for call in shown_calls(request.messages)]
+        turn = _Turn(self, request, shown, long=tokens > self._profile.long_prompt)
+        act, reply = turn.taken()
+        self.acts.append(act)
+        return reply
+
+    def _as_believed(self, call: SeenCall) -> SeenCall:
+        """Return a call as the model remembers it: what it asked for wrongly, it takes for the right thing."""
+        meant = self._believed.get(call_key(call.name, call.arguments)) if self._believed else None
+        if meant is None or call.error is not None:
+            return call
+        return replace(call, name=meant.name, arguments=meant.arguments)
+
+
+class _Turn:
+    """One turn: where it stands, what would be right, which failure acts."""
+
+    def __init__(
+        self, model: WeakProvider, request: ChatRequest, shown: Sequence[SeenCall], *, long: bool
+    ) -> None:
+        self._model = model
+        self._request = request
+        self._shown = shown
+        self._long = long
+        position = sum(call.error is None for call in shown)
+        attempt = model._visits.get(position, 0)
+        model._visits[position] = attempt + 1
+        self._place = f"{position}.{attempt}"
+        offered = [_name_of(tool) for tool in request.tools] or list(model._schemas)
+        self._offered = {name: model._schemas.get(name, {}) for name in offered}
+
+    def taken(self) -> tuple[Act, RawReply]:
+        """Return what is done, and the answer that says it."""
+        model = self._model
+        right = self._right(self._shown)
+        corrected = is_corrected(self._request.messages)
+        heeded = corrected and self._draw(HEEDS) < model._profile.rate(HEEDS)
+        if heeded:
+            model._looping = None
+            return self._acted(None, self._plainly(right), corrected=True, heeded=True)
+        for failure in ORDER:
+            if failure is FailureClass.LOOP and model._looping is not None:
+                reply = self._going_on()
+            elif self._draw(failure.value) < model._shares[failure]:
+                reply = self._wrongly(failure, right)
+            else:
+                continue
+            if reply is not None:
+                return self._acted(failure, reply[0], corrected=corrected, how=reply[1])
+        return self._acted(None, self._plainly(right), corrected=corrected)
+
+    def _acted(
+        self,
+        failure: FailureClass | None,
+        reply: RawReply,
+        *,
+        corrected: bool,
+        heeded: bool = False,
+        how: str = "",
+    ) -> tuple[Act, RawReply]:
+        return Act(self._request.turn, self._place, failure, corrected, heeded, how), reply
+
+    def _right(self, shown: Sequence[SeenCall]) -> Sequence[Meant] | str:
+        found = self._model._task.right(shown)
+        return GIVES_UP if found is None else found
+
+    def _draw(self, what: str) -> float:
+        return uniform(*self._words(what))
+
+    def _words(self, what: str) -> tuple[str | int, ...]:
+        return (*self._model._words, self._place, what)
+
+    def _plainly(self, right: Sequence[Meant] | str) -> RawReply:
+        return said(right) if isinstance(right, str) else called(right, self._request.turn)
+
+    # -- failures: each returns the answer and how it is wrong, or None where it cannot act here ------------------
+
+    def _wrongly(self, failure: FailureClass, right: Sequence[Meant] | str) -> tuple[RawReply, str] | None:
+        match failure:
+            case FailureClass.CONTEXT_LOSS:
+                return self._forgetting(right)
+            case FailureClass.LOOP | FailureClass.REPEATED_CALL:
+                return self._repeating(looping=failure is FailureClass.LOOP)
+            case FailureClass.WRONG_ARGUMENT if isinstance(right, str):
+                return (said(mistakes.wrong_text(right)), "answer") if right else None
+            case _ if isinstance(right, str):
+                return None
+            case FailureClass.EARLY_ANSWER:
+                return said(mistakes.early_answer(right[0].name, *self._words("early"))), "prose"
+            case FailureClass.SKIPPED_STEP:
+                return self._skipping(right[0])
+            case FailureClass.WRONG_TOOL:
+                return self._misdirected(right)
+            case FailureClass.MISSING_ARGUMENT | FailureClass.WRONG_ARGUMENT:
+                return self._misfilled(right, lacking=failure is FailureClass.MISSING_ARGUMENT)
+            case FailureClass.MALFORMED:
+                return self._malformed(right)
+        return None
+
+    def _forgetting(self, right: Sequence[Meant] | str) -> tuple[RawReply, str] | None:
+        """Act on the newer half of what is shown, where the prompt is long and that makes a difference."""
+        if not self._long or len(self._shown) < 2:
+            return None
+        left = self._right(self._shown[len(self._shown) // 2 :])
+        return None if left == right else (self._plainly(left), f"forgot {len(self._shown) // 2}")
+
+    def _repeating(self, *, looping: bool) -> tuple[RawReply, str] | None:
+        last = next((call for call in reversed(self._shown) if call.error is None), None)
+        if last is None or last.name not in self._offered:
+            return None
+        again = Meant(last.name, last.arguments)
+        if looping:
+            self._model._looping = again
+        return called([again], self._request.turn), again.name
+
+    def _going_on(self) -> tuple[RawReply, str] | None:
+        """Make the call of a loop again, unless its tool was taken away or the model gets out of it."""
+        model = self._model
+        again = model._looping
+        assert again is not None, "asked only within a loop"
+        if again.name not in self._offered or self._draw(STAYS) >= model._profile.rate(STAYS):
+            model._looping = None
+            return None
+        return called([again], self._request.turn), again.name
+
+    def _skipping(self, right: Meant) -> tuple[RawReply, str] | None:
+        later = [tool for tool in self._model._task.steps_after(right.name) if tool in self._offered]
+        if not later:
+            return said(mistakes.early_answer(right.name, *self._words("skipped"))), f"without {right.name}"
+        call = Meant(later[0], mistakes.guessed(later[0], right.arguments, self._offered))
+        return called([call], self._request.turn), f"{later[0]} without {right.name}"
+
+    def _misdirected(self, right: Sequence[Meant]) -> tuple[RawReply, str]:
+        invented = self._draw(INVENTS) < self._model._profile.rate(INVENTS)
+        name = mistakes.other_tool(right[0].name, self._offered, *self._words("tool"), invented=invented)
+        known = right[0].arguments
+        arguments = mistakes.guessed(name, known, self._offered) if name in self._offered else dict(known)
+        return called([Meant(name, arguments), *right[1:]], self._request.turn), name
+
+    def _misfilled(self, right: Sequence[Meant], *, lacking: bool) -> tuple[RawReply, str] | None:
+        first = right[0]
+        if not first.arguments:
+            return None
+        if lacking:
+            renamed = self._draw(RENAMES) < self._model._profile.rate(RENAMES)
+            required = mistakes.required_of(first.name, self._offered)
+            arguments = mistakes.without_argument(
+                first.arguments, required, *self._words("argument"), renamed=renamed
+            )
+        else:
+            arguments = mistakes.with_wrong_value(first.arguments, *self._words("value"))
+            self._model._believed[call_key(first.name, arguments)] = first
+        wrong = Meant(first.name, arguments)
+        return called([wrong, *right[1:]], self._request.turn), first.name
+
+    def _malformed(self, right: Sequence[Meant]) -> tuple[RawReply, str]:
+        profile = self._model._profile
+        if self._draw(NATIVE) < profile.rate(NATIVE) and right[0].arguments:
+            return called(right, self._request.turn, arguments=cut_arguments(right[0])), "native"
+        kind = kind_of_damage(profile.damage, *self._words("damage"))
+        return said(rendered(right, profile.dialect, kind)), kind
+
+
+def _name_of(tool: ToolSpec) -> str:
+    function = tool.get("function")
+    return str((function if isinstance(function, dict) else tool).get("name"))

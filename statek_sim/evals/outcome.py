@@ -1,0 +1,61 @@
+"""What came of one run, as plain values: what is counted, what went wrong, and how each turn looked."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Turn(NamedTuple):
+    """One turn of a run as its report shows it.
+
+    `failure` is the class that acted, None for none; `how` says more. `stage` is how rescue read the reply, or why
+    it did not; `nudged` the correction that followed; `digest` is equal for turns at which the same was said and done.
+    """
+
+    number: int
+    failure: str | None
+    how: str
+    corrected: bool
+    heeded: bool
+    stage: str | None
+    nudged: str | None
+    digest: str
+
+
+class Count(NamedTuple):
+    """Tokens of prompts and of completions."""
+
+    prompt: int
+    completion: int
+
+    @property
+    def total(self) -> int:
+        """Both."""
+        return self.prompt + self.completion
+
+
+class Tokens(NamedTuple):
+    """Tokens of a run three ways: as the provider reported them (None: not), measured here, estimated of bytes."""
+
+    reported: Count | None
+    measured: Count
+    estimated: Count
+
+
+class Outcome(NamedTuple):
+    """One run. `wasted`: calls that failed, were refused, or repeated one that was answered."""
+
+    scenario: str
+    seed: int
+    arm: str
+    completed: bool
+    passed: bool
+    score: float
+    stop: str
+    model_calls: int
+    calls: int
+    wasted: int
+    tokens: Tokens
+    turns: tuple[Turn, ...]
+    problems: tuple[str, ...]
+    answer: str | None

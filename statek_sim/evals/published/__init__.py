@@ -1,0 +1,1 @@
+"""Counts that others published, and what the simulated models make of the same work."""

@@ -1,0 +1,173 @@
+"""One run: an eval for a seed, an arm and a simulated model, in the agent's own loop and in virtual time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Final
+
+from statek_sim import trace as events
+from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.effects import CallGate, Parts
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.nudges import LIMIT
+from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
+from statek_sim.agent.steps import NO_STEPS
+from statek_sim.errors import RunawayJob, Unanswered
+from statek_sim.evals.arms import Arm
+from statek_sim.evals.judge import judge
+from statek_sim.evals.models.profile import Profile
+from statek_sim.evals.models.shown import call_key
+from statek_sim.evals.models.weak import Act, WeakModel, WeakProvider
+from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
+from statek_sim.evals.record import Called
+from statek_sim.evals.scenario import EvalScenario, Instance
+from statek_sim.evals.task import EvalTask
+from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.metering.usage import BYTES_PER_TOKEN
+
+MODEL: Final = "gpt-4o"
+"""Whose tokenizer counts; a simulated model has none of its own."""
+RESERVE: Final = 8
+"""The room for the answer is this part of a context's budget."""
+
+
+@cache
+def _tokenizers() -> TokenizerRegistry:
+    return TokenizerRegistry()
+
+
+def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Outcome:
+    """Return what comes of one run; the same for the same four, in any process."""
+    instance = scenario.instance(seed)
+    provider = WeakModel(profile, seed).provider(
+        EvalTask(instance), tier=scenario.tier, window=scenario.context
+    )
+    harness = _harness(instance, arm, provider)
+    stop: str | None = None
+    try:
+        run = harness.run(instance.task)
+    except (RunawayJob, Unanswered) as error:
+        run, stop = None, type(error).__name__
+    return _outcome(instance, arm, provider, harness, run, stop)
+
+
+def _harness(instance: Instance, arm: Arm, provider: WeakProvider) -> AgentHarness:
+    approving = instance.approving()
+    gates: list[CallGate] = [BreakerGate()] if arm.has("protection") else []
+    if approving is not None:
+        gates.append(approving)
+    budget = instance.scenario.context
+    return AgentHarness(
+        provider,
+        tools=instance.tools,
+        steps=instance.steps if arm.has("steps") else NO_STEPS,
+        prompt=instance.prompt,
+        model=MODEL,
+        max_iterations=instance.scenario.max_iterations,
+        nudges=LIMIT if arm.has("nudges") else 0,
+        variant=arm.variant,
+        parts=Parts(
+            reader=rescued if arm.has("rescue") else None,
+            watchers=[loop_watcher()] if arm.has("protection") else (),
+            gates=gates,
+        ),
+        context=_context(budget) if arm.has("context") and budget is not None else None,
+        person=None if approving is None else approving.person,
+        tokenizers=_tokenizers(),
+    )
+
+
+def _context(budget: int) -> ContextSettings:
+    return ContextSettings(budget=budget, reserve=budget // RESERVE)
+
+
+# -- what came of it --------------------------------------------------------------------------------------------
+
+
+def _outcome(
+    instance: Instance,
+    arm: Arm,
+    provider: WeakProvider,
+    harness: AgentHarness,
+    run: AgentRun | None,
+    stop: str | None,
+) -> Outcome:
+    answer = None if run is None else run.answer
+    ended = stop or (run.stop if run is not None else None) or "nothing"
+    record = instance.world.record(answer, ended, model_calls=len(provider.acts))
+    verdict = judge(instance, record)
+    told = list(harness.trace.events)
+    return Outcome(
+        scenario=instance.eval_id,
+        seed=instance.seed,
+        arm=arm.name,
+        completed=verdict.completed,
+        passed=verdict.passed,
+        score=round(verdict.score, 6),
+        stop=ended,
+        model_calls=len(provider.acts),
+        calls=len(record.calls),
+        wasted=_wasted(record.calls) + sum(isinstance(event, events.Nudged) for event in told),
+        tokens=_tokens(run),
+        turns=tuple(_turns(told, provider.acts)),
+        problems=verdict.problems[:3],
+        answer=answer,
+    )
+
+
+def _tokens(run: AgentRun | None) -> Tokens:
+    if run is None:
+        return Tokens(None, Count(0, 0), Count(0, 0))
+    usage = run.counters.usage
+    told = usage.reported_prompt, usage.reported_completion
+    return Tokens(
+        reported=None if told == (None, None) else Count(told[0] or 0, told[1] or 0),
+        measured=Count(usage.measured_prompt, usage.measured_completion),
+        estimated=Count(usage.bytes_sent // BYTES_PER_TOKEN, usage.bytes_received // BYTES_PER_TOKEN),
+    )
+
+
+def _wasted(calls: Sequence[Called]) -> int:
+    """Count calls that failed, and those that repeat one that was answered."""
+    seen: set[str] = set()
+    wasted = 0
+    for call in calls:
+        key = call_key(call.name, call.arguments)
+        wasted += call.error is not None or key in seen
+        if call.error is None:
+            seen.add(key)
+    return wasted
+
+
+def _turns(told: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]:
+    """Yield the turns of a run, each with what rescue and nudges made of it."""
+    replies: dict[int, str] = {}
+    stages: dict[int, str] = {}
+    nudges: dict[int, str] = {}
+    at = 0
+    for event in told:
+        match event:
+            case events.LLMReplied():
+                at = event.turn
+                replies[at] = f"{event.text}\x1f{'|'.join(event.tool_calls)}"
+            case events.ReplyRead() if event.stages:
+                stages[at] = f"read: {event.stages[-1]}" if event.calls else f"refused: {event.stages[-1]}"
+            case events.Nudged():
+                nudges[at] = event.failure
+            case _:
+                pass
+    for act in acts:
+        said = "\x1f".join((replies.get(act.turn, ""), stages.get(act.turn, ""), nudges.get(act.turn, "")))
+        yield Turn(
+            number=act.turn,
+            failure=None if act.failure is None else act.failure.value,
+            how=act.how,
+            corrected=act.corrected,
+            heeded=act.heeded,
+            stage=stages.get(act.turn),
+            nudged=nudges.get(act.turn),
+            digest=hashlib.blake2b(said.encode(), digest_size=4).hexdigest(),
+        )

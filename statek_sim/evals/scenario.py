@@ -1,0 +1,194 @@
+"""An eval, and what is made of it for one seed: a task, tools over a fresh world, a plan, and what is demanded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.tools.tool import Tool
+from statek_sim.evals.approving import Approving
+from statek_sim.evals.draws import Draws
+from statek_sim.evals.expression import Scope, filled, names_in, resolved
+from statek_sim.evals.judge import Demands, demands
+from statek_sim.evals.plan import Plan
+from statek_sim.evals.world import Tables, World, begun, varied
+from statek_sim.evals.written import EvalText, PlanStep, WantedCall, arguments_schema
+from statek_sim.values import JSON
+
+KEPT: int = 512
+"""Beginnings of worlds that are kept per process: those of a suite for some seeds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalScenario:
+    """One eval of a suite; `path` and `line` say where it stands. Two with the same place and text are equal."""
+
+    text: EvalText
+    path: Path
+    line: int
+
+    @property
+    def id(self) -> str:
+        """The name of the eval, unique in its suite."""
+        return self.text.id
+
+    @property
+    def tier(self) -> str:
+        """easy, medium or hard."""
+        return self.text.tier
+
+    @property
+    def capability(self) -> str:
+        """What it needs of an agent."""
+        return self.text.capability
+
+    @property
+    def title(self) -> str:
+        """What it is about, for people."""
+        return self.text.title
+
+    @property
+    def max_iterations(self) -> int:
+        """Iterations that a harness gives it."""
+        return self.text.max_iterations
+
+    @property
+    def context(self) -> int | None:
+        """Tokens that a prompt may have, None for as many as the model takes."""
+        return self.text.context
+
+    @property
+    def source(self) -> str | None:
+        """Where it comes from, None when it is ours."""
+        return self.text.source
+
+    @property
+    def workflow(self) -> tuple[str, ...]:
+        """The tools that a run has to use, in their order."""
+        return self.text.steps if self.text.steps is not None else _tools_of(self.text)
+
+    def instance(self, seed: int) -> Instance:
+        """Return the eval for a seed, with a world that nobody has touched."""
+        begin = _beginning(self, seed)
+        world = World(self.text.tools, begin.tables)
+        return Instance(
+            eval_id=self.text.id,
+            seed=seed,
+            scenario=self,
+            prompt=begin.prompt,
+            task=begin.task,
+            tools=world.tools(begin.schemas),
+            steps=begin.steps,
+            world=world,
+            plan=Plan(self.text.plan, begin.told),
+            demands=begin.demands,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One eval for one seed: what a player gets, and what the judge needs."""
+
+    eval_id: str
+    seed: int
+    scenario: EvalScenario
+    prompt: str
+    task: str
+    tools: list[Tool]
+    steps: StepPlan
+    world: World
+    plan: Plan
+    demands: Demands
+
+    def plan_of(self, wrong: str) -> Plan:
+        """Return a wrong script by its id; it may use facts that no model can know."""
+        steps = next(script.plan for script in self.scenario.text.wrong if script.id == wrong)
+        return Plan(steps, {**self.world.before, **_beginning(self.scenario, self.seed).scope})
+
+    def approving(self) -> Approving | None:
+        """Return the gate before calls that a person has to allow, with that person; None when there are none."""
+        text = self.scenario.text
+        return Approving(text.approvals, self.world, text.tools) if text.approvals else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beginning:
+    """Everything of an instance that nobody changes."""
+
+    tables: Tables
+    scope: Scope
+    told: Scope
+    prompt: str
+    task: str
+    steps: StepPlan
+    demands: Demands
+    schemas: Mapping[str, Mapping[str, JSON]]
+
+
+def told_names(text: EvalText) -> frozenset[str]:
+    """Return the names that differ by seed and stand in the task or the prompt: all that a plan may use of them."""
+    return (names_in(text.task) | names_in(text.prompt)) & text.vary.keys()
+
+
+def _tools_of(text: EvalText) -> tuple[str, ...]:
+    groups = [one if isinstance(one, tuple) else (one,) for one in text.check.calls]
+    wanted: list[WantedCall] = [call for group in groups for call in group]
+    return tuple(dict.fromkeys(call.tool for call in wanted))
+
+
+@lru_cache(maxsize=KEPT)
+def _beginning_of(place: tuple[str, Path, int], seed: int, text: _ById) -> _Beginning:
+    return _made(text.text, seed)
+
+
+class _ById:
+    """An eval's text as a key: the place says which it is."""
+
+    def __init__(self, text: EvalText) -> None:
+        self.text = text
+
+    def __hash__(self) -> int:
+        return hash(self.text.id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and (self.text is other.text or self.text == other.text)
+
+
+def _beginning(scenario: EvalScenario, seed: int) -> _Beginning:
+    return _beginning_of((scenario.id, scenario.path, scenario.line), seed, _ById(scenario.text))
+
+
+def _made(text: EvalText, seed: int) -> _Beginning:
+    draws = Draws(text.id, seed)
+    vary = varied(text.vary, draws)
+    tables = begun(text.world, draws, vary)
+    scope: dict[str, Any] = {**vary, **tables}
+    for name, value in text.facts.items():
+        scope[name] = resolved(value, scope)
+    wanted = demands(text.check, tables, scope)
+    used = {call.tool for group in wanted.calls for call in group}
+    names = text.steps if text.steps is not None else tuple(n for n in _tools_of(text) if n in used)
+    steps = StepPlan(steps=tuple([Step(tool=name) for name in names]))
+    return _Beginning(
+        tables=tables,
+        scope=scope,
+        told={name: vary[name] for name in told_names(text)},
+        prompt=filled(text.prompt, vary),
+        task=filled(text.task, vary),
+        steps=steps,
+        demands=wanted,
+        schemas={name: arguments_schema(tool) for name, tool in text.tools.items()},
+    )
+
+
+def plan_steps(steps: tuple[PlanStep, ...]) -> list[PlanStep]:
+    """Return the steps of a plan with those inside them."""
+    return [
+        inner
+        for step in steps
+        for inner in (step, *plan_steps(step.together), *plan_steps(step.do), *plan_steps(step.otherwise))
+    ]

@@ -1,0 +1,65 @@
+"""What a prompt still shows of the calls that were made: read from its messages, in OpenAI's shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from statek_sim.providers.wire.request import text_in
+from statek_sim.values import JSON, Message
+
+ERROR: Final = "Error: "
+"""What stands before the result of a call that failed or was refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenCall:
+    """A call as a prompt shows it: a `plan.Seen`."""
+
+    name: str
+    arguments: Mapping[str, JSON]
+    result: str | None = None
+    error: str | None = None
+
+
+def seen_in(messages: Sequence[Message]) -> list[SeenCall]:
+    """Return the calls with what came of them, in the order of the messages.
+
+    A call whose result is not among the messages is shown without one; a result without its call is not shown.
+    """
+    results = {
+        str(message.get("tool_call_id")): text_in(message.get("content"))
+        for message in messages
+        if message.get("role") == "tool"
+    }
+    return [
+        _seen(call, results.get(str(call.get("id"))))
+        for message in messages
+        if message.get("role") == "assistant"
+        for call in _calls(message)
+    ]
+
+
+def _calls(message: Message) -> list[Any]:
+    calls = message.get("tool_calls")
+    return calls if isinstance(calls, list) else []
+
+
+def _seen(call: Any, text: str | None) -> SeenCall:
+    function = call.get("function") or {}
+    name = str(function.get("name"))
+    arguments = _arguments(function.get("arguments"))
+    if text is not None and text.startswith(ERROR):
+        return SeenCall(name=name, arguments=arguments, error=text.removeprefix(ERROR))
+    return SeenCall(name=name, arguments=arguments, result=text)
+
+
+def _arguments(written: object) -> dict[str, Any]:
+    """Return the arguments of a call; none where they cannot be read."""
+    try:
+        found = json.loads(written) if isinstance(written, str) else written
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

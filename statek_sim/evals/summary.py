@@ -1,0 +1,162 @@
+"""What an experiment says: numbers per arm and scenario, comparisons and what they can tell, Shapley shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim.evals.arms import FULL, PARTS, Arm
+from statek_sim.evals.experiment import Experiment
+from statek_sim.evals.flow import FlowRow, flow_of
+from statek_sim.evals.outcome import Count, Outcome, Tokens
+from statek_sim.evals.statistics.clusters import cluster_interval, effective_runs
+from statek_sim.evals.statistics.comparing import Comparison, compared
+from statek_sim.evals.statistics.repeats import pass_power
+from statek_sim.evals.statistics.shares import shapley, subsets
+
+POWERS: Final = (1, 2, 4, 8)
+"""The k of pass^k."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellSummary:
+    """One scenario in one arm; `points` is the mean share of what was demanded."""
+
+    runs: int
+    completed: int
+    passed: int
+    points: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmSummary:
+    """One arm over all scenarios and seeds.
+
+    `completion` and `score` are shares of runs that ended by an answer, and that were right; `interval` is the 95 %
+    one of the score, by scenarios. `calls`, `model_calls` and `wasted` are means of a run. `worth_runs` says how many
+    independent runs these are worth, None where that cannot be told.
+    """
+
+    arm: Arm
+    runs: int
+    completion: float
+    score: float
+    interval: tuple[float, float]
+    points: float
+    model_calls: float
+    calls: float
+    wasted: float
+    tokens: Tokens
+    powers: Mapping[int, float | None]
+    worth_runs: float | None
+    flow: tuple[FlowRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Everything that reports say."""
+
+    experiment: Experiment
+    arms: tuple[ArmSummary, ...]
+    cells: Mapping[str, Mapping[str, CellSummary]]
+    comparisons: tuple[Comparison, ...]
+    shapley: Mapping[str, Mapping[str, float]] | None
+
+
+def summarised(experiment: Experiment, outcomes: Sequence[Outcome]) -> Summary:
+    """Return the summary of all runs of an experiment."""
+    by_arm: dict[str, list[Outcome]] = {arm.name: [] for arm in experiment.arms}
+    for outcome in outcomes:
+        by_arm[outcome.arm].append(outcome)
+    arms = tuple(_arm(arm, by_arm[arm.name]) for arm in experiment.arms)
+    return Summary(
+        experiment=experiment,
+        arms=arms,
+        cells={
+            scenario.id: {name: _cell(by_scenario(runs)[scenario.id]) for name, runs in by_arm.items()}
+            for scenario in experiment.suite
+        },
+        comparisons=_comparisons(experiment.arms, by_arm),
+        shapley=_shapley(arms),
+    )
+
+
+def by_scenario(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    """Return runs by their scenario, in order."""
+    found: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.scenario, []).append(outcome)
+    return found
+
+
+def _cell(outcomes: Sequence[Outcome]) -> CellSummary:
+    return CellSummary(
+        runs=len(outcomes),
+        completed=sum(one.completed for one in outcomes),
+        passed=sum(one.passed for one in outcomes),
+        points=sum(one.score for one in outcomes) / len(outcomes),
+    )
+
+
+def _arm(arm: Arm, outcomes: Sequence[Outcome]) -> ArmSummary:
+    count = len(outcomes)
+    groups = by_scenario(outcomes).values()
+    passes = [[float(one.passed) for one in group] for group in groups]
+    return ArmSummary(
+        arm=arm,
+        runs=count,
+        completion=sum(one.completed for one in outcomes) / count,
+        score=sum(one.passed for one in outcomes) / count,
+        interval=cluster_interval(passes) or (0.0, 1.0),
+        points=sum(one.score for one in outcomes) / count,
+        model_calls=sum(one.model_calls for one in outcomes) / count,
+        calls=sum(one.calls for one in outcomes) / count,
+        wasted=sum(one.wasted for one in outcomes) / count,
+        tokens=_tokens(outcomes),
+        powers={k: pass_power([(int(sum(group)), len(group)) for group in passes], k) for k in POWERS},
+        worth_runs=effective_runs(passes),
+        flow=flow_of(outcomes),
+    )
+
+
+def _tokens(outcomes: Sequence[Outcome]) -> Tokens:
+    reported = [one.tokens.reported for one in outcomes if one.tokens.reported is not None]
+    return Tokens(
+        reported=_added(reported) if reported else None,
+        measured=_added([one.tokens.measured for one in outcomes]),
+        estimated=_added([one.tokens.estimated for one in outcomes]),
+    )
+
+
+def _added(counts: Sequence[Count]) -> Count:
+    return Count(sum(one.prompt for one in counts), sum(one.completion for one in counts))
+
+
+def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -> tuple[Comparison, ...]:
+    """Compare the full harness, or the first arm, with each of the others."""
+    if len(arms) < 2:
+        return ()
+    base = next((arm.name for arm in arms if arm.name == FULL), arms[0].name)
+    pairs = {
+        (base, other.name): [
+            [(one.passed, two.passed) for one, two in zip(*groups, strict=True)]
+            for groups in zip(
+                by_scenario(by_arm[base]).values(), by_scenario(by_arm[other.name]).values(), strict=True
+            )
+        ]
+        for other in arms
+        if other.name != base
+    }
+    return compared(pairs)
+
+
+def _shapley(arms: Sequence[ArmSummary]) -> dict[str, dict[str, float]] | None:
+    """Return each part's share of score and completion; None unless every set of parts was run."""
+    plain = {arm.arm.parts: arm for arm in arms if arm.arm.variant == "hardened"}
+    if any(chosen not in plain for chosen in subsets(PARTS)):
+        return None
+    return {
+        "score": shapley(PARTS, {parts: arm.score for parts, arm in plain.items()}),
+        "completion": shapley(PARTS, {parts: arm.completion for parts, arm in plain.items()}),
+    }

@@ -1,0 +1,227 @@
+"""The world of one run: tables, the tools that read and change them, and a log of what was called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from statek_sim.agent.effects import Delayed
+from statek_sim.agent.tools.tool import Tool
+from statek_sim.evals.draws import Draws
+from statek_sim.evals.expression import Scope, Unanswerable, evaluate, filled, resolved
+from statek_sim.evals.record import Called, Record, Usage
+from statek_sim.evals.written import Change, Draw, Fails, MoreRows, TableText, ToolText
+from statek_sim.values import JSON
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+
+
+class ToolError(Exception):
+    """A tool of a world refused or failed; its text is what the model reads."""
+
+
+class World:
+    """The tables of one run and the tools over them. `log` has every call that reached it, in order.
+
+    `before` are the tables at the start, which nobody changes.
+    """
+
+    def __init__(self, tools: Mapping[str, ToolText], before: Tables) -> None:
+        self.before = before
+        self.tables: Tables = {name: [dict(row) for row in rows] for name, rows in before.items()}
+        self.log: list[Called] = []
+        self._tools = tools
+        self._counts: dict[str, int] = {}
+        self._failed: dict[str, int] = {}
+
+    def tools(self, schemas: Mapping[str, Mapping[str, JSON]]) -> list[Tool]:
+        """Return the tools as closures over this world; `schemas` are those of their arguments."""
+        return [
+            Tool(
+                name=name,
+                description=tool.description,
+                parameters=schemas[name],
+                run=self._runner(name, tool),
+            )
+            for name, tool in self._tools.items()
+        ]
+
+    def _runner(self, name: str, tool: ToolText) -> Callable[..., object]:
+        def run(**arguments: Any) -> object:
+            if not tool.delay:
+                return self.call(name, arguments)
+            try:
+                return Delayed(tool.delay, self.call(name, arguments))
+            except ToolError as error:
+                return Delayed(tool.delay, error=error)
+
+        return run
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Call a tool, note it, and return its text; `ToolError` when it refuses, fails, or is not there."""
+        try:
+            result = self._result(name, arguments)
+        except ToolError as error:
+            self.log.append(Called(name=name, arguments=dict(arguments), error=str(error)))
+            raise
+        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        self.log.append(Called(name=name, arguments=dict(arguments), result=text))
+        return text
+
+    def _result(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        tool = self._tools.get(name)
+        if tool is None:
+            raise ToolError(f"there is no tool {name!r}")
+        missing = [key for key in tool.parameters if key not in arguments and key not in tool.optional]
+        unknown = [key for key in arguments if key not in tool.parameters]
+        if missing or unknown:
+            wrong = f"misses {', '.join(missing)}" if missing else f"has no argument {', '.join(unknown)}"
+            raise ToolError(f"the call of {name} {wrong}")
+        count = self._counts.get(name, 0)
+        self._counts[name] = count + 1
+        given = {**dict.fromkeys(tool.parameters), **arguments, "calls": count}
+        try:
+            return self._done(name, tool, given)
+        except Unanswerable as error:  # arguments of a type that the tool was not made for
+            raise ToolError(f"{name} cannot do that: {error}") from None
+
+    def _done(self, name: str, tool: ToolText, given: Scope) -> Any:
+        for refusal in tool.refuses:
+            if evaluate(refusal.when, self.scope(given)):
+                raise ToolError(filled(refusal.says, self.scope(given)))
+        fails = tool.fails is not None and self._fails(name, tool, given)
+        if not fails or (tool.fails is not None and self._applied(tool.fails, given)):
+            for change in tool.changes:
+                apply(change, self.tables, self.scope(given))
+        if fails and tool.fails is not None:
+            raise ToolError(filled(tool.fails.says, self.scope(given)))
+        return resolved(tool.gives, self.scope(given))
+
+    def _fails(self, name: str, tool: ToolText, given: Scope) -> bool:
+        rule = tool.fails
+        assert rule is not None
+        if rule.when is not None and not evaluate(rule.when, self.scope(given)):
+            return False
+        failed = self._failed.get(name, 0)
+        if rule.first is not None and failed >= rule.first:
+            return False
+        self._failed[name] = failed + 1
+        return True
+
+    def _applied(self, rule: Fails, given: Scope) -> bool:
+        applied = rule.applied
+        return applied if isinstance(applied, bool) else bool(evaluate(applied, self.scope(given)))
+
+    def refused(self, name: str, arguments: Mapping[str, Any], reason: str) -> None:
+        """Note a call that a person refused, which never reached the tool."""
+        self.log.append(Called(name=name, arguments=dict(arguments), error=reason))
+
+    def scope(self, given: Scope) -> Scope:
+        """Return what expressions of a tool may name: the tables as they are, and its arguments."""
+        return {**self.tables, **given}
+
+    def record(
+        self,
+        answer: str | None,
+        stop: str,
+        *,
+        model_calls: int = 0,
+        usage: Mapping[str, Usage | None] | None = None,
+    ) -> Record:
+        """Return what came of the run, with this world's own log of the calls."""
+        return Record(answer=answer, stop=stop, calls=tuple(self.log), model_calls=model_calls, usage=usage)
+
+
+def apply(change: Change, tables: Tables, scope: Scope) -> None:
+    """Change a table; expressions read `scope`, and the row they are about as `row`."""
+    rows = tables[change.table]
+    if change.insert is not None:
+        rows.append(resolved(change.row, scope))
+        return
+    assert change.where is not None, "the format demands it"
+    wanted = [bool(evaluate(change.where, {**scope, "row": row})) for row in rows]
+    if change.delete is not None:
+        tables[change.table] = [row for row, goes in zip(rows, wanted, strict=True) if not goes]
+        return
+    tables[change.table] = [
+        {**row, **resolved(change.set, {**scope, "row": row})} if hit else row
+        for row, hit in zip(rows, wanted, strict=True)
+    ]
+
+
+# -- how it begins ----------------------------------------------------------------------------------------------
+
+
+def drawn(name: str, value: Draw | Any, draws: Draws, scope: Scope) -> Any:
+    """Return a value that may differ by seed."""
+    if not isinstance(value, Draw):
+        return resolved(value, scope)
+    draw = partial(_one_drawn, value=value, draws=draws, scope=scope)
+    return draw(name) if value.several is None else draws.distinct(name, draw, value.several)
+
+
+def _one_drawn(name: str, *, value: Draw, draws: Draws, scope: Scope) -> Any:
+    if value.one_of is not None:
+        options = resolved(value.one_of, scope) if isinstance(value.one_of, str) else value.one_of
+        return resolved(draws.pick(name, options), scope)
+    if value.code is not None:
+        return draws.code(name, filled(value.code, scope))
+    assert value.between is not None, "the format demands it"
+    low, high = value.between
+    if isinstance(low, float) or isinstance(high, float):
+        cents = round((high - low) * 100)
+        return round(low + draws.number(name, cents + 1) / 100, 2)
+    return low + value.step * draws.number(name, (high - low) // value.step + 1)
+
+
+def varied(vary: Mapping[str, Any], draws: Draws) -> dict[str, Any]:
+    """Return the values that differ by seed; each may use those before it."""
+    scope: dict[str, Any] = {}
+    for name, value in vary.items():
+        scope[name] = drawn(name, value, draws, scope)
+    return scope
+
+
+def begun(world: Mapping[str, TableText], draws: Draws, vary: Scope) -> Tables:
+    """Return the tables as they are at the start; a table may use those before it."""
+    tables: Tables = {}
+    for name, table in world.items():
+        scope = {**vary, **tables}
+        rows = [resolved(row, scope) for row in table.rows]
+        for part, more in enumerate(table.more):
+            rows += _made(f"{name}/{part}", more, table.unique, rows, draws, scope)
+        tables[name] = rows if table.order == "written" else draws.shuffled(name, rows)
+    return tables
+
+
+def _made(
+    name: str, more: MoreRows, unique: Sequence[str], there: Sequence[Row], draws: Draws, scope: Scope
+) -> list[Row]:
+    count = more.count if isinstance(more.count, int) else None
+    if count is None:
+        low, high = more.count  # type: ignore[misc]  # the format demands two
+        count = low + draws.number(f"{name}/count", high - low + 1)
+    taken = {key: {row[key] for row in there if key in row} for key in unique}
+    made: list[Row] = []
+    for number in range(1, count + 1):
+        row: Row = {}
+        for key, value in more.row.items():
+            row[key] = _cell(
+                f"{name}/{number}/{key}", value, taken.get(key), draws, {**scope, "n": number, **row}
+            )
+        made.append(row)
+    return made
+
+
+def _cell(name: str, value: Any, taken: set[Any] | None, draws: Draws, scope: Scope) -> Any:
+    for tried in range(200):
+        found = drawn(f"{name}/{tried}" if tried else name, value, draws, scope)
+        if taken is None:
+            return found
+        if found not in taken:
+            taken.add(found)
+            return found
+    raise Unanswerable(f"{name}: no value is left that is not taken; expected a wider draw")

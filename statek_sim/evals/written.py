@@ -1,0 +1,299 @@
+"""What stands in an eval file, part by part: strict types, no unknown keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
+
+from statek_sim.scenario.part import Count, Id, Items, Part, Positive, Seconds, refused
+
+FORMAT: Final = "pytest-statek/evals@1"
+"""The name of this version of the format."""
+
+Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+"""A name that expressions use."""
+
+Tier = Literal["easy", "medium", "hard"]
+
+Value = JsonValue
+"""Any value; a text that starts with `=` is an expression, one with `{expression}` in it a template."""
+
+Expression = Annotated[str, Field(min_length=1)]
+"""An expression, without the `=`."""
+
+
+ListExpression = Annotated[str, Field(pattern="^=")]
+"""A text that is an expression."""
+
+
+class Draw(Part):
+    """A value that differs by seed; one of `one_of`, `between` and `code`."""
+
+    one_of: Items[Value] | ListExpression | None = Field(
+        None, description="One of these, or of the list that `=expression` gives."
+    )
+    between: Items[int | float] | None = Field(
+        None, description="A number from the first to the second; with decimals when one of them has any."
+    )
+    step: int = Field(1, ge=1, description="Whole numbers between are multiples of this above the first.")
+    code: str | None = Field(
+        None, description="A text: # is replaced by a digit, @ by a capital letter, % by a digit of base 16."
+    )
+    several: Positive | None = Field(None, description="So many different ones, as a list.")
+    injection: bool = Field(False, description="Texts that give orders; others can be put in their place.")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if sum(kind is not None for kind in (self.one_of, self.between, self.code)) != 1:
+            raise refused("expected exactly one of 'one_of', 'between' and 'code'")
+        if isinstance(self.one_of, tuple) and len(self.one_of) < 2:
+            raise refused("one_of: expected two or more: one is no choice")
+        if self.between is not None and not (len(self.between) == 2 and self.between[0] < self.between[1]):
+            raise refused("between: expected two numbers, the smaller one first")
+        return self
+
+
+def _kind(value: object) -> str:
+    """Return whether a value of a file is a draw: a mapping that says of what."""
+    drawn = isinstance(value, Draw) or (isinstance(value, Mapping) and not value.keys().isdisjoint(_DRAWN))
+    return "draw" if drawn else "value"
+
+
+_DRAWN: Final = frozenset({"one_of", "between", "code"})
+
+Varied = Annotated[Annotated[Draw, Tag("draw")] | Annotated[Value, Tag("value")], Discriminator(_kind)]
+"""A value, or a draw of one."""
+
+
+class MoreRows(Part):
+    """Rows that are made: `row` has a draw or a value per column; `n` counts them from 1."""
+
+    count: Positive | Items[Positive] = Field(description="How many, or from how many to how many.")
+    row: dict[Key, Varied] = Field(description="Columns in their order; one may use those before it.")
+
+
+class TableText(Part):
+    """A table of the world: its rows as they are at the start."""
+
+    rows: Items[dict[Key, Value]] = Field((), description="Rows as written.")
+    more: Items[MoreRows] = Field((), description="Rows that are made.")
+    unique: Items[Key] = Field((), description="Columns whose made values differ from all others in them.")
+    order: Literal["shuffled", "written"] = Field("shuffled", description="The order of the rows.")
+
+
+class Change(Part):
+    """A change to a table; one of `insert`, `update` and `delete`."""
+
+    insert: Key | None = None
+    update: Key | None = None
+    delete: Key | None = None
+    row: dict[Key, Value] | None = Field(None, description="What is inserted.")
+    where: Expression | None = Field(None, description="Which rows; `row` is the row that is looked at.")
+    set: dict[Key, Value] | None = Field(None, description="What is updated.")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        kinds = [kind for kind in ("insert", "update", "delete") if getattr(self, kind) is not None]
+        if len(kinds) != 1:
+            raise refused("expected exactly one of 'insert', 'update' and 'delete'")
+        needs = {"insert": {"row"}, "update": {"where", "set"}, "delete": {"where"}}[kinds[0]]
+        given = {key for key in ("row", "where", "set") if getattr(self, key) is not None}
+        if given != needs:
+            raise refused(f"{kinds[0]}: expected {' and '.join(sorted(needs))} beside it, and nothing else")
+        return self
+
+    @property
+    def table(self) -> str:
+        """The table that is changed."""
+        return self.insert or self.update or self.delete or ""
+
+
+class Refuses(Part):
+    """When a tool refuses, and what it says."""
+
+    when: Expression
+    says: str
+
+
+class Fails(Part):
+    """A tool's own failure: the first calls of it, or those for which `when` holds, fail."""
+
+    first: Positive | None = Field(None, description="So many calls fail, then it works.")
+    when: Expression | None = Field(
+        None, description="Calls of these arguments fail; without first, for ever."
+    )
+    says: str
+    applied: bool | Expression = Field(
+        False, description="Whether what it changes has happened all the same."
+    )
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.first is None and self.when is None:
+            raise refused("expected 'first' or 'when'")
+        return self
+
+
+class ToolText(Part):
+    """A tool over the world: when it refuses or fails, what it changes, and what it gives."""
+
+    description: str
+    parameters: dict[Key, str | dict[str, Value]] = Field(
+        default_factory=dict, description="A type, or a JSON Schema, per argument."
+    )
+    optional: Items[Key] = Field((), description="Arguments that need not be given; null where they are not.")
+    refuses: Items[Refuses] = ()
+    fails: Fails | None = None
+    changes: Items[Change] = ()
+    gives: Value = Field(description="Its result; `calls` is how often it was called before.")
+    delay: Seconds = Field(0.0, description="Virtual seconds that it takes.")
+    distractor: bool = Field(False, description="No good for the task; it is there to be left alone.")
+
+
+class Approval(Part):
+    """A call that a person has to allow."""
+
+    asks: str = Field("", description="The question, with {argument} in it.")
+    allows: Expression = Field("True", description="Whether they do; may use the arguments and the world.")
+    because: str = Field("", description="What they say when they do not.")
+
+
+class WantedCall(Part):
+    """A call that has to succeed; `with` are the arguments that matter."""
+
+    tool: Key
+    arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
+    each: str | None = Field(None, alias="for", description="`x in EXPRESSION`: once for each, in any order.")
+    condition: Expression | None = Field(None, alias="if", description="Only if this holds.")
+
+
+class PlanStep(Part):
+    """A step of a plan; one of `call`, `together`, `do`, `let` and `answer`."""
+
+    call: Key | None = Field(None, description="A tool.")
+    arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
+    bind: Key | None = Field(None, alias="as", description="The name of its result in what follows.")
+    each: str | None = Field(
+        None, alias="for", description="`x in EXPRESSION`: once for each, all at once; the result is a list."
+    )
+    one_by_one: bool = Field(False, description="One call per turn.")
+    again: Expression | None = Field(
+        None, alias="while", description="Called again while this holds of `last`; `n` counts from 1."
+    )
+    condition: Expression | None = Field(None, alias="if", description="Only if this holds.")
+    otherwise: Items[PlanStep] = Field(
+        (), description="What is done when the call fails; otherwise it is tried again."
+    )
+    together: Items[PlanStep] = Field((), description="Calls of one turn.")
+    do: Items[PlanStep] = Field(
+        (), description="Steps that are done once for each of `for`, one after another."
+    )
+    unless: WantedCall | None = Field(
+        None, description="Left out when this call is shown: what it led to is known to be done."
+    )
+    let: dict[Key, Value] | None = Field(None, description="Names for values.")
+    answer: str | None = Field(None, description="The final answer.")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        kinds = [self.call is not None, self.let is not None, self.answer is not None]
+        if sum([*kinds, bool(self.together), bool(self.do)]) != 1:
+            raise refused("expected exactly one of 'call', 'together', 'do', 'let' and 'answer'")
+        if bool(self.do) and self.each is None:
+            raise refused("'do' needs a 'for'")
+        if self.call is None and (self.arguments or self.bind or self.again or self.one_by_one):
+            raise refused("'with', 'as', 'while' and 'one_by_one' belong to a 'call'")
+        return self
+
+
+class Cited(Part):
+    """A value that the final answer has to cite."""
+
+    value: Value
+    found_by: Key | None = Field(
+        None, alias="from", description="The tool whose result has to have shown it; any tool's without."
+    )
+    computed: bool = Field(False, description="Worked out of results, so that no result shows it.")
+
+
+class CheckText(Part):
+    """What has to be so at the end. What is not said here must not have changed."""
+
+    calls: Items[WantedCall | Items[WantedCall]] = Field(
+        description="Calls that succeed, in this order; those of an inner list in any order."
+    )
+    never: Items[WantedCall] = Field((), description="Calls that must not succeed.")
+    changes: Items[Change] = Field((), description="How the world differs at the end from what it was.")
+    ignore: Items[Key] = Field((), description="Tables that may change.")
+    cites: Items[Cited] = Field(description="What the answer cites.")
+    avoids: Items[Value] = Field((), description="What the answer must not say.")
+    most: dict[Key, Count] = Field(
+        default_factory=dict, description="How often a tool may be called at most."
+    )
+
+    @model_validator(mode="after")
+    def _evidence(self) -> Self:
+        if not self.calls:
+            raise refused("calls: expected one or more: a run without a call has no evidence")
+        if not self.cites:
+            raise refused("cites: expected one or more: an answer that cites nothing could be any")
+        return self
+
+
+class WrongScript(Part):
+    """A script that must fail, and why."""
+
+    id: Id
+    why: str
+    plan: Items[PlanStep]
+
+
+class EvalText(Part):
+    """One eval: a task, a world with tools, how it is done well, how it is checked, and what must fail."""
+
+    id: Id
+    tier: Tier
+    capability: Id = Field(description="What it needs of an agent: single-call, data-flow, recovery, ...")
+    title: str
+    source: str | None = Field(None, description="Where it comes from, if it is not ours.")
+    vary: dict[Key, Varied] = Field(default_factory=dict, description="Names for what differs by seed.")
+    world: dict[Key, TableText] = Field(default_factory=dict)
+    facts: dict[Key, Value] = Field(
+        default_factory=dict, description="Names for values of the world at its start, for the check."
+    )
+    tools: dict[Key, ToolText]
+    prompt: str = Field("", description="The system prompt.")
+    task: str
+    approvals: dict[Key, Approval] = Field(default_factory=dict)
+    steps: Items[Key] | None = Field(
+        None, description="Tools of the workflow; the tools of check.calls without."
+    )
+    max_iterations: Positive = 12
+    context: Positive | None = Field(None, description="Tokens that a prompt may have.")
+    plan: Items[PlanStep]
+    check: CheckText
+    wrong: Items[WrongScript]
+
+    @model_validator(mode="after")
+    def _two_wrong(self) -> Self:
+        if len(self.wrong) < 2:
+            raise refused("wrong: expected two scripts or more that must fail")
+        return self
+
+
+class EvalFile(Part):
+    """An eval file."""
+
+    evals: Items[EvalText]
+
+
+def arguments_schema(tool: ToolText) -> Mapping[str, Any]:
+    """Return the JSON Schema of a tool's arguments."""
+    properties = {
+        name: {"type": said} if isinstance(said, str) else dict(said)
+        for name, said in tool.parameters.items()
+    }
+    required = [name for name in tool.parameters if name not in tool.optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

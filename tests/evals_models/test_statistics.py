@@ -1,0 +1,173 @@
+"""Statistics against textbook values and against counting everything."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import permutations, product
+
+import pytest
+
+from statek_sim.evals.models.chance import beta_below, beta_quantile, uniform
+from statek_sim.evals.statistics.clusters import cluster_interval, effective_runs, icc
+from statek_sim.evals.statistics.paired import (
+    Discordance,
+    critical,
+    discordance,
+    discordant_needed,
+    mcnemar,
+    pairs_needed,
+    power,
+    quantile,
+)
+from statek_sim.evals.statistics.repeats import pass_power
+from statek_sim.evals.statistics.shares import shapley, subsets
+from statek_sim.intervals import wilson
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 5), (1, 9), (3, 3), (4, 11), (12, 2)])
+def test_mcnemar_is_the_share_of_all_coin_throws_that_are_at_least_as_uneven(first: int, second: int) -> None:
+    count = first + second
+    if not count:
+        assert mcnemar(first, second) == 1.0
+        return
+    uneven = abs(first - second)
+    hits = sum(abs(2 * sum(throw) - count) >= uneven for throw in product((0, 1), repeat=count))
+    assert mcnemar(first, second) == pytest.approx(hits / 2**count, abs=1e-15)
+
+
+def test_mcnemar_of_a_textbook_has_its_p() -> None:
+    # 6 discordant pairs all one way: 2 / 64. 1 against 9: 22 / 1024 (Sprent and Smeeton, sign test).
+    assert mcnemar(0, 6) == 2 / 64
+    assert mcnemar(1, 9) == 22 / 1024
+
+
+def test_mcnemar_takes_more_pairs_than_a_float_has_room_for() -> None:
+    assert mcnemar(3000, 3000) == 1.0
+    assert 0 < mcnemar(2800, 3200) < 1e-6
+
+
+def test_power_is_the_share_of_all_outcomes_that_the_test_notices() -> None:
+    count, share = 12, 0.8
+    seen = sum(
+        math.prod(share if hit else 1 - share for hit in throw)
+        for throw in product((0, 1), repeat=count)
+        if mcnemar(sum(throw), count - sum(throw)) <= 0.05
+    )
+    assert power(count, share) == pytest.approx(seen, abs=1e-12)
+
+
+def test_the_critical_number_is_the_last_one_the_test_notices() -> None:
+    for count in range(1, 60):
+        most = critical(count)
+        assert most < 0 or mcnemar(most, count - most) <= 0.05
+        assert mcnemar(most + 1, count - most - 1) > 0.05
+
+
+def test_the_number_of_discordant_pairs_needed_is_the_first_with_that_power_after_which_one_fewer_lacks_it() -> None:
+    needed = discordant_needed(0.75)
+    assert needed is not None
+    assert power(needed, 0.75) >= 0.8 > power(needed - 1, 0.75)
+
+
+def test_the_normal_quantile_is_the_one_in_every_table() -> None:
+    assert quantile(0.975) == pytest.approx(1.959963984540054, abs=1e-9)
+    assert quantile(0.8) == pytest.approx(0.8416212335729143, abs=1e-9)
+
+
+def test_more_pairs_are_needed_for_a_smaller_difference() -> None:
+    large = pairs_needed(Discordance(18, 2, 100))
+    small = pairs_needed(Discordance(12, 8, 100))
+    assert large is not None
+    assert small is not None
+    assert large < small
+
+
+def test_arms_that_never_differ_need_as_many_pairs_as_would_show_the_margin() -> None:
+    needed = pairs_needed(Discordance(0, 0, 40))
+    assert needed is not None
+    assert needed > 40
+
+
+def test_two_equal_arms_are_called_different_no_more_often_than_alpha_says() -> None:
+    """The exact test under its null: each run's outcome is drawn anew for both arms, scenarios systematically unlike."""
+    chance = random.Random(14)
+    shares = [beta_quantile((at + 0.5) / 30, 0.4, 0.4) for at in range(30)]
+    alarms, experiments = 0, 600
+    values: list[float] = []
+    for _ in range(experiments):
+        seen = discordance(
+            (chance.random() < share, chance.random() < share) for share in shares for _ in range(4)
+        )
+        values.append(mcnemar(seen.first, seen.second))
+        alarms += values[-1] <= 0.05
+    low, high = wilson(alarms, experiments) or (0, 1)
+    assert low <= 0.05, f"{alarms} false alarms of {experiments}"
+    assert high > 0.005, "a test that never speaks is no test"
+    # The p of an exact test is never too small: at every level no more often under it than the level says.
+    for level in (0.1, 0.3, 0.5, 0.8):
+        assert sum(value <= level for value in values) / experiments <= level + 0.06
+
+
+@pytest.mark.slow
+def test_the_cluster_interval_holds_the_truth_where_an_interval_of_single_runs_does_not() -> None:
+    chance = random.Random(15)
+    truth, held, held_by_wilson, experiments = 0.5, 0, 0, 120
+    for number in range(experiments):
+        shares = [beta_quantile(chance.random(), 0.3, 0.3) for _ in range(30)]
+        runs = [[float(chance.random() < share) for _ in range(10)] for share in shares]
+        low, high = cluster_interval(runs, seed=number) or (0, 0)
+        held += low <= truth <= high
+        single = wilson(int(sum(map(sum, runs))), 300) or (0, 0)
+        held_by_wilson += single[0] <= truth <= single[1]
+    assert held / experiments > 0.87
+    assert held_by_wilson / experiments < 0.75
+
+
+def test_runs_that_repeat_their_scenario_count_once() -> None:
+    runs = [[1.0] * 10] * 5 + [[0.0] * 10] * 5
+    assert icc(runs) == pytest.approx(1.0)
+    assert effective_runs(runs) == pytest.approx(10.0)
+
+
+def test_shapley_is_the_mean_over_all_orders_of_what_a_part_adds() -> None:
+    parts = ("a", "b", "c", "d")
+    chance = random.Random(16)
+    worth = {chosen: chance.random() for chosen in subsets(parts)}
+    told = shapley(parts, worth)
+    for part in parts:
+        added = [
+            worth[frozenset(order[: order.index(part) + 1])] - worth[frozenset(order[: order.index(part)])]
+            for order in permutations(parts)
+        ]
+        assert told[part] == pytest.approx(sum(added) / len(added))
+    assert sum(told.values()) == pytest.approx(worth[frozenset(parts)] - worth[frozenset()])
+
+
+def test_pass_power_is_the_share_of_all_choices_of_k_runs_that_all_passed() -> None:
+    runs = [True, True, False, True, True, False, True]
+    chosen = [pick for pick in permutations(range(len(runs)), 3)]
+    all_passed = sum(all(runs[at] for at in pick) for pick in chosen) / len(chosen)
+    assert pass_power([(sum(runs), len(runs))], 3) == pytest.approx(all_passed)
+    assert pass_power([(2, 2)], 3) is None
+
+
+def test_wilson_says_what_26_single_runs_can_show() -> None:
+    assert wilson(14, 26) == pytest.approx((0.355, 0.712), abs=0.001)
+    assert wilson(26, 26) == pytest.approx((0.871, 1.0), abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("x", "a", "b", "value"),
+    [(0.5, 1, 1, 0.5), (0.3, 2, 2, 0.216), (0.25, 0.5, 0.5, 1 / 3), (0.9, 5, 1, 0.59049), (0.2, 1, 3, 0.488)],
+)
+def test_the_beta_distribution_has_its_closed_forms(x: float, a: float, b: float, value: float) -> None:
+    assert beta_below(x, a, b) == pytest.approx(value, abs=1e-12)
+    assert beta_quantile(value, a, b) == pytest.approx(x, abs=1e-9)
+
+
+def test_numbers_from_a_hash_are_spread_evenly_and_are_the_same_on_every_machine() -> None:
+    draws = [uniform("model", seed, "class") for seed in range(4000)]
+    assert sum(draws) / len(draws) == pytest.approx(0.5, abs=0.02)
+    assert max(abs(sum(draw < level / 10 for draw in draws) / 4000 - level / 10) for level in range(1, 10)) < 0.025
+    assert uniform("model", 7, "malformed") == 0.7153687678999999

@@ -1,0 +1,134 @@
+"""Executors: the same results in the same order, whoever does the work; and the words that choose one."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from statek_sim.cli import main
+from statek_sim.errors import BadInput
+from statek_sim.executors.batches import GROWTH, LEAST, SCHEDULING, BatchSize
+from statek_sim.executors.choose import executor_for
+from statek_sim.executors.executor import Executor
+from statek_sim.executors.pool import Killed
+from statek_sim.executors.processes import ProcessExecutor
+from statek_sim.executors.serial import SerialExecutor
+
+
+def squared(number: int) -> int:
+    if number < 0:
+        raise ValueError(f"{number} is below 0")
+    return number * number
+
+
+def dies(number: int) -> int:
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+@pytest.fixture(params=["serial", "processes:1", "processes:3"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    with executor_for(request.param) as made:
+        yield made
+
+
+def test_every_executor_yields_the_results_in_the_order_of_the_tasks(executor: Executor) -> None:
+    assert list(executor.map(squared, ((number,) for number in range(50)))) == [n * n for n in range(50)]
+
+
+def test_what_work_raises_is_raised_in_its_turn(executor: Executor) -> None:
+    came = executor.map(squared, ((number,) for number in (2, -1, 3)))
+    assert next(came) == 4
+    with pytest.raises(ValueError, match=r"^-1 is below 0$"):
+        next(came)
+
+
+def test_submitted_work_is_done_once_and_its_result_is_there_in_any_order(executor: Executor) -> None:
+    first, second = executor.submit(squared, 2), executor.submit(squared, 3)
+    assert (second.result(), first.result()) == (9, 4)
+
+
+def test_no_tasks_are_no_results(executor: Executor) -> None:
+    assert list(executor.map(squared, ())) == []
+
+
+def test_work_that_kills_its_process_is_named_and_the_rest_is_done() -> None:
+    with ProcessExecutor(2) as executor:
+        came = list(executor.map(dies, ((number,) for number in range(6))))
+    assert came == [0, 1, 2, Killed("its process died of SIGKILL", ""), 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "width"),
+    [("serial", SerialExecutor, 1), ("processes:4", ProcessExecutor, 4)],
+)
+def test_words_choose_an_executor(text: str, kind: type, width: int) -> None:
+    chosen = executor_for(text)
+    assert isinstance(chosen, kind)
+    assert chosen.width == width
+
+
+def test_without_words_it_is_processes() -> None:
+    assert isinstance(executor_for(None), ProcessExecutor)
+    assert executor_for(None, workers=3).width == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "serail",
+            "--executor serail: expected serial, processes, processes:N or dask:HOST:PORT. Did you mean",
+        ),
+        ("serial:2", "--executor serial:2: expected serial, processes"),
+        (
+            "processes:0",
+            "--executor processes:0: expected a number of processes above 0, such as processes:4",
+        ),
+        ("processes:two", "expected a number of processes above 0"),
+        ("dask", "--executor dask: expected the scheduler's address, such as dask:127.0.0.1:8786"),
+        ("dask:localhost", "expected the scheduler's address"),
+    ],
+)
+def test_other_words_are_bad_input(text: str, message: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        executor_for(text)
+    assert message in str(raised.value)
+
+
+def test_two_numbers_of_processes_are_bad_input() -> None:
+    with pytest.raises(BadInput, match=r"^--executor serial: leave out the number of processes, or say pro"):
+        executor_for("serial", workers=2)
+
+
+def test_only_a_sweep_of_the_gate_has_an_executor(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["gate", "default", "--executor", "serial"])
+    assert exit_.value.code == 2
+    assert "--executor: only a sweep has one" in capsys.readouterr().err
+
+
+def test_batches_grow_until_they_take_as_long_as_they_should() -> None:
+    sizes = BatchSize()
+    grown = []
+    for _ in range(8):
+        size = sizes.next()
+        grown.append(size)
+        sizes.learn(size, size * 0.001)
+    assert grown[:4] == [1, GROWTH, GROWTH**2, GROWTH**3]
+    assert grown[-1] == round(LEAST / 0.001)
+
+
+def test_batches_for_many_threads_take_longer_than_the_scheduler_needs_for_all_of_them() -> None:
+    sizes = BatchSize(1000, done=1000, seconds=1.0, largest=100_000)
+    assert sizes.next() == pytest.approx(1000 * SCHEDULING * 1000, abs=1)
+
+
+def test_work_that_takes_long_goes_out_alone() -> None:
+    sizes = BatchSize()
+    sizes.learn(1, 3.0)
+    assert sizes.next() == 1
