@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
 from statek_sim.agent.batch_values import saved_batch
-from statek_sim.agent.calls import Refusal, resolved
-from statek_sim.agent.correcting import answer_calls, fail, watch
 from statek_sim.agent.effects import (
     Answer,
     Ask,
@@ -28,9 +26,11 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.ending import Ended
 from statek_sim.agent.guarding import call_withdrawn, guarded
-from statek_sim.agent.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.people import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
-from statek_sim.agent.reading import ModelReply
+from statek_sim.agent.replies.calls import Refusal, resolved
+from statek_sim.agent.replies.correcting import answer_calls, fail, watch
+from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
+from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.agent.tools.tool import Tool
 

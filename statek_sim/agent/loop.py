@@ -34,12 +34,12 @@ from statek_sim.agent.ending import Ended
 from statek_sim.agent.escalating import Climbing, climb
 from statek_sim.agent.escalation.climbing import Climb
 from statek_sim.agent.guarding import guarded
-from statek_sim.agent.nudges import Failure, NudgeBudget
 from statek_sim.agent.pending import Pending, state_of, taken_up
 from statek_sim.agent.progress import Counters
+from statek_sim.agent.replies.nudges import Failure, NudgeBudget
+from statek_sim.agent.replies.taking import take
 from statek_sim.agent.spec import AgentSpec
-from statek_sim.agent.steps import StepEnforcer
-from statek_sim.agent.taking import take
+from statek_sim.agent.steps.enforcement import StepEnforcer
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.clock import Clock
 from statek_sim.errors import LLM_HarnessError

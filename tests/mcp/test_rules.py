@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.steps import Step
+from statek_sim.agent.steps.enforcement import Step
 from statek_sim.agent.tools.mcp.content import text_of
 from statek_sim.agent.tools.mcp.definitions import Definition, definition_of
 from statek_sim.agent.tools.mcp.scripted import ScriptedConnection
