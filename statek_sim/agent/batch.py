@@ -298,7 +298,7 @@ class Batch:
     def commit_calls(self) -> Steps:
         """Commit that calls are about to be made, so that none is made twice."""
         if self.run.spec.variant.commits_calls:
-            yield from self.run.commit(CommitPoint.CALLING, pending=self.pending("calling"))
+            yield from self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
     def invoke(self, running: Sequence[int]) -> Steps:
         """Run these calls of the wave at once."""
