@@ -274,7 +274,7 @@ class WorldChanged:
 
 @dataclass(frozen=True, slots=True)
 class StoreRemark:
-    """What dbzero's store did to a value: `change` is lost, changed, not stored, refused or kills.
+    """What a store did to a value, dbzero's or the runtime's: `change` is lost, changed, not stored, refused or kills.
 
     `release` is None when it happened, and a release of STATEK when it would happen there: this profile keeps
     every value. `name` is the variable, or `exit status`, `code` and the like.
@@ -611,6 +611,10 @@ class Trace:
         self.add: Callable[[Event], None] = self._events.append
         self.passed: Callable[[str, str], None] = _unheard
         """Told what has just become durable and is no event, and whose: a place where a worker may die."""
+
+    def resume(self, events: Iterable[Event]) -> None:
+        """Begin with the events of an earlier process."""
+        self._events[:] = events
 
     def seal(self) -> None:
         """Take no more events: what is still added is no part of the run."""

@@ -105,7 +105,7 @@ def fewer(arguments: Sequence[str]) -> list[str]:
     return given
 
 
-def merged(runs: Sequence[dict[str, Numbers]]) -> dict[str, dict[str, Numbers]]:
+def merged(runs: Sequence[dict[str, Numbers]]) -> dict[str, Any]:
     """Return one report: per release the numbers of the Python on which it did worst, and those of every Python."""
     versions: dict[str, list[Numbers]] = {}
     for run in runs:

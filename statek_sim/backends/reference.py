@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import CallLog
@@ -183,6 +183,16 @@ def _known_as(reason: Exception) -> str:
     return ValueError.__name__ if isinstance(reason, BadModelName) else type(reason).__name__
 
 
+class Durable(Protocol):
+    """Makes a run durable: it hears of the driver before anything is planned."""
+
+    def begin(self, driver: Driver) -> None:
+        """Let the driver go on where the process before ended, if there was one."""
+
+    def begun(self) -> None:
+        """Go on once everything is planned."""
+
+
 class ReferenceRun:
     """One run in the making: `finish` plays it and collects the facts, `play` leaves it to be looked at."""
 
@@ -205,7 +215,12 @@ class ReferenceRun:
         behaviour = profile_named(profile) if isinstance(profile, str) else profile
         self.seed = seed = scenario.seed if seed is None else seed
         llm, self.check_finished = _llm(scenario, tokenizers, exchanges)
-        self._replies = None if exploring is None else PinnedReplies(llm, scenario, exploring.said)
+        self.script = llm if isinstance(llm, ScriptedLLM) else None
+        self._replies = (
+            None
+            if exploring is None
+            else PinnedReplies(llm, scenario, exploring.said, within=exploring.pinned)
+        )
         self.calls = CallLog(llm if self._replies is None else self._replies)
         self.runtime = Runtime(
             self.calls,
@@ -225,6 +240,10 @@ class ReferenceRun:
         self.world = world_for(scenario.world, self._world_changed)
         self.agents: dict[str, Agent] = {}
         self._driver: Driver | None = None
+        self.durable: Durable | None = None
+        """What makes this run durable; None: it ends with its process."""
+        self.resumed = False
+        """Whether an earlier process began it."""
         self.begun = False
         """Whether everything that the scenario's application plans is on the agenda."""
         self.deviations: Deviations | None = None
@@ -372,11 +391,21 @@ class ReferenceRun:
         driver = self._driver = Driver(self.scenario, self)
         if any(event.after for event in self.scenario.events):
             self.runtime.on_tool_returned.append(driver.tool_returned)
-        if self.deviations is not None:
+        if self.durable is not None:
+            self.durable.begin(driver)
+        if self.deviations is not None and not self.resumed:
             self.deviations.begin()
         driver.begin()
         self.begun = True
+        if self.durable is not None:
+            self.durable.begun()
         return driver
+
+    @property
+    def driver(self) -> Driver:
+        """What plays the application; there is one once the run has begun."""
+        assert self._driver is not None, "the run has begun"
+        return self._driver
 
     def driver_memory(self) -> JSON:
         """Return what has happened of the scenario's events, and which calls of tools they count."""
@@ -418,6 +447,9 @@ class ReferenceRun:
     def record(self, outcome: RunOutcome | None, error: RunError | None) -> RunRecord:
         """Return the facts of a run that has ended so."""
         record = record_of(self.scenario, self.runtime, self.world, outcome, error, seed=self.seed)
+        if self.resumed:
+            # What an earlier process asked is in the trace; requests and answers themselves are not kept.
+            return record
         default = self.runtime.settings.default_llm_api_provider
         return replace(record, calls=self.calls.answered(self.runtime.jobs, default_provider=default))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 # `--help` lists commands in the order in which these are imported.
 # isort: off
 from statek_sim.cli import run
+from statek_sim.cli import jobs
 from statek_sim.cli import files
 from statek_sim.cli import trace
 from statek_sim.cli import usage
@@ -16,6 +17,7 @@ from statek_sim.cli import report
 from statek_sim.cli import limits
 from statek_sim.cli import gate
 from statek_sim.cli import explore
+from statek_sim.cli import fuzz
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
@@ -25,10 +27,10 @@ from statek_sim.cli import guards
 from statek_sim.cli import metrics
 from statek_sim.cli import containment
 from statek_sim.cli import escalation
+from statek_sim.cli import context
 from statek_sim.cli import evals
 from statek_sim.cli import evals_run
 from statek_sim.cli import evals_models
-from statek_sim.cli import context
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
@@ -49,9 +51,11 @@ __all__ = [
     "evals_run",
     "explore",
     "files",
+    "fuzz",
     "gate",
     "guards",
     "init",
+    "jobs",
     "limits",
     "listing",
     "main",

@@ -1,10 +1,116 @@
-"""`statek-sim evals`: the group; its commands are in modules of their own."""
+"""`statek-sim evals`: what a harness is worth; which evals there are, and whether they tell right from wrong."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from statek_sim.cli.app import app
+from statek_sim.cli.inputs import say
+from statek_sim.errors import BadInput
 
-evals = typer.Typer(help="Measure what a harness is worth, on simulated weak models.", no_args_is_help=True)
-app.add_typer(evals, name="evals")
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from statek_sim.evals.proving import Proof
+    from statek_sim.evals.scenario import EvalScenario
+
+evals = typer.Typer(
+    name="evals", help="Ask what a harness is worth: tasks with a world of their own.", no_args_is_help=True
+)
+app.add_typer(evals)
+
+EvalPaths = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH", show_default=False, help="Files of evals or folders; none: the built-in ones."
+    ),
+]
+EvalOption = Annotated[
+    list[str] | None, typer.Option("--eval", metavar="ID", help="Only this eval (repeatable).")
+]
+SeedsOption = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="How many seeds, from 0.")]
+
+
+@evals.command("list")
+def list_evals(
+    paths: EvalPaths = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON on standard output.")] = False,
+) -> None:
+    """List evals with their tier, what they need of an agent, and how many scripts have to fail."""
+    suite = loaded_evals(paths)
+    if as_json:
+        rows = [_row(one) for one in suite]
+        typer.echo(json.dumps({"schema": "statek-sim-evals-list/1", "evals": rows}, indent=2))
+        return
+    width = max(len(one.id) for one in suite)
+    say(f"{one.tier:<6}  {one.id:<{width}}  {one.capability:<18}  {one.title}" for one in suite)
+    tiers = [f"{sum(one.tier == tier for one in suite)} {tier}" for tier in ("easy", "medium", "hard")]
+    wrong = sum(len(one.text.wrong) for one in suite)
+    typer.echo(f"\n{len(suite)} evals ({', '.join(tiers)}), {wrong} wrong scripts")
+
+
+def _row(one: EvalScenario) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "tier": one.tier,
+        "capability": one.capability,
+        "title": one.title,
+        "source": one.source,
+        "tools": list(one.text.tools),
+        "workflow": list(one.workflow),
+        "max_iterations": one.max_iterations,
+        "context": one.context,
+        "wrong": [script.id for script in one.text.wrong],
+    }
+
+
+@evals.command()
+def check(
+    paths: EvalPaths = None,
+    only: EvalOption = None,
+    seeds: SeedsOption = 3,
+) -> None:
+    """Play the scripts of evals: the ideal one has to pass, every wrong one has to fail.
+
+    Exits 1 when a check does not tell them apart.
+    """
+    from statek_sim.evals.proving import proofs
+
+    failed = played = 0
+    suite = loaded_evals(paths, only)
+    for one in suite:
+        found = list(proofs(one, range(seeds)))
+        bad = [proof for proof in found if not proof.as_it_should]
+        played += len(found)
+        failed += bool(bad)
+        say(_failures(one, bad), err=True)
+    typer.echo(
+        f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} plays on {seeds} seeds"
+    )
+    if failed:
+        raise typer.Exit(1)
+
+
+def _failures(one: EvalScenario, bad: Sequence[Proof]) -> Iterator[str]:
+    for proof in bad:
+        said = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
+        yield f"{one.path}:{one.line}: eval {one.id!r}: script {proof.script!r} on seed {proof.seed}: {said}"
+
+
+def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None) -> tuple[EvalScenario, ...]:
+    """Return the evals at or under the paths, or the built-in ones; `only` these ids."""
+    from statek_sim.cli.inputs import builtin_scenarios
+    from statek_sim.did_you_mean import suggestion
+    from statek_sim.evals.suite import EVALS, load_suite
+
+    suite = load_suite(paths or [builtin_scenarios() / EVALS])
+    ids = [one.id for one in suite]
+    for name in only or ():
+        if name not in ids:
+            raise BadInput(f"--eval {name}: there is no such eval.{suggestion(name, ids)}".removesuffix("."))
+    return tuple(one for one in suite if not only or one.id in only)

@@ -12,21 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import ExecutorOption
-from statek_sim.cli.evals import evals
+from statek_sim.cli.evals import EvalOption, EvalPaths, evals, loaded_evals
 from statek_sim.cli.inputs import check_outputs, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from statek_sim.agent.budget import Prices
-    from statek_sim.evals.scenario import EvalScenario
     from statek_sim.evals.summary import Summary
 
-EvalsArgument = Annotated[
-    list[Path] | None,
-    typer.Argument(metavar="[PATH]...", help="Eval files or folders; none: the built-in suite."),
-]
 ModelOption = Annotated[
     str,
     typer.Option(
@@ -42,9 +37,6 @@ ArmsOption = Annotated[
     ),
 ]
 SeedsOption = Annotated[int, typer.Option(metavar="N", help="Runs of each scenario in each arm.")]
-EvalOption = Annotated[
-    list[str] | None, typer.Option("--eval", metavar="ID", help="Only this eval (repeatable).")
-]
 JsonOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON, too.")
 ]
@@ -74,7 +66,7 @@ DEFAULT_MODEL = "ministral-3-8b-instruct"
 
 @evals.command()
 def run(
-    paths: EvalsArgument = None,
+    paths: EvalPaths = None,
     model: ModelOption = DEFAULT_MODEL,
     arms: ArmsOption = None,
     seeds: SeedsOption = 10,
@@ -106,7 +98,7 @@ def run(
     before = None if baseline is None else read_baseline(baseline)
     prices = _prices(price)
     experiment = Experiment(
-        suite=chosen_evals(paths, only),
+        suite=loaded_evals(paths, only),
         profile=load_profile(model),
         arms=parse_arms(arms or ["ablation"]),
         seeds=seeds,
@@ -131,22 +123,6 @@ def schema() -> None:
     from statek_sim.reporting.evals_json import evals_schema
 
     typer.echo(json.dumps(evals_schema(), indent=2))
-
-
-def chosen_evals(paths: Sequence[Path] | None, only: Sequence[str] | None) -> tuple[EvalScenario, ...]:
-    """Return the evals at or under the paths, or the built-in ones, and of them those with these ids."""
-    from statek_sim.cli.inputs import builtin_scenarios
-    from statek_sim.did_you_mean import suggestion
-    from statek_sim.evals.suite import load_suite
-
-    suite = load_suite(paths or [builtin_scenarios() / "evals"])
-    known = [one.id for one in suite]
-    for name in only or ():
-        if name not in known:
-            raise BadInput(
-                f"--eval {name!r}: there is no such eval.{suggestion(name, known)}".removesuffix(".")
-            )
-    return tuple(one for one in suite if not only or one.id in only)
 
 
 def progress() -> Callable[[int, int], None]:

@@ -146,7 +146,7 @@ def explore(
     check_outputs({"--json": json_file, "--markdown": markdown})
     started = time.monotonic()
     limits = parse_watchdog(watchdog)
-    chosen = _pairs(loaded(paths), profile, select, tag or ())
+    chosen = pairs_of(loaded(paths), profile, select, tag or ())
     bounds = Bounds(
         kinds=tuple(map(str, kind)) if kind else KINDS,
         depth=depth,
@@ -184,7 +184,7 @@ def _write(found: Exploration, seconds: float, json_file: Path | None, markdown:
         write_artifact(markdown, exploration_markdown(found))
 
 
-def _pairs(
+def pairs_of(
     scenarios: Sequence[Scenario], profile: Sequence[str] | None, select: str | None, tags: Sequence[str]
 ) -> list[Pair]:
     """Return what is explored: each scenario under the profiles asked for, or under its first."""

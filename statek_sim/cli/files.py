@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from statek_sim.cli.app import Paths, app
 from statek_sim.cli.inputs import loaded, proven, say
 from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statek_sim.scenario.problem import Problem
 
 
 @app.command()
@@ -23,15 +28,16 @@ def validate(
         bool, typer.Option("--json", help="Print the result as JSON on standard output.")
     ] = False,
 ) -> None:
-    """Check scenario files without running them.
+    """Check files of scenarios and of evals without running them.
 
     Tools and parts of your own are looked for, not imported. Exits 2 when something is wrong with them.
     """
-    from statek_sim.scenario.load import load_paths
+    from statek_sim.scenario.load import LoadResult, load_paths
     from statek_sim.scenario.tool_modules import missing_tools
 
-    found = load_paths(paths)
-    wrong = (*found.problems, *missing_tools(found.scenarios))
+    evals, bad_evals, others = _evals_among(paths)
+    found = load_paths(others) if others else LoadResult((), ())
+    wrong = (*found.problems, *missing_tools(found.scenarios), *bad_evals)
     if as_json:
         problems = [
             {
@@ -46,15 +52,31 @@ def validate(
             "schema": "statek-sim/validation@1",
             "valid": not problems,
             "scenarios": len(found.scenarios),
+            "evals": evals,
             "problems": problems,
         }
         typer.echo(json.dumps(reasons, indent=2))
     else:
         say(map(str, wrong), err=True)
         if not wrong:
-            typer.echo(f"{len(found.scenarios)} valid")
+            typer.echo(f"{len(found.scenarios)} valid{f', {evals} evals' if evals else ''}")
     if wrong:
         raise typer.Exit(2)
+
+
+def _evals_among(paths: Sequence[Path]) -> tuple[int, Sequence[Problem], list[Path]]:
+    """Return how many evals there are at or under the paths, what is wrong with them, and the paths with others."""
+    from statek_sim.scenario.files import find_files, is_eval_file
+
+    files = [(path, find_files([path])[0]) for path in paths]
+    evals = [file for _, inside in files for file in inside if is_eval_file(file)]
+    others = [path for path, inside in files if not inside or not set(inside) <= set(evals)]
+    if not evals:
+        return 0, (), others
+    from statek_sim.evals.suite import load_paths
+
+    loaded = load_paths(evals)
+    return len(loaded.evals), loaded.problems, others
 
 
 @app.command()
@@ -65,15 +87,20 @@ def schema(
     baseline: Annotated[
         bool, typer.Option("--baseline", help="Of the gate's baseline files instead.")
     ] = False,
+    evals: Annotated[bool, typer.Option("--evals", help="Of files of evals instead.")] = False,
 ) -> None:
     """Print the JSON Schema of scenario files."""
+    from statek_sim.evals.written import evals_schema
     from statek_sim.gate.baseline_file import baseline_schema
     from statek_sim.gate.policy_text import policy_schema
     from statek_sim.scenario.jsonschema import json_schema
 
-    if policy and baseline:
-        raise BadInput("--policy and --baseline: expected one of them; each prints a schema of its own")
-    made = policy_schema() if policy else baseline_schema() if baseline else json_schema()
+    wanted = {"--policy": policy, "--baseline": baseline, "--evals": evals}
+    said = [name for name, on in wanted.items() if on]
+    if len(said) > 1:
+        raise BadInput(f"{' and '.join(said)}: expected one of them; each prints a schema of its own")
+    schemas = {"--policy": policy_schema, "--baseline": baseline_schema, "--evals": evals_schema}
+    made = schemas[said[0]]() if said else json_schema()
     typer.echo(json.dumps(made, indent=2))
 
 

@@ -145,6 +145,14 @@ ProviderOption = Annotated[
 ModelOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="With --cassettes: the model it was recorded with.")
 ]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Keep the runs in this store, sqlite:PATH or postgresql://..., and go on with those that it has: see "
+        "`statek-sim jobs`.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
 
 
@@ -167,6 +175,7 @@ def run(
     secret_name: SecretNameOption = None,
     secret_pattern: SecretPatternOption = None,
     watchdog: WatchdogOption = WATCHDOG,
+    store: StoreOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Run scenarios and compare what happens with what they expect."""
@@ -175,6 +184,8 @@ def run(
     recordings.check()
     if accept:
         _check_accept(paths, backend, recordings, preset=preset, seed=seed)
+    if store is not None:
+        _check_store(store, backend, recordings)
     outputs.check()
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.suite.run import chosen, nothing_chosen
@@ -188,7 +199,7 @@ def run(
     coverage = None if paths else proven(scenarios)[1]
     every_profile = profile is not None or backend is Backend.INSTALLED
     with ExitStack() as stack:
-        runner = None
+        runner = None if store is None else _on_store(store, preset=preset, seed=seed)
         if backend is Backend.INSTALLED:
             runner, pairs = _installed(stack, pairs, preset=preset, seed=seed)
         if replayed is not None:
@@ -225,6 +236,25 @@ def _check_accept(
         raise BadInput("--accept: name the files to rewrite, and leave --preset and --seed to the scenarios")
     if recordings.folder is not None:
         raise BadInput("--accept: expectations belong to the scripts; leave --cassettes out")
+
+
+def _check_store(store: str, backend: Backend, recordings: _Recordings) -> None:
+    """Refuse what a store does not keep, and a store that cannot be opened."""
+    import time
+
+    from statek_sim.store.opening import open_store
+
+    if backend is not Backend.REFERENCE:
+        raise BadInput("--store: it keeps runs of the reference runtime; leave --backend out")
+    if recordings.folder is not None:
+        raise BadInput("--store: recordings are not kept in a store; leave --cassettes out")
+    open_store(store, clock=time.time).close()
+
+
+def _on_store(store: str, *, preset: str | None, seed: int | None) -> Runner:
+    from statek_sim.suite.stored import StoredRunner
+
+    return StoredRunner(address=store, preset=preset, seed=seed)
 
 
 def _own_runner(*, preset: str | None, seed: int | None) -> Runner:

@@ -230,7 +230,7 @@ def reference(scenario: Scenario, profile: Profile) -> Reference:
 def _differing(peer: Peer, profile: Profile, examples: Sequence[Example]) -> list[RandomDifference]:
     found = []
     for example in examples:
-        different = _differences(peer, profile, example.written, example.name)
+        different = differences_of(peer, profile, example.written, example.name)
         if different:
             found.append(RandomDifference(example=example, differences=different))
     return found
@@ -247,14 +247,15 @@ def _made_small(
         if kind not in kinds and len(kinds) < MOST_SHOWN:
             kinds.add(kind)
             told.append(
-                made_small(one, number, lambda written, name: _differences(peer, profile, written, name))
+                made_small(one, number, lambda written, name: differences_of(peer, profile, written, name))
             )
         else:
             told.append(one)
     return told
 
 
-def _differences(peer: Peer, profile: Profile, written: Written, name: str) -> tuple[Difference, ...]:
+def differences_of(peer: Peer, profile: Profile, written: Written, name: str) -> tuple[Difference, ...]:
+    """Return in which facts an example differs from its run on `peer`."""
     scenario = scenario_of(written, name, profile)
     ours = reference(scenario, profile)
     outcome = peer.run(scenario, behaviour(profile))

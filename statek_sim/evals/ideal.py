@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from statek_sim.agent.effects import Parts
@@ -17,8 +18,8 @@ from statek_sim.providers.script import Reply, ScriptedCall, text, tool_calls
 MODEL: Final = "gpt-4o"
 
 
-def planned(plan: Plan) -> FunctionLLM:
-    """Return a provider that answers every request with what the plan says is next, by what the request shows."""
+def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
+    """Return a function that answers a request with what the plan says is next, by what the request shows."""
 
     def reply(request: ChatRequest) -> Reply:
         told = plan.next(seen_in(request.messages))
@@ -26,7 +27,12 @@ def planned(plan: Plan) -> FunctionLLM:
             return text(told)
         return tool_calls(*[ScriptedCall(call.name, call.arguments) for call in told])
 
-    return FunctionLLM(reply)
+    return reply
+
+
+def planned(plan: Plan) -> FunctionLLM:
+    """Return a provider that does what a plan says."""
+    return FunctionLLM(replies(plan))
 
 
 def played(instance: Instance, plan: Plan | None = None) -> Record:

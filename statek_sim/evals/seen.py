@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from statek_sim.providers.wire.request import text_in
@@ -29,17 +29,21 @@ def seen_in(messages: Sequence[Message]) -> list[SeenCall]:
 
     A call whose result is not among the messages is shown without one; a result without its call is not shown.
     """
-    results = {
-        str(message.get("tool_call_id")): text_in(message.get("content"))
-        for message in messages
-        if message.get("role") == "tool"
-    }
-    return [
-        _seen(call, results.get(str(call.get("id"))))
-        for message in messages
-        if message.get("role") == "assistant"
-        for call in _calls(message)
-    ]
+    seen: list[SeenCall] = []
+    open_: dict[str, list[int]] = {}
+    for message in messages:
+        if message.get("role") == "assistant":
+            # Ids are unique within a reply only: some models, and calls that were read from text, have the same in all.
+            open_ = {}
+            for call in _calls(message):
+                open_.setdefault(str(call.get("id")), []).append(len(seen))
+                seen.append(_seen(call))
+        elif message.get("role") == "tool":
+            waiting = open_.get(str(message.get("tool_call_id")))
+            if waiting:
+                at = waiting.pop(0)
+                seen[at] = _answered(seen[at], text_in(message.get("content")))
+    return seen
 
 
 def _calls(message: Message) -> list[Any]:
@@ -47,13 +51,16 @@ def _calls(message: Message) -> list[Any]:
     return calls if isinstance(calls, list) else []
 
 
-def _seen(call: Any, text: str | None) -> SeenCall:
+def _seen(call: Any) -> SeenCall:
     function = call.get("function") or {}
     name = str(function.get("name"))
     arguments = _arguments(function.get("arguments"))
-    if text is not None and text.startswith(ERROR):
-        return SeenCall(name=name, arguments=arguments, error=text.removeprefix(ERROR))
-    return SeenCall(name=name, arguments=arguments, result=text)
+    return SeenCall(name=name, arguments=arguments)
+
+
+def _answered(call: SeenCall, text: str) -> SeenCall:
+    failed = text.startswith(ERROR)
+    return replace(call, error=text.removeprefix(ERROR)) if failed else replace(call, result=text)
 
 
 def _arguments(written: object) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,12 @@ from statek_sim.errors import BadInput, BadScenario
 from statek_sim.evals.checks import findings
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.written import EvalText
-from statek_sim.scenario.files import find_files, read
+from statek_sim.scenario.files import find_files, is_eval_file, read
 from statek_sim.scenario.locate import findings_of, shown
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
 from statek_sim.scenario.tree import Malformed, Node, find, node_value, parse
 
 EVALS: Final = "evals"
-_OUR_KEY: Final = re.compile(r"""^[{ ]*["']?evals["']?\s*:""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +27,6 @@ class LoadedSuite:
 
     evals: tuple[EvalScenario, ...]
     problems: tuple[Problem, ...]
-
-
-def is_eval_file(path: Path) -> bool:
-    """Return whether a file is one of evals, by its top-level key; one that cannot be read is none."""
-    source = read(path)
-    return not isinstance(source, Problem) and _OUR_KEY.search(source.text) is not None
 
 
 def load_paths(paths: Iterable[Path | str]) -> LoadedSuite:

@@ -289,6 +289,16 @@ class EvalFile(Part):
     evals: Items[EvalText]
 
 
+def evals_schema() -> dict[str, JsonValue]:
+    """Return the JSON Schema of files of evals (draft 2020-12), for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:{FORMAT.replace('/', ':').replace('@', ':')}",
+        **EvalFile.model_json_schema(),
+        "title": f"{FORMAT}: tasks that show what a harness is worth",
+    }
+
+
 def arguments_schema(tool: ToolText) -> Mapping[str, Any]:
     """Return the JSON Schema of a tool's arguments."""
     properties = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ MAX_BYTES: Final = 5_000_000
 SUFFIXES: Final = (".yaml", ".yml")
 STATEMENTS: Final = "statements.yaml"
 """The list of normative statements; it lives beside the suites and is no scenario file."""
+
+_EVALS_KEY: Final = re.compile(r"""^[{ ]*["']?evals["']?\s*:""", re.MULTILINE)
+"""The key of files of evals, which stand beside the suites and are loaded by `statek_sim.evals.suite`."""
 
 _NOT_OURS: Final = ("node_modules", "site-packages", "__pycache__")
 """Folders of other programs' files."""
@@ -78,6 +82,12 @@ def read(path: Path) -> SourceText | Problem:
         return Problem(path, 0, 0, f"grew while it was read, expected at most {MAX_BYTES} bytes")
     text = _decode(path, content)
     return text if isinstance(text, Problem) else SourceText(text, hashlib.sha256(content).hexdigest())
+
+
+def is_eval_file(path: Path) -> bool:
+    """Return whether a file is one of evals, by its key; one that cannot be read is none."""
+    source = read(path)
+    return not isinstance(source, Problem) and _EVALS_KEY.search(source.text) is not None
 
 
 def _decode(path: Path, content: bytes) -> str | Problem:

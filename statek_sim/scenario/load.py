@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.check import check, jobs_of
-from statek_sim.scenario.files import find_files, read
+from statek_sim.scenario.files import find_files, is_eval_file, read
 from statek_sim.scenario.locate import findings_of, shown
 from statek_sim.scenario.merge import merge
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
@@ -51,6 +51,8 @@ def load_paths(paths: Iterable[Path | str]) -> LoadResult:
     given = [Path(path) for path in paths]
     files, found = find_files(given)
     problems = list(found)
+    files, others = _without_evals(files, given)
+    problems += others
     files, foreign = _without_foreign(files, given)
     problems += foreign
     scenarios: dict[str, Scenario] = {}
@@ -70,6 +72,20 @@ def load_paths(paths: Iterable[Path | str]) -> LoadResult:
                 problems.append(Problem(loaded.path, loaded.line, 1, message))
     # A mistake in `defaults` shows in every scenario of the file.
     return LoadResult(tuple(scenarios.values()), tuple(dict.fromkeys(problems)))
+
+
+def _without_evals(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:
+    """Return the files without those of evals, and a problem per path that was named and leads to nothing else."""
+    evals = [path for path in files if is_eval_file(path)]
+    left = tuple(path for path in files if path not in evals)
+    only = [
+        path
+        for path in given
+        if any(file.is_relative_to(path) for file in evals)
+        and not any(file.is_relative_to(path) for file in left)
+    ]
+    said = "evals, no scenarios; `statek-sim evals check` looks at them"
+    return left, [Problem(path, 0, 0, said) for path in only]
 
 
 def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from statek_sim import semantics
 from statek_sim.backends.exchanges import Exchanges
+from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
@@ -148,13 +149,20 @@ def run_one(
         tokenizers=tokenizers,
         exchanges=exchanges,
     )
-    mismatches = compare(record, expectations_for(scenario, behaviour))
+    return compared(scenario, behaviour, record, seconds=time.perf_counter() - started, preset=preset)
+
+
+def compared(
+    scenario: Scenario, profile: Profile, record: RunRecord, *, seconds: float, preset: str | None = None
+) -> ScenarioResult:
+    """Return what came of a run that left this record."""
+    mismatches = compare(record, expectations_for(scenario, profile))
     return ScenarioResult(
         scenario=scenario,
-        profile=behaviour,
+        profile=profile,
         record=record,
         mismatches=mismatches,
-        seconds=time.perf_counter() - started,
+        seconds=seconds,
         preset=preset,
     )
 

@@ -118,7 +118,7 @@ def test_a_backtest_keeps_to_its_schema() -> None:
 
 def test_a_matrix_of_releases_keeps_to_its_schema_alone_and_merged_from_several_pythons() -> None:
     rows = (Row(scenario="one", verdict=Verdict.AGREE), Row(scenario="two", verdict=Verdict.DIFFERS))
-    numbers = matrix_json([VersionMatrix(version="1.4.2", profile="1.4", python="3.11.7", rows=rows)])
+    numbers: Any = matrix_json([VersionMatrix(version="1.4.2", profile="1.4", python="3.11.7", rows=rows)])
     assert checked("conformance", json.dumps(numbers))["versions"]["1.4.2"]["differ"] == 1
     runs = [{"1.4.2": {"python": python, **numbers["versions"]["1.4.2"]}} for python in ("3.11", "3.13")]
     assert checked("conformance", json.dumps(merged(runs)))["versions"]["1.4.2"]["pythons"]["3.13"]

@@ -29,7 +29,7 @@ _TOGETHER: Final = {
     FailureClass.EARLY_ANSWER: "no readable call",
     FailureClass.MALFORMED: "no readable call",
 }
-"""Classes whose propensities are drawn together: counts know only both, so that a scenario has much of both or little."""
+"""Classes whose propensities are drawn together: counts know only both, and a scenario has much of both or little."""
 
 _NONE: Final[Mapping[str, Mapping[FailureClass, float]]] = MappingProxyType({})
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from typing import Final
 
@@ -49,17 +50,25 @@ def mcnemar(first: int, second: int) -> float:
     count = first + second
     if not count:
         return 1.0
-    tail = sum(math.comb(count, at) for at in range(min(first, second) + 1))
+    tail = sum(_ways(count, min(first, second)))
     # Whole numbers divided at last: a float of 2**count would be none from 1024 on.
     return min(1.0, float(2 * tail / 2**count))
+
+
+def _ways(count: int, most: int) -> Iterator[int]:
+    """Yield in how many ways 0, 1, ... up to `most` of `count` can be chosen, each from the one before."""
+    ways = 1
+    for at in range(most + 1):
+        yield ways
+        ways = ways * (count - at) // (at + 1)
 
 
 @cache
 def critical(count: int, alpha: float = ALPHA) -> int:
     """Return the most pairs on the rarer side, of `count` discordant ones, at which p is at most alpha; -1 for none."""
-    tail, most, bound = 0, -1, alpha * 2**count / 2
-    for at in range(count // 2 + 1):
-        tail += math.comb(count, at)
+    tail, most, bound = 0, -1, Fraction(alpha) * 2**count / 2
+    for at, ways in enumerate(_ways(count, count // 2)):
+        tail += ways
         if tail > bound:
             break
         most = at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -120,6 +120,16 @@ class Services:
         if agent in self._agents:
             return
         self._agents.append(agent)
+        self._toolboxes.clear()
+
+    @property
+    def agents(self) -> tuple[Agent, ...]:
+        """The agents that are known, in the order in which they became so."""
+        return tuple(self._agents)
+
+    def resume_agents(self, agents: Iterable[Agent]) -> None:
+        """Know these agents, in this order, and no others."""
+        self._agents = list(agents)
         self._toolboxes.clear()
 
     def toolbox(self, job: Job) -> Toolbox:

@@ -109,6 +109,7 @@ def run_block(
     toolbox.budget.reset()
     token = set_execution(execution)
     before = dict(job.py_env.local_state)
+    job.py_env.in_block = before
     outcome: str | None = "contained"
     try:
         check_kept(job.py_env, toolbox.budget)
@@ -134,6 +135,7 @@ def run_block(
         reset_execution(token)
         note_built(job.py_env, toolbox.budget)
         toolbox.budget.close_coroutines()
+        job.py_env.in_block = None
         if outcome is not None:
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
             if outcome != "contained":
@@ -156,6 +158,7 @@ def _store_locals(job: Job, before: dict[str, object]) -> None:
     env = job.py_env
     if not env.stores:
         job.keeping.foresee(before, env.local_state)
+        job.keeping.drop()
         return
     try:
         crossing = cross(before, env.local_state)
@@ -165,6 +168,7 @@ def _store_locals(job: Job, before: dict[str, object]) -> None:
         raise Contained(_contained_reason(end)) from end
     env.local_state = crossing.names
     job.keeping.remark(crossing.remarks)
+    job.keeping.drop()
     if crossing.error is not None:
         raise crossing.error
 

@@ -218,6 +218,8 @@ class Job:
         """Bind names in the job's workspace."""
         self.keeping.foresee({}, values)
         self.py_env.update_locals(**values)
+        if self.py_env.in_block is None:
+            self.keeping.drop()
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
         """Register cleanup that runs if the job dies (003)."""

@@ -24,6 +24,8 @@ class Host(Protocol):
     console_tag: str | None
     default_difficulty: str
     categories: Callable[[], Categories]
+    why_not: Callable[[object], str | None] | None
+    """Why a value cannot be stored, None for one that can; None itself where a runtime has no store."""
 
     @property
     def runtime(self) -> object:

@@ -1,0 +1,47 @@
+"""Whether an eval tells right from wrong: its ideal plan has to pass and its wrong scripts have to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from statek_sim.errors import BadInput
+from statek_sim.evals.ideal import played
+from statek_sim.evals.judge import Verdict, judge
+from statek_sim.evals.scenario import EvalScenario
+
+IDEAL = "ideal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What came of one script on one seed; `script` is "ideal", or the id of a wrong one."""
+
+    script: str
+    seed: int
+    verdict: Verdict
+    model_calls: int
+
+    @property
+    def as_it_should(self) -> bool:
+        """Whether the ideal script passed with all points, or a wrong one failed."""
+        if self.script == IDEAL:
+            return self.verdict.passed and self.verdict.score == 1.0
+        return not self.verdict.passed
+
+
+def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
+    """Play an eval's scripts in the loop of engine agent, on these seeds; `BadInput` for one that cannot be played."""
+    for seed in seeds:
+        for script in (IDEAL, *[wrong.id for wrong in scenario.text.wrong]):
+            instance = scenario.instance(seed)
+            plan = instance.plan if script == IDEAL else instance.plan_of(script)
+            try:
+                record = played(instance, plan)
+            except BadInput as error:
+                raise BadInput(
+                    f"{scenario.path}:{scenario.line}: eval {scenario.id!r}: script {script!r} on seed {seed}: {error}"
+                ) from None
+            yield Proof(
+                script=script, seed=seed, verdict=judge(instance, record), model_calls=record.model_calls
+            )

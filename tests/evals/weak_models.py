@@ -1,0 +1,44 @@
+"""Profiles for tests: a model that never fails, and one that fails in one way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from statek_sim.evals.models.failures import FailureClass
+from statek_sim.evals.models.profile import HEEDS, Profile
+from statek_sim.evals.models.profile_file import load_profile
+from statek_sim.evals.scenario import EvalScenario
+from statek_sim.evals.suite import load_suite
+
+SUITE = Path(__file__).parents[2] / "scenarios" / "evals"
+
+
+@cache
+def suite() -> tuple[EvalScenario, ...]:
+    """Return the built-in evals."""
+    return load_suite([SUITE])
+
+
+def eval_named(name: str) -> EvalScenario:
+    """Return one of them."""
+    return next(one for one in suite() if one.id == name)
+
+
+def failing(*names: FailureClass, rate: float = 1.0, heeds: float = 1.0, damage: str = "fence") -> Profile:
+    """Return a model that fails in these ways with this propensity everywhere, and in no other."""
+    base = load_profile("gemma-4-31b-it")
+    shares = dict.fromkeys(names, rate)
+    return replace(
+        base,
+        name=f"failing {', '.join(names)}",
+        rates={**base.rates, HEEDS: replace(base.rates[HEEDS], rate=heeds)},
+        damage={damage: 1.0},
+        scenarios={one.id: shares for one in suite()},
+    )
+
+
+def flawless() -> Profile:
+    """Return a model that never fails."""
+    return failing()
