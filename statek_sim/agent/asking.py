@@ -11,7 +11,7 @@ from statek_sim import trace as events
 from statek_sim.agent.conversation import turn_usage
 from statek_sim.agent.effects import Answer, AskModel, Effect, LetTimePass, TextWanted
 from statek_sim.agent.ending import Ended
-from statek_sim.agent.reading import ModelReply, read_model_reply
+from statek_sim.agent.replies.reading import ModelReply, read_model_reply
 from statek_sim.errors import ProviderFailure, ProviderHTTPError
 from statek_sim.metering.messages import REPLY_PRIMING
 from statek_sim.metering.usage import TurnUsage

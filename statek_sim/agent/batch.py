@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
 from statek_sim.agent.batch_values import saved_batch
-from statek_sim.agent.calls import Refusal, resolved
-from statek_sim.agent.correcting import answer_calls, fail, watch
 from statek_sim.agent.effects import (
     Answer,
     Ask,
@@ -28,9 +26,11 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.ending import Ended
 from statek_sim.agent.guarding import call_withdrawn, guarded
-from statek_sim.agent.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.people import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
-from statek_sim.agent.reading import ModelReply
+from statek_sim.agent.replies.calls import Refusal, resolved
+from statek_sim.agent.replies.correcting import answer_calls, fail, watch
+from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
+from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.agent.tools.tool import Tool
 
@@ -298,7 +298,7 @@ class Batch:
     def commit_calls(self) -> Steps:
         """Commit that calls are about to be made, so that none is made twice."""
         if self.run.spec.variant.commits_calls:
-            yield from self.run.commit(CommitPoint.CALLING, pending=self.pending("calling"))
+            yield from self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
     def invoke(self, running: Sequence[int]) -> Steps:
         """Run these calls of the wave at once."""

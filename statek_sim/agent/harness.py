@@ -20,7 +20,7 @@ from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resuming import resumed
 from statek_sim.agent.simulated import Said, Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
-from statek_sim.agent.steps import Step, StepPlan, check_plan
+from statek_sim.agent.steps.enforcement import Step, StepPlan, check_plan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import Variant, variant_named

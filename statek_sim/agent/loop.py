@@ -7,7 +7,7 @@ and exception limits, before its calls are executed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from statek_sim import progress
@@ -34,12 +34,12 @@ from statek_sim.agent.ending import Ended
 from statek_sim.agent.escalating import Climbing, climb
 from statek_sim.agent.escalation.climbing import Climb
 from statek_sim.agent.guarding import guarded
-from statek_sim.agent.nudges import Failure, NudgeBudget
 from statek_sim.agent.pending import Pending, state_of, taken_up
 from statek_sim.agent.progress import Counters
+from statek_sim.agent.replies.nudges import Failure, NudgeBudget
+from statek_sim.agent.replies.taking import take
 from statek_sim.agent.spec import AgentSpec
-from statek_sim.agent.steps import StepEnforcer
-from statek_sim.agent.taking import take
+from statek_sim.agent.steps.enforcement import StepEnforcer
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.clock import Clock
 from statek_sim.errors import LLM_HarnessError
@@ -245,7 +245,7 @@ class AgentRun:
         yield from self._hold_budget()
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
-        yield from self.commit(CommitPoint.REPLIED, pending={"reply": saved_reply(reply)})
+        yield from self.commit(CommitPoint.REPLIED, pending=lambda: {"reply": saved_reply(reply)})
         yield from take(self, reply, offer)
 
     def _read_inbox(self) -> Steps:
@@ -315,11 +315,12 @@ class AgentRun:
         point: CommitPoint,
         questions: tuple[Question, ...] = (),
         *,
-        pending: Mapping[str, object] | None = None,
+        pending: Mapping[str, object] | Callable[[], Mapping[str, object]] | None = None,
     ) -> Steps:
         """Yield a commit of the state as it is now, where commits are asked for.
 
-        `pending`: what is in hand at this point, beside the state of the run.
+        `pending`: what is in hand at this point, beside the state of the run; what takes time to say is asked for
+        where commits are.
         """
         if not self.around.parts.commits:
             return
@@ -337,7 +338,7 @@ class AgentRun:
             tokens=self.budget.tokens,
             cost=self.budget.cost,
             seconds=self.now(),
-            state=state_of(self, pending or {}),
+            state=state_of(self, pending() if callable(pending) else pending or {}),
             questions=questions,
         )
         yield Commit(snapshot)

@@ -17,7 +17,7 @@ from statek_sim.agent.batch_values import reply_from
 from statek_sim.agent.effects import CommitPoint, Parts, Receipt, Saved
 from statek_sim.agent.escalation.climbing import climb_json
 from statek_sim.agent.recalling import Recall
-from statek_sim.agent.taking import take
+from statek_sim.agent.replies.taking import take
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:

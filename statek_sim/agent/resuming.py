@@ -10,8 +10,8 @@ from statek_sim.agent.effects import CommitPoint, Receipt
 from statek_sim.agent.escalating import climbing_of
 from statek_sim.agent.escalation.climbing import climb_of
 from statek_sim.agent.loop import AgentRun, Around
-from statek_sim.agent.nudges import Failure
 from statek_sim.agent.pending import PARTS, PLAIN, SEAMS, SINGLE, Pending, stateful
+from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.errors import BadInput
 

@@ -23,7 +23,7 @@ from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resuming import resumed
 from statek_sim.agent.simulated import Asked, Simulation
 from statek_sim.agent.spec import AgentSpec, Choice
-from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.mcp.failures import McpFailure
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named

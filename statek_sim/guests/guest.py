@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from statek_sim import trace as events
-from statek_sim.agent.reading import read_model_reply
+from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.agent.virtual_loop import run_in
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, UnmatchedRequest

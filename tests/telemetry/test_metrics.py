@@ -21,7 +21,7 @@ from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.people import tool_that_asks
 from statek_sim.agent.reliability import loop_watcher
-from statek_sim.agent.steps import Step
+from statek_sim.agent.steps.enforcement import Step
 from statek_sim.agent.telemetry.bands import Bands, Status, judged
 from statek_sim.agent.telemetry.facts import TaskFacts, task_facts
 from statek_sim.agent.telemetry.files import tasks_of_file
