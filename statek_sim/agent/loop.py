@@ -215,12 +215,12 @@ class AgentRun:
             yield from self._take_message()
         yield from self.commit(CommitPoint.BEGAN)
         while self.status != "DONE":
-            yield from self._iterate()
+            yield from self.iterate()
 
     def _rest_of_unit(self, saved: Pending) -> Steps:
         yield from taken_up(self, saved)
         while self.status != "DONE":
-            yield from self._iterate()
+            yield from self.iterate()
 
     def move(self, status: str) -> None:
         """Change the status, which the trace tells."""
@@ -229,7 +229,8 @@ class AgentRun:
 
     # -- one iteration -----------------------------------------------------------------------------------------
 
-    def _iterate(self) -> Steps:
+    def iterate(self) -> Steps:
+        """Yield the effects of one iteration: assemble, ask, take the answer."""
         if self.iteration >= self.spec.max_iterations:
             raise Ended(
                 "max_iterations", f"Agent did not complete within {self.spec.max_iterations} iterations"

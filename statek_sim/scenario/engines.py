@@ -29,9 +29,9 @@ from statek_sim.semantics import PROFILES
 from statek_sim.values import JSON
 
 _AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
-    "": ("tools", "servers", "task_types"),
+    "": ("tools", "servers", "task_types", "slots"),
     "agents": ("layers", "offer", "workflow", "harness"),
-    "jobs": (),
+    "jobs": ("priority", "submitter"),
     "script": (),
     "expect": (),
     "expect.jobs": (
