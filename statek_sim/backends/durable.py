@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from statek_sim.backends.deviating import Exploring, Place, Watcher
@@ -200,8 +201,8 @@ class DurableRun:
         """Play to the end, give the run back and return the facts."""
         try:
             outcome, error = self.run.play(allow_network=allow_network)
-            if error is None or outcome is not None:
-                self.commit("ended")
+            # Also a run that failed is over: its script would not fit the next time either.
+            self.commit("ended")
             return self.run.record(outcome, error)
         finally:
             self.run.runtime.close()
@@ -225,7 +226,13 @@ def _anchors(run: ReferenceRun) -> Anchors:
 def about(scenario: Scenario, profile: str, *, preset: str | None, seed: int | None) -> dict[str, JSON]:
     """Return what a store says that a run is about: enough to go on with it."""
     return {
-        "scenario": scenario.model_dump(mode="json", exclude_unset=True),
+        "scenario": {
+            **scenario.model_dump(mode="json", exclude_unset=True),
+            # Not all of them are written: a scenario without any has one.
+            "jobs": {
+                name: job.model_dump(mode="json", exclude_unset=True) for name, job in scenario.jobs.items()
+            },
+        },
         "profile": profile,
         "preset": preset,
         "seed": seed,
@@ -270,9 +277,9 @@ def resumed_run(store: RunStore, lease: Lease, *, restart: float = 0.0) -> Durab
     stored = store.load(lease.run)
     told: Mapping[str, Any] = stored.about
     try:
-        scenario = Scenario.model_validate(told["scenario"])
+        scenario = Scenario.model_validate({**told["scenario"], "path": Path(told["scenario"]["path"])})
         profile, preset, seed = told["profile"], told["preset"], told["seed"]
-    except (KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise DamagedStore(
             f"{store.address}: run {lease.run!r}: what it is about cannot be read: {error}"
         ) from error
