@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
@@ -141,8 +140,9 @@ def _problems(result: Any) -> Iterator[str]:
 
 def _opened(address: str, *, lease: float = DEFAULT_LEASE) -> SqlRuns:
     from statek_sim.store.opening import open_store
+    from statek_sim.store.worker import real_seconds
 
-    return open_store(address, clock=time.time, lease=lease, must_exist=True)
+    return open_store(address, clock=real_seconds, lease=lease, must_exist=True)
 
 
 def _shown(opened: SqlRuns, run: str) -> list[ShownJob]:

@@ -73,8 +73,7 @@ class Graph:
             try:
                 inner = self._inside(one)
             except Unstorable as reason:
-                where = "" if one is value else f"{type(value).__name__} holds "
-                return f"{where}{reason}"
+                return str(reason) if one is value else f"{type(value).__name__}: {reason}"
             for part in inner:
                 if id(part) not in seen:
                     seen.add(id(part))
@@ -83,7 +82,7 @@ class Graph:
 
     def _inside(self, value: Any) -> Iterable[Any]:
         """Return what of an application's values is in a value; `Unstorable` for one that cannot be stored."""
-        kind = type(value)
+        kind: Any = type(value)
         if kind in _FROZEN or kind is list or kind in _SETS:
             return value  # type: ignore[no-any-return]  # iterable
         if kind in (dict, MappingProxyType):
@@ -119,7 +118,7 @@ class Graph:
 
     def _encoded(self, value: Any, pending: deque[Any]) -> JSON:
         try:
-            kind = type(value)
+            kind: Any = type(value)
             if kind in _FROZEN:
                 return tagged(_FROZEN[kind], [self._encoded(one, pending) for one in value])
             if kind in _RECORDS:

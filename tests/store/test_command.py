@@ -181,5 +181,5 @@ def with_death(*, after: int) -> None:
         if commits == after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    DurableRun.commit = dying  # type: ignore[method-assign, assignment]  # in a process that is about to die
+    DurableRun.commit = dying  # type: ignore[method-assign]  # in a process that is about to die
     main(["jobs", "resume", "--store", "sqlite:runs.db"])

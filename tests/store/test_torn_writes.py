@@ -84,8 +84,8 @@ def test_no_acknowledged_commit_is_lost_or_torn(tmp_path: Path, scenario: Scenar
     copies = recorded(scenario, tmp_path)
     chance, tried, came = random.Random(0), 0, set[str]()
     for earlier, later in pairwise(copies[4:]):
-        logs = [(copy / "runs.db-wal").read_bytes() for copy in (earlier, later)]
-        for log in torn(*logs, chance):
+        before, after = ((copy / "runs.db-wal").read_bytes() for copy in (earlier, later))
+        for log in torn(before, after, chance):
             left = tmp_path / "left"
             shutil.rmtree(left, ignore_errors=True)
             left.mkdir()
