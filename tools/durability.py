@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,7 +48,7 @@ class NoStore:
         """Take note of nothing."""
         return _LEASE
 
-    def claim_next(self, *, worker: str) -> Lease | None:
+    def claim_next(self, *, worker: str, besides: Collection[str] = ()) -> Lease | None:
         """Have no run."""
         return None
 

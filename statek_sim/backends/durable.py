@@ -12,9 +12,10 @@ from statek_sim.backends.driver import Driver
 from statek_sim.backends.pinned_replies import Said
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import ReferenceRun
-from statek_sim.errors import BadStore, DamagedStore
+from statek_sim.errors import BadStore, DamagedStore, NotOurs
 from statek_sim.scenario.schema import Scenario
 from statek_sim.store.anchors import Anchors, anchored
+from statek_sim.store.keeping import APPLICATION
 from statek_sim.store.session import Session
 from statek_sim.store.store import Lease, RunStore, Status, Stored
 from statek_sim.trace import event_of
@@ -51,6 +52,7 @@ class DurableRun:
         watch: Watcher | None = None,
     ) -> None:
         self._restarts: list[float] = []
+        self._driver: Driver | None = None
         self._stored = stored
         self._reason = reason
         self._restart = restart
@@ -77,6 +79,7 @@ class DurableRun:
 
     def begin(self, driver: Driver) -> None:
         """Let the driver go on where the process before ended, if there was one."""
+        self._driver = driver
         driver.acts = self._session.acts
         stored = self._stored
         if stored is None:
@@ -135,7 +138,6 @@ class DurableRun:
 
     def _saved(self) -> dict[str, object]:
         run = self.run
-        driver = run.driver
         return {
             "runtime": run.runtime.saved(),
             "world": {
@@ -152,8 +154,8 @@ class DurableRun:
             "place": None if run.deviations is None else run.deviations.place,
             "restarts": [*self._restarts],
             "begun": run.begun,
-            "driver": driver.memory(),
-            "subtasks": dict(driver.subtasks),
+            "driver": run.driver_memory(),
+            "subtasks": {} if self._driver is None else dict(self._driver.subtasks),
         }
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -237,6 +239,10 @@ def resumed_run(store: RunStore, lease: Lease, *, restart: float = 0.0) -> Durab
     """Go on with a run that was claimed, from what the store says alone."""
     stored = store.load(lease.run)
     told: Mapping[str, Any] = stored.about
+    if APPLICATION in told:
+        raise NotOurs(
+            f"{store.address}: run {lease.run!r}: an application keeps it; start the application again, and it goes on"
+        )
     try:
         scenario = Scenario.model_validate({**told["scenario"], "path": Path(told["scenario"]["path"])})
         profile, preset, seed = told["profile"], told["preset"], told["seed"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from statek_sim.errors import BadStore
 from statek_sim.runtime.agents.agent import Agent
@@ -17,7 +18,10 @@ from statek_sim.trace import Event, event_of
 from statek_sim.values import JSON
 from statek_sim.world.queue import WorkQueue
 
-DIED = "its process died"
+APPLICATION: Final = "application"
+"""The word by which a store knows that only an application can go on with a run."""
+
+DIED: Final = "its process died"
 """What the trace says of a worker that a new process did not find alive."""
 
 
@@ -53,7 +57,7 @@ class KeptRuntime:
         self._owed = OwedReplies(self._script)
         runtime.services.provider = self._owed
         known = run in {one.run for one in store.runs()}
-        about: dict[str, JSON] = {"application": [agent.role for agent in agents]}
+        about: dict[str, JSON] = {APPLICATION: [agent.role for agent in agents]}
         lease = store.claim(run, worker=worker) if known else store.begin(run, about, worker=worker)
         named: list[tuple[str, object]] = [("host", runtime.host), ("profile", runtime.profile)]
         for name, value in self.kept.items():

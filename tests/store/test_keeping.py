@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from statek_sim.cli import main
 from statek_sim.errors import BadInput, BadStore, DamagedStore
 from statek_sim.providers.script import code
 from statek_sim.runtime.agents.agent import Agent
@@ -156,6 +157,22 @@ def test_other_agents_than_the_run_began_with_are_named(tmp_path: Path) -> None:
     ):
         other.runtime.keep_in(f"sqlite:{tmp_path / 'shop.db'}", agents=[Agent("cook", "You cook.")])
     other.runtime.close()
+
+
+def test_the_command_shows_an_applications_run_and_leaves_it_to_the_application(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed_shop(tmp_path / "shop.db", dies_at=24)
+    address = f"sqlite:{tmp_path / 'shop.db'}"
+    for arguments, told in (
+        (("list",), "main  running, revision"),
+        (("show", "one"), "    shared = ["),
+        (("resume",), "an application keeps it; start the application again, and it goes on\n0 resumed"),
+    ):
+        with pytest.raises(SystemExit) as exit_:
+            main(["jobs", *arguments, "--store", address])
+        assert exit_.value.code == 0
+        assert told in capsys.readouterr().out
 
 
 def test_a_runtime_is_kept_once_and_before_it_has_jobs(tmp_path: Path) -> None:
