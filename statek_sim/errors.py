@@ -229,6 +229,10 @@ class DamagedStore(BadStore):
     """What is stored is not what was saved. The message is `address: what, and what to do`."""
 
 
+class NotOurs(BadStore):
+    """Only the application that keeps the run can go on with it."""
+
+
 class RunHeld(BadStore):
     """Another worker works on the run, and its lease has not run out."""
 

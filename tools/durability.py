@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,7 +48,7 @@ class NoStore:
         """Take note of nothing."""
         return _LEASE
 
-    def claim_next(self, *, worker: str) -> Lease | None:
+    def claim_next(self, *, worker: str, besides: Collection[str] = ()) -> Lease | None:
         """Have no run."""
         return None
 
@@ -75,6 +75,7 @@ class NoStore:
 class Tally:
     """What came of the kills so far."""
 
+    known: int = 0
     points: int = 0
     killed: int = 0
     in_acts: int = 0
@@ -191,6 +192,7 @@ def main() -> int:
     asked = argparse.ArgumentParser(prog="python -m tools.durability", description=__doc__)
     asked.add_argument("paths", nargs="*", type=Path)
     asked.add_argument("--every", type=int, default=1)
+    asked.add_argument("--most", type=int, help="points of one scenario at most, its first ones")
     asked.add_argument("--seed", type=int, default=0)
     asked.add_argument("--profile")
     told = asked.parse_args()
@@ -201,15 +203,16 @@ def main() -> int:
         for scenario, profile in pairs(told.profile, told.paths):
             base, _ = undisturbed(scenario, profile)
             points = stored_points(base)
-            for point in points[chance.randrange(told.every) :: told.every]:
+            tally.known += len(points)
+            for point in points[chance.randrange(told.every) :: told.every][: told.most]:
                 before = len(tally.wrong)
                 try_point(tally, base, point, Path(name))
                 for line in tally.wrong[before:]:
                     print(line, flush=True)
     print(
-        f"{tally.points} points, {tally.killed} processes killed, {tally.alike} traces alike, {len(tally.wrong)} not; "
-        f"{tally.in_acts} died in the middle of what the application does, and went on from the commit before; "
-        f"{time.monotonic() - started:.0f} s"
+        f"{tally.points} of {tally.known} points, {tally.killed} processes killed, {tally.alike} traces alike, "
+        f"{len(tally.wrong)} not; {tally.in_acts} died in the middle of what the application does, and went on from the "
+        f"commit before; {time.monotonic() - started:.0f} s"
     )
     return 1 if tally.wrong else 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from statek_sim import trace as events
 from statek_sim.backends.event_words import told
@@ -22,12 +22,11 @@ from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
+from statek_sim.store.owed import REPLY_OVER
 from statek_sim.trace import Event
 
 Place = tuple[int, int]
 """Events so far, and silent things since the last of them."""
-
-REPLY_OVER: Final = frozenset({"reply stored", "reply held back"})
 
 
 class Point(NamedTuple):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from statek_sim.backends.deviating import Exploring, Place, Watcher
@@ -12,12 +12,13 @@ from statek_sim.backends.driver import Driver
 from statek_sim.backends.pinned_replies import Said
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import ReferenceRun
-from statek_sim.errors import BadStore, DamagedStore
+from statek_sim.errors import BadStore, DamagedStore, NotOurs
 from statek_sim.scenario.schema import Scenario
 from statek_sim.store.anchors import Anchors, anchored
-from statek_sim.store.graph import Graph, Rows
-from statek_sim.store.store import Changes, Lease, RunStore, Status, Stored
-from statek_sim.trace import as_dict, event_of
+from statek_sim.store.keeping import APPLICATION
+from statek_sim.store.session import Session
+from statek_sim.store.store import Lease, RunStore, Status, Stored
+from statek_sim.trace import event_of
 from statek_sim.values import JSON
 
 
@@ -50,12 +51,8 @@ class DurableRun:
         restart: float = 0.0,
         watch: Watcher | None = None,
     ) -> None:
-        self._store = store
-        self.lease = lease
-        self._rows: Rows = {}
-        self._events = 0
-        self._acting = 0
         self._restarts: list[float] = []
+        self._driver: Driver | None = None
         self._stored = stored
         self._reason = reason
         self._restart = restart
@@ -76,14 +73,14 @@ class DurableRun:
             ),
         )
         self.run.durable = self
-        self._graph = Graph(_anchors(self.run), self.run.runtime.services.meter("gpt-4o"))
-        self.run.runtime.host.why_not = self._graph.why_not
+        self._session = Session(store, lease, self.run.runtime, _anchors(self.run), self._saved)
 
     # -- from one process to the next --------------------------------------------------------------------------
 
     def begin(self, driver: Driver) -> None:
         """Let the driver go on where the process before ended, if there was one."""
-        driver.acts = self._acts
+        self._driver = driver
+        driver.acts = self._session.acts
         stored = self._stored
         if stored is None:
             return
@@ -91,10 +88,9 @@ class DurableRun:
             # It died before its first commit: nothing was acknowledged.
             return
         self.run.resumed = True
-        saved = self._read(stored)
+        saved = self._session.read(stored)
         self.went_on_from = saved["place"]
         self._resume(saved, driver)
-        self._rows, self._events = dict(stored.rows), len(stored.events)
         if stored.status == "running" and self.run.runtime.worker_alive:
             self._restarts.append(self.run.runtime.clock.now() + self._restart)
             self.buried = True
@@ -109,15 +105,6 @@ class DurableRun:
         restarts, self._restarts = self._restarts, []
         for at in restarts:
             self.run.deviations.restart_at(at)
-
-    def _read(self, stored: Stored) -> dict[str, Any]:
-        try:
-            return self._graph.read(stored.rows)
-        except DamagedStore as error:
-            raise DamagedStore(
-                f"{self._store.address}: run {stored.run!r}: {error}; put a copy of the store back, or "
-                "begin the run anew"
-            ) from error
 
     def _resume(self, saved: Mapping[str, Any], driver: Driver) -> None:
         run = self.run
@@ -140,40 +127,17 @@ class DurableRun:
 
     # -- commits -----------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _acts(self) -> Iterator[None]:
-        """Commit an act of the application when it is over: all of it, or nothing."""
-        self._acting += 1
-        try:
-            yield
-        finally:
-            self._acting -= 1
-        self.commit()
+    @property
+    def lease(self) -> Lease:
+        """The newest lease."""
+        return self._session.lease
 
     def commit(self, status: Status = "running") -> None:
         """Make durable what there is, unless the application is in the middle of something."""
-        if self._acting:
-            return
-        run = self.run
-        rows = self._graph.rows(self._saved())
-        trace = run.runtime.trace.events
-        changes = Changes(
-            rows={name: row for name, row in rows.items() if self._rows.get(name) != row},
-            gone=[name for name in self._rows if name not in rows],
-            events=[
-                json.dumps(as_dict(event), default=dict, separators=(",", ":"))
-                for event in trace[self._events :]
-            ],
-            status=status,
-        )
-        if changes or status != "running":
-            self.lease = self._store.commit(self.lease, changes)
-        self._graph.forget(changes.gone)
-        self._rows, self._events = rows, len(trace)
+        self._session.commit(status)
 
     def _saved(self) -> dict[str, object]:
         run = self.run
-        driver = run.driver
         return {
             "runtime": run.runtime.saved(),
             "world": {
@@ -190,8 +154,8 @@ class DurableRun:
             "place": None if run.deviations is None else run.deviations.place,
             "restarts": [*self._restarts],
             "begun": run.begun,
-            "driver": driver.memory(),
-            "subtasks": dict(driver.subtasks),
+            "driver": run.driver_memory(),
+            "subtasks": {} if self._driver is None else dict(self._driver.subtasks),
         }
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -200,12 +164,12 @@ class DurableRun:
         """Play to the end, give the run back and return the facts."""
         try:
             outcome, error = self.run.play(allow_network=allow_network)
-            if error is None or outcome is not None:
-                self.commit("ended")
+            # Also a run that failed is over: its script would not fit the next time either.
+            self.commit("ended")
             return self.run.record(outcome, error)
         finally:
             self.run.runtime.close()
-            self._store.release(self.lease)
+            self._session.release()
 
 
 def _anchors(run: ReferenceRun) -> Anchors:
@@ -225,7 +189,13 @@ def _anchors(run: ReferenceRun) -> Anchors:
 def about(scenario: Scenario, profile: str, *, preset: str | None, seed: int | None) -> dict[str, JSON]:
     """Return what a store says that a run is about: enough to go on with it."""
     return {
-        "scenario": scenario.model_dump(mode="json", exclude_unset=True),
+        "scenario": {
+            **scenario.model_dump(mode="json", exclude_unset=True),
+            # Not all of them are written: a scenario without any has one.
+            "jobs": {
+                name: job.model_dump(mode="json", exclude_unset=True) for name, job in scenario.jobs.items()
+            },
+        },
         "profile": profile,
         "preset": preset,
         "seed": seed,
@@ -269,10 +239,14 @@ def resumed_run(store: RunStore, lease: Lease, *, restart: float = 0.0) -> Durab
     """Go on with a run that was claimed, from what the store says alone."""
     stored = store.load(lease.run)
     told: Mapping[str, Any] = stored.about
+    if APPLICATION in told:
+        raise NotOurs(
+            f"{store.address}: run {lease.run!r}: an application keeps it; start the application again, and it goes on"
+        )
     try:
-        scenario = Scenario.model_validate(told["scenario"])
+        scenario = Scenario.model_validate({**told["scenario"], "path": Path(told["scenario"]["path"])})
         profile, preset, seed = told["profile"], told["preset"], told["seed"]
-    except (KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise DamagedStore(
             f"{store.address}: run {lease.run!r}: what it is about cannot be read: {error}"
         ) from error

@@ -401,12 +401,6 @@ class ReferenceRun:
             self.durable.begun()
         return driver
 
-    @property
-    def driver(self) -> Driver:
-        """What plays the application; there is one once the run has begun."""
-        assert self._driver is not None, "the run has begun"
-        return self._driver
-
     def driver_memory(self) -> JSON:
         """Return what has happened of the scenario's events, and which calls of tools they count."""
         return None if self._driver is None else self._driver.memory()

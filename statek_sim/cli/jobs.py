@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,7 @@ import typer
 
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say
-from statek_sim.errors import BadStore, RunTakenOver
+from statek_sim.errors import BadStore, NotOurs, RunTakenOver
 
 if TYPE_CHECKING:
     from statek_sim.store.shown import ShownJob
@@ -109,11 +108,15 @@ def resume_jobs(
 
     failed = resumed = 0
     with closing(_opened(store, lease=lease)) as opened:
-        for claimed in _claims(opened, run or ()):
+        besides: set[str] = set()
+        for claimed in _claims(opened, run or (), besides):
             try:
                 result = finish(opened, claimed, restart=restart)
-            except RunTakenOver as error:
-                say([f"left     {claimed.run}: {error}"])
+            except (NotOurs, RunTakenOver) as error:
+                if run:
+                    raise
+                besides.add(claimed.run)
+                say([f"left     {claimed.run}", f"         {error}"])
                 continue
             resumed += 1
             failed += bool(result.mismatches)
@@ -124,12 +127,12 @@ def resume_jobs(
         raise typer.Exit(1)
 
 
-def _claims(opened: SqlRuns, names: Sequence[str]) -> Iterator[Lease]:
+def _claims(opened: SqlRuns, names: Sequence[str], besides: Collection[str]) -> Iterator[Lease]:
     from statek_sim.store.worker import worker_name
 
     for name in names:
         yield opened.claim(name, worker=worker_name())
-    while not names and (lease := opened.claim_next(worker=worker_name())) is not None:
+    while not names and (lease := opened.claim_next(worker=worker_name(), besides=besides)) is not None:
         yield lease
 
 
@@ -141,8 +144,9 @@ def _problems(result: Any) -> Iterator[str]:
 
 def _opened(address: str, *, lease: float = DEFAULT_LEASE) -> SqlRuns:
     from statek_sim.store.opening import open_store
+    from statek_sim.store.worker import real_seconds
 
-    return open_store(address, clock=time.time, lease=lease, must_exist=True)
+    return open_store(address, clock=real_seconds, lease=lease, must_exist=True)
 
 
 def _shown(opened: SqlRuns, run: str) -> list[ShownJob]:

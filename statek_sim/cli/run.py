@@ -245,15 +245,14 @@ def _check_accept(
 
 def _check_store(store: str, backend: Backend, recordings: _Recordings) -> None:
     """Refuse what a store does not keep, and a store that cannot be opened."""
-    import time
-
     from statek_sim.store.opening import open_store
+    from statek_sim.store.worker import real_seconds
 
     if backend is not Backend.REFERENCE:
         raise BadInput("--store: it keeps runs of the reference runtime; leave --backend out")
     if recordings.folder is not None:
         raise BadInput("--store: recordings are not kept in a store; leave --cassettes out")
-    open_store(store, clock=time.time).close()
+    open_store(store, clock=real_seconds).close()
 
 
 def _on_store(store: str, *, preset: str | None, seed: int | None) -> Runner:

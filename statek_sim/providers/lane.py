@@ -66,9 +66,9 @@ class Lane:
         entry.used += times
         self._used[entry.position] = entry.used
 
-    def saved(self) -> list[tuple[int, int]]:
+    def saved(self) -> tuple[tuple[int, int], ...]:
         """Return which replies were given, by their positions, and how often."""
-        return [*self._used.items()]
+        return tuple(self._used.items())
 
     def resume(self, saved: Iterable[tuple[int, int]]) -> None:
         """Go on where another process `saved` it."""

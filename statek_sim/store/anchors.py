@@ -91,7 +91,7 @@ class Anchors:
         if isinstance(value, BuiltinFunctionType) and module is None:
             module = "builtins"
         if not isinstance(module, str) or not self._trusted(module):
-            raise Unstorable(f"{kind} {name or value!r} is of no module that the tools come from")
+            raise Unstorable(f"{kind} {name!r} is of no module that the tools come from")
         try:
             found = _resolved(module, name)
         except (AttributeError, KeyError):

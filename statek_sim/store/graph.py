@@ -73,8 +73,7 @@ class Graph:
             try:
                 inner = self._inside(one)
             except Unstorable as reason:
-                where = "" if one is value else f"{type(value).__name__} holds "
-                return f"{where}{reason}"
+                return str(reason) if one is value else f"{type(value).__name__}: {reason}"
             for part in inner:
                 if id(part) not in seen:
                     seen.add(id(part))
@@ -110,7 +109,7 @@ class Graph:
         return found
 
     def _fields(self, value: Any, pending: deque[Any]) -> JSON:
-        """Return mappings and lists in their place; what is in them is encoded."""
+        """Return mappings and lists in their place, what is in them encoded; an application's values are in tuples."""
         if isinstance(value, Mapping):
             return {str(key): self._fields(one, pending) for key, one in value.items()}
         if type(value) is list:
@@ -292,7 +291,8 @@ class Reading:
             case "view":
                 return _View(self._decoded(content)).proxy
             case "messages":
-                return [json.loads(message) for message in content]
+                messages = [json.loads(message) for message in content]
+                return MessageView(messages, len(messages))
             case "tuple" | "frozenset" | "ordered frozenset":
                 return _FROM_ITEMS[kind](map(self._decoded, content))
             case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -106,8 +106,8 @@ class SqlRuns:
                 )
             return self._take(run, worker, fence=fence, revision=revision)
 
-    def claim_next(self, *, worker: str) -> Lease | None:
-        """Take one of the runs that somebody has to go on with and that are nobody's, None when there is none."""
+    def claim_next(self, *, worker: str, besides: Collection[str] = ()) -> Lease | None:
+        """Take one of the runs that somebody has to go on with and that are nobody's, `besides` some; None for none."""
         with self._transaction() as database:
             rows = database.execute(
                 "SELECT id, fence, revision, worker, lease_until FROM statek_runs WHERE status = 'running' "
@@ -115,7 +115,7 @@ class SqlRuns:
             )
             now = self._clock()
             for run, fence, revision, holder, until in rows:
-                if until <= now or self._is_gone(holder):
+                if run not in besides and (until <= now or self._is_gone(holder)):
                     return self._take(run, worker, fence=fence, revision=revision)
             return None
 

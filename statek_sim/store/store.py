@@ -6,7 +6,7 @@ one worker at a time, and every commit says which revision it follows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
@@ -76,8 +76,8 @@ class RunStore(Protocol):
     def claim(self, run: str, *, worker: str) -> Lease:
         """Take a run; raises `RunHeld` while another worker's lease runs, `BadStore` when there is none."""
 
-    def claim_next(self, *, worker: str) -> Lease | None:
-        """Take one of the runs that somebody has to go on with and that are nobody's, None when there is none."""
+    def claim_next(self, *, worker: str, besides: Collection[str] = ()) -> Lease | None:
+        """Take one of the runs that somebody has to go on with and that are nobody's, `besides` some; None for none."""
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
         """Make changes durable and return the lease with their revision; raises `RunTakenOver`."""

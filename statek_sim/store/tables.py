@@ -63,10 +63,11 @@ def migrate(database: Database, address: str) -> None:
         for statements in MIGRATIONS[version:]:
             for statement in statements:
                 database.execute(statement)
-        database.execute("DELETE FROM statek_store")
-        database.execute(
-            "INSERT INTO statek_store (format, version) VALUES (?, ?)", (FORMAT, len(MIGRATIONS))
-        )
+        if version < len(MIGRATIONS):
+            database.execute("DELETE FROM statek_store")
+            database.execute(
+                "INSERT INTO statek_store (format, version) VALUES (?, ?)", (FORMAT, len(MIGRATIONS))
+            )
     except Exception:
         database.execute("ROLLBACK")
         raise

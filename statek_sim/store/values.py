@@ -16,7 +16,7 @@ TAG: Final = "$"
 """The key of a tagged value."""
 
 _PLAIN_INT: Final = 2**53
-_ITSELF: Final = (bool, str, type(None))
+_ITSELF: Final = (bool, type(None))
 
 
 class Unstorable(Exception):
@@ -35,6 +35,8 @@ def tagged(kind: str, told: JSON) -> JSON:
 def encoded_value(value: object) -> JSON:
     """Return a value as JSON; `NoValue` for containers and objects, `Unstorable` for a zone without a name."""
     kind = type(value)
+    if kind is str:
+        return _text(str(value))
     if kind in _ITSELF:
         return value  # type: ignore[return-value]  # one of these
     if kind is int:
@@ -47,6 +49,16 @@ def encoded_value(value: object) -> JSON:
     if writer is None:
         raise NoValue
     return writer(value)
+
+
+def _text(value: str) -> JSON:
+    """Return a text; one with halves of surrogate pairs, which JSON would put together, is tagged."""
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return tagged("text", base64.b64encode(value.encode("utf-8", "surrogatepass")).decode("ascii"))
+    return value
 
 
 def _datetime(value: datetime) -> JSON:
@@ -91,6 +103,7 @@ _WRITERS: Final[Mapping[type, Callable[[Any], JSON]]] = {
 
 _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
     "int": lambda told: int(told, 16),
+    "text": lambda told: base64.b64decode(told, validate=True).decode("utf-8", "surrogatepass"),
     "float": float,
     "bytes": lambda told: base64.b64decode(told, validate=True),
     "complex": complex,

@@ -1,9 +1,10 @@
-"""The name of this process as a worker, and which workers of this machine are certainly dead."""
+"""This process as a worker: its name, its clock, and which workers of this machine are certainly dead."""
 
 from __future__ import annotations
 
 import os
 import platform
+import time
 
 _MARK = "/"
 
@@ -11,6 +12,11 @@ _MARK = "/"
 def worker_name() -> str:
     """Return the machine's name and the process's number."""
     return f"{platform.node() or 'machine'}{_MARK}{os.getpid()}"
+
+
+def real_seconds() -> float:
+    """Return the seconds by which all workers measure leases."""
+    return time.time()
 
 
 def is_gone(worker: str) -> bool:

@@ -12,7 +12,7 @@ from statek_sim.errors import BadInput
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.store.opening import open_store
 from statek_sim.store.store import LEASE, Lease, RunStore
-from statek_sim.store.worker import worker_name
+from statek_sim.store.worker import real_seconds, worker_name
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import compared, located_preset, profile_known
 
@@ -41,7 +41,7 @@ class StoredRunner:
         behaviour = profile_known(profile)
         preset = None if self.preset is None else located_preset(self.preset)
         started = time.perf_counter()
-        with closing(open_store(self.address, clock=time.time, lease=self.lease)) as store:
+        with closing(open_store(self.address, clock=real_seconds, lease=self.lease)) as store:
             run = opened_run(
                 store,
                 scenario,
@@ -60,7 +60,11 @@ class StoredRunner:
 def finish(store: RunStore, lease: Lease, *, restart: float = 0.0) -> ScenarioResult:
     """Go on with a run that was claimed, to its end, and compare."""
     started = time.perf_counter()
-    run = resumed_run(store, lease, restart=restart)
+    try:
+        run = resumed_run(store, lease, restart=restart)
+    except BaseException:
+        store.release(lease)
+        raise
     record = run.finish()
     scenario, profile = run.run.scenario, profile_known(record.profile)
     return compared(scenario, profile, record, seconds=time.perf_counter() - started)

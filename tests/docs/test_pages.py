@@ -63,6 +63,10 @@ def test_the_page_on_exploration_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "exploration.md", tmp_path, {"COLUMNS": "200"}) == 2
 
 
+def test_the_page_on_durability_is_true(tmp_path: Path) -> None:
+    assert follow(DOCS / "durability.md", tmp_path, {"COLUMNS": "120"}) == 5
+
+
 def test_the_page_on_usage_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "usage.md", tmp_path, {"COLUMNS": "120"}) == 6
 

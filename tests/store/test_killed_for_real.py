@@ -40,7 +40,7 @@ def resumed(address: str, base: Undisturbed) -> tuple[str, Place | None]:
 def test_every_distinct_crash_point_leaves_the_trace_of_the_simulated_kill(tmp_path: Path, text: str) -> None:
     scenario = samples.scenario(tmp_path, text)
     base, _ = undisturbed(scenario, "docs")
-    points = distinct_points(base)[:: 1 if text == samples.CLAIM else 3]
+    points = distinct_points(base)[::3]
     for number, point in enumerate(points):
         address = f"sqlite:{tmp_path / f'{number}.db'}"
         killed_run(address, scenario, "docs", point.place, said=base.said)
