@@ -16,6 +16,7 @@ from statek_sim.backends.agent_moments import Moments
 from statek_sim.backends.deviating import with_deviations
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.explore.explorer import REPEATS, SURVIVES, after_death
 from statek_sim.explore.invariants import Violation
 from statek_sim.explore.plan import kill_at
 from statek_sim.explore.result import Beyond, Cell, Count, CrashCost, Explored, Failure
@@ -29,8 +30,6 @@ SOON: Final = 1.0
 """Virtual seconds until the new process."""
 ASKED: Final = "Unanswered"
 """The error of a run in which nobody answers: of calls that may have happened a person is asked."""
-REPEATS: Final = "the-run-repeats"
-SURVIVES: Final = "the-runtime-survives"
 ITS_OWN: Final = "it has crashes of its own"
 
 
@@ -141,14 +140,14 @@ class AgentExplorer:
         """Return the kills that the run gives no occasion for."""
         return self.play(deviations).moments.absent()
 
-    def explore(self, *, crashes: bool, depth: int, pairs: int) -> Explored:
+    def explore(self, *, crashes: bool, depth: int, pairs: int, transcripts: bool = False) -> Explored:
         """Kill the process at every moment, and with a depth of 2 once more at every moment after that."""
         found = _Found()
         distinct = self._base.moments.distinct() if crashes else []
         kills = [kill_at(point, SOON) for point in distinct[:: 1 + len(distinct) // (MOST + 1)]]
         tried = Count()
         for kill in kills:
-            after = self._visit((kill,), found)
+            after = self._visit((kill,), found, transcripts=transcripts)
             if depth >= 2:
                 tried = self._again_after(kill, after, found, tried, pairs)
         scenario = self.scenario
@@ -182,7 +181,9 @@ class AgentExplorer:
             self._visit((kill, kill_at(point, SOON)), found)
         return Count(tried.tried + len(allowed), tried.of + len(later))
 
-    def _visit(self, deviations: tuple[Deviation, ...], found: _Found) -> AgentVariation | None:
+    def _visit(
+        self, deviations: tuple[Deviation, ...], found: _Found, *, transcripts: bool = False
+    ) -> AgentVariation | None:
         found.runs += 1
         run, wrong = self._judged(deviations)
         if run is not None and found.runs % EVERY == 0:
@@ -199,7 +200,8 @@ class AgentExplorer:
             found.repeats += bool(Counter(run.moments.worked) - Counter(self._base.moments.worked))
             self._cost(deviations, run, found)
         if len(deviations) == 1:
-            found.cells.append(self._cell(deviations[0], run, wrong))
+            lines = after_death(deviations[0], run.record.events) if transcripts and run is not None else ()
+            found.cells.append(self._cell(deviations[0], run, wrong, lines))
         return run
 
     def _judged(self, deviations: Sequence[Deviation]) -> tuple[AgentVariation | None, tuple[Violation, ...]]:
@@ -217,7 +219,13 @@ class AgentExplorer:
         if len(deviations) == 1 and (more > found.crash.tokens):
             found.crash = CrashCost(more, 0.0, str(deviations[0]))
 
-    def _cell(self, kill: Deviation, run: AgentVariation | None, wrong: Sequence[Violation]) -> Cell:
+    def _cell(
+        self,
+        kill: Deviation,
+        run: AgentVariation | None,
+        wrong: Sequence[Violation],
+        lines: tuple[str, ...],
+    ) -> Cell:
         what, _, job = kill.what.rpartition(" of ")
         if wrong or run is None:
             came = ",".join(sorted({one.invariant for one in wrong}))
@@ -227,7 +235,7 @@ class AgentExplorer:
             came = "asks"
         else:
             came = "same" if ends_as_undisturbed(run) is None else "differs"
-        return Cell(kill.kill, kill.silent, what or kill.what, job if what else "", came)
+        return Cell(kill.kill, kill.silent, what or kill.what, job if what else "", came, lines)
 
 
 def _violations(run: AgentVariation) -> Iterator[Violation]:

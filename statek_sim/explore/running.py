@@ -98,7 +98,12 @@ def _agent_explored(scenario: Scenario, profile: str, bounds: Bounds) -> Explore
     except BadInput as error:
         # Parts of its agent cannot be kept, or it has crashes of its own.
         return _not_explored(scenario, profile, str(error))
-    return explorer.explore(crashes="crashes" in bounds.kinds, depth=bounds.depth, pairs=bounds.pairs)
+    return explorer.explore(
+        crashes="crashes" in bounds.kinds,
+        depth=bounds.depth,
+        pairs=bounds.pairs,
+        transcripts=bounds.transcripts,
+    )
 
 
 def _not_explored(scenario: Scenario, profile: str, why: str) -> Explored:
