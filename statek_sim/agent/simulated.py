@@ -213,6 +213,8 @@ class Simulation:
             if deadline is not None and answer is not EXPIRED:
                 self._void.add(deadline)
             self._note(run, token, answer)
+            if life != self._life:
+                return True
             effect.said(position, answer)
             if len(said) == len(effect.questions):
                 told = [said[at] for at in range(len(said))]
@@ -275,6 +277,8 @@ class Simulation:
             if life != self._life:
                 return
         self._note(run, effect.calls[position].key, outcome)
+        if life != self._life:
+            return
         effect.done(position, outcome)
         if self.after_tool is not None:
             self.after_tool(run, name)

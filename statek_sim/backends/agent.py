@@ -30,11 +30,13 @@ from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
 from statek_sim.backends.agent_memory import project_layer, session_layer
+from statek_sim.backends.agent_moments import Moments, PinnedTurns
 from statek_sim.backends.agent_people import People
 from statek_sim.backends.agent_sessions import Sessions
 from statek_sim.backends.agent_slots import TOKEN, Desk, SlottedRun
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
+from statek_sim.backends.deviating import undeviating
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.own_parts import OwnParts, as_it_is
@@ -102,12 +104,17 @@ def run_agent_scenario(
     harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
     driver: MakeDriver = simulated,
     guards: Callable[[Guard], Guard] = as_it_is,
+    moments: Moments | None = None,
 ) -> RunRecord:
     """Run one scenario of engine two under one variant and return what it left behind.
 
     The arguments are those of `reference.run_scenario`; `driver` makes what carries out the effects, `guards`
-    changes each of the shipped guards.
+    changes each of the shipped guards, `moments` notes where the process may die.
     """
+    if scenario.deviations and moments is None:
+        said = Moments()
+        run_agent_scenario(undeviating(scenario), variant, preset=preset, seed=seed, moments=said)
+        moments = Moments(scenario.deviations, said.taken)
     rules = variant_named(variant) if isinstance(variant, str) else variant
     run = _Run(
         scenario,
@@ -119,6 +126,7 @@ def run_agent_scenario(
         harness=harness,
         driver=driver,
         guards=guards,
+        moments=moments,
     )
     return run.finish(allow_network=allow_network)
 
@@ -138,8 +146,10 @@ class _Run:
         harness: Callable[[LLM_Harness], LLM_Harness],
         driver: MakeDriver,
         guards: Callable[[Guard], Guard],
+        moments: Moments | None,
     ) -> None:
         self.scenario = scenario
+        self.moments = moments
         self.variant = variant
         self.seed = seed
         self.clock = VirtualClock()
@@ -157,12 +167,12 @@ class _Run:
         self.driver = driver(self.calls, self.clock, self._asked)
         self.driver.after_tool = self._tool_ended
         self.sessions: Sessions | None = None
-        if any(event.action in ("crash", "restart") for event in scenario.events):
+        if moments is not None or any(event.action in ("crash", "restart") for event in scenario.events):
             if self.desk is not None:
                 raise BadScenario(f"{self._place()}: slots do not go with a crash; leave one of them out")
             self.sessions = Sessions(self.clock.now)
-            self.driver.committed = self.sessions.committed
-            self.driver.receipted = self.sessions.receipted
+            self.driver.committed = self._committed
+            self.driver.receipted = self._receipted
             self.driver.tool_worked = self._tool_worked
         self.worked: Counter[tuple[str, str]] = Counter()
         self.ended: Counter[tuple[str, str]] = Counter()
@@ -190,6 +200,8 @@ class _Run:
             self.checks.append(exchanges.check_finished)
             return HttpLLM(exchanges.transport, partial(access_from, exchanges.environment))
         script = ScriptedLLM(script_of(self.scenario), measure=partial(measured, tokenizers=tokenizers))
+        if self.moments is not None:
+            return PinnedTurns(script, self.moments)
         self.checks.append(script.check_finished)
         return script
 
@@ -298,6 +310,36 @@ class _Run:
         self.driver.kill()
         self.people.forget()
 
+    def _moment(self, what: str, job: str) -> bool:
+        """Take note of a moment at which the process may die; return whether it lives on."""
+        if self.moments is None or not self.alive:
+            return self.alive
+        kill = self.moments.reached(self.trace, self.clock.now(), what, job)
+        if kill is not None:
+            self._kill()
+            if kill.restart is not None:
+                self.driver.at(self.clock.now() + kill.restart, self._restart)
+        return self.alive
+
+    def _lasts(self) -> None:
+        if self.moments is not None:
+            self.moments.durable += 1
+
+    def _committed(self, snapshot: Snapshot) -> None:
+        assert self.sessions is not None, "without sessions nobody hears of commits"
+        what = f"commit {snapshot.point}"
+        if self._moment(f"before {what}", snapshot.job):
+            self.sessions.committed(snapshot)
+            self._lasts()
+            self._moment(what, snapshot.job)
+
+    def _receipted(self, receipt: Receipt) -> None:
+        assert self.sessions is not None, "without sessions nobody hears of receipts"
+        if self._moment(f"before receipt {receipt.status}", receipt.job):
+            self.sessions.receipted(receipt)
+            self._lasts()
+            self._moment(f"receipt {receipt.status}", receipt.job)
+
     def _restart(self) -> None:
         """Begin a new process: every run goes on from what was committed of it, or begins anew."""
         if self.alive or self.sessions is None:
@@ -320,6 +362,10 @@ class _Run:
         """Kill the process where it is to die in this call, after its work and before anybody knows of it."""
         self.worked[tool, ""] += 1
         self.worked[tool, run.job] += 1
+        if self.moments is not None:
+            self.moments.worked.append((run.job, tool))
+            if not self._moment(f"{tool} worked", run.job):
+                return
         for event in self.scenario.events:
             after = event.after
             if (
@@ -392,6 +438,7 @@ class _Run:
             guard = None if allow_network else stack.enter_context(forbid_network())
             try:
                 self._schedule()
+                self._moment("nothing yet", "")
                 settled = self.driver.run(self.scenario.until)
                 for check in (self._check_events, *self.checks):
                     check()

@@ -12,6 +12,7 @@ import typer
 
 from statek_sim.cli.app import (
     WATCHDOG,
+    ExecutorOption,
     Paths,
     PresetOption,
     ProfileOption,
@@ -28,6 +29,7 @@ from statek_sim.errors import BadInput
 if TYPE_CHECKING:
     from statek_sim.analysis.corpus.table import CorpusTable
     from statek_sim.executors.limits import WatchdogLimits
+    from statek_sim.explore.result import Exploration
     from statek_sim.gate.sweep import Sweep
     from statek_sim.gate.verdict import GateResult
     from statek_sim.reporting.model import Report
@@ -70,6 +72,15 @@ SweepOption = Annotated[
 ]
 
 
+ExploreOption = Annotated[
+    bool,
+    typer.Option(
+        "--explore",
+        help="Show what a kill does at every place of the scenarios, too; see `explore --kind crashes`.",
+    ),
+]
+
+
 @app.command()
 def report(
     paths: Paths = None,
@@ -85,6 +96,8 @@ def report(
     policy: PolicyOption = None,
     workload: WorkloadOption = None,
     sweep: SweepOption = None,
+    explore: ExploreOption = False,
+    executor: ExecutorOption = None,
 ) -> None:
     """Run scenarios and write one page about them.
 
@@ -111,9 +124,18 @@ def report(
     swept = (
         _sweep((gate or ["default"])[0], sweep, policy, workload or (), judging, limits) if sweep else None
     )
+    crashes = _crashes(pairs, profile, executor) if explore else None
     results = list(run_watched(pairs, partial(run_one, preset=preset, seed=seed), limits, seed=seed))
     report = build_report(results, preset=preset, seed=seed, statements=None)
-    _write(output, results, report, corpus=_corpus() if corpus else None, gate=gated, sweep=swept)
+    _write(
+        output,
+        results,
+        report,
+        corpus=_corpus() if corpus else None,
+        gate=gated,
+        sweep=swept,
+        crashes=crashes,
+    )
     typer.echo(f"{output}: {verdict(report.overall)}")
     if report.overall.failed or (gated is not None and not gated.passed):
         raise typer.Exit(1)
@@ -139,8 +161,10 @@ def _write(
     corpus: CorpusTable | None,
     gate: GateResult | None,
     sweep: Sweep | None,
+    crashes: Exploration | None,
 ) -> None:
     from statek_sim.reporting.gate_json import gate_json
+    from statek_sim.reporting.page.crashes import crashes_json
     from statek_sim.reporting.page.data import page_data
     from statek_sim.reporting.page.template import write_page
     from statek_sim.reporting.sweep_json import sweep_json
@@ -151,8 +175,30 @@ def _write(
         corpus=corpus,
         gate=None if gate is None else gate_json(gate),
         sweep=None if sweep is None else sweep_json(sweep),
+        crashes=None if crashes is None else crashes_json(crashes),
     )
     write_page(page, output)
+
+
+def _crashes(
+    pairs: Sequence[tuple[Scenario, Profile]], profiles: Sequence[str] | None, executor: str | None
+) -> Exploration:
+    """Kill the worker at every place of each scenario, under its first profile where none was asked for."""
+    from statek_sim.executors.choose import executor_for
+    from statek_sim.executors.limits import WatchdogLimits
+    from statek_sim.explore.explorer import Bounds
+    from statek_sim.explore.result import Exploration
+    from statek_sim.explore.running import explore_all
+
+    first: dict[str, tuple[Scenario, Profile]] = {}
+    for scenario, profile in pairs:
+        first.setdefault(f"{scenario.id} {profile if profiles else ''}", (scenario, profile))
+    bounds = Bounds(kinds=("crashes",), transcripts=True)
+    with executor_for(executor) as runs_it:
+        found = explore_all(
+            [*first.values()], bounds=bounds, limits=WatchdogLimits(cpu=600, wall=1200), executor=runs_it
+        )
+        return Exploration(tuple(found))
 
 
 def _corpus() -> CorpusTable:

@@ -27,7 +27,8 @@ from statek_sim.explore.state import States
 from statek_sim.explore.variation import Undisturbed, Variation, undisturbed, varied
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
-from statek_sim.trace import ToolCalled, as_dict
+from statek_sim.suite.transcript import formatted, numbered
+from statek_sim.trace import Event, ToolCalled, as_dict
 
 REPEATS: Final = "the-run-repeats"
 """The invariant that two runs with the same deviations are the same; it is asked of every fiftieth."""
@@ -52,7 +53,7 @@ class Bounds:
     """How far to go.
 
     `kinds`: of `result.KINDS`. `depth`: deviations in one run. `orders`, `pairs`, `pct_runs`: runs at most. `pct_depth`
-    and `pct_probability`: what random orders are to find, and how surely.
+    and `pct_probability`: what random orders are to find, and how surely. `transcripts`: say what follows on kills.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -62,6 +63,7 @@ class Bounds:
     pct_depth: int = 3
     pct_probability: float = 0.99
     pct_runs: int = 1000
+    transcripts: bool = False
 
 
 @dataclass(slots=True)
@@ -199,7 +201,8 @@ class Explorer:
         repeated = self._effects.note(deviations, variation, wrong)
         found.repeats += repeated
         if len(deviations) == 1 and deviations[0].action == "kill":
-            self._cells.append(_cell(deviations[0], variation, wrong, self._base))
+            lines = after_death(deviations[0], variation.events) if self._bounds.transcripts else ()
+            self._cells.append(_cell(deviations[0], variation, wrong, self._base, lines))
             self._cost(deviations[0], variation)
 
     def _cost(self, deviation: Deviation, variation: Variation) -> None:
@@ -334,7 +337,19 @@ def _target(deviation: Deviation) -> object:
             return (deviation.action, getattr(deviation, deviation.action))
 
 
-def _cell(deviation: Deviation, variation: Variation, wrong: Sequence[Violation], base: Undisturbed) -> Cell:
+def after_death(deviation: Deviation, trace: Sequence[Event]) -> tuple[str, ...]:
+    """Return what happens in a run from a kill on, as people read it."""
+    told = [line for seq, line in numbered(trace) if seq >= deviation.kill]
+    return tuple(formatted(told, name_jobs=len({line.job for line in told if line.job}) > 1))
+
+
+def _cell(
+    deviation: Deviation,
+    variation: Variation,
+    wrong: Sequence[Violation],
+    base: Undisturbed,
+    lines: tuple[str, ...],
+) -> Cell:
     what, _, job = deviation.what.rpartition(" of ")
     if wrong:
         came = ",".join(sorted({one.invariant for one in wrong}))
@@ -342,7 +357,7 @@ def _cell(deviation: Deviation, variation: Variation, wrong: Sequence[Violation]
         came = "unknown"
     else:
         came = "same" if variation.ending == base.ending else "differs"
-    return Cell(deviation.kill, deviation.silent, what or deviation.what, job if what else "", came)
+    return Cell(deviation.kill, deviation.silent, what or deviation.what, job if what else "", came, lines)
 
 
 def _difference(variation: Variation, again: Variation, at: int | None) -> str:

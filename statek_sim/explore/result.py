@@ -63,8 +63,8 @@ class Beyond:
 class Cell:
     """One distinct place to die, for the crash map: what was done last, and what came of it.
 
-    `came` is `same` as undisturbed, `differs`, `unknown` where no script says how it goes on, or the invariants that
-    do not hold, joined by commas.
+    `came` is `same` as undisturbed, `differs`, `unknown` where no script says how it goes on, `asks` where an agent
+    asks a person whether a call happened, or the invariants that do not hold, joined by commas.
     """
 
     event: int
@@ -72,6 +72,8 @@ class Cell:
     what: str
     job: str
     came: str
+    lines: tuple[str, ...] = ()
+    """What happens from the death on, where it was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,10 +23,6 @@ from statek_sim.scenario.schema import Scenario
 Pair = tuple[Scenario, str]
 """A scenario and the profile that it is explored under."""
 
-NOT_EXPLORED: Final = (
-    "engine agent keeps nothing that a new worker could go on with: only engine statek is explored"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class _Work:
@@ -81,9 +77,9 @@ def _guarded(name: str, invariant: Invariant) -> Invariant:
 
 def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds: Bounds) -> Explored:
     """Explore one scenario; what cannot be explored says why."""
-    if scenario.engine != "statek":
-        return _not_explored(scenario, profile, NOT_EXPLORED)
     try:
+        if scenario.engine != "statek":
+            return _agent_explored(scenario, profile, bounds)
         return Explorer(scenario, profile, own_invariants(own), bounds).explore()
     except _InvariantFailed as error:
         raise BadInput(str(error)) from None
@@ -91,6 +87,23 @@ def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds:
         raise
     except StatekSimError as error:
         return _not_explored(scenario, profile, f"{type(error).__name__}: {error}")
+
+
+def _agent_explored(scenario: Scenario, profile: str, bounds: Bounds) -> Explored:
+    # What engine two checks arguments with is not loaded for those who have no scenario of it.
+    from statek_sim.explore.agent_runs import AgentExplorer  # noqa: PLC0415
+
+    try:
+        explorer = AgentExplorer(scenario, profile)
+    except BadInput as error:
+        # Parts of its agent cannot be kept, or it has crashes of its own.
+        return _not_explored(scenario, profile, str(error))
+    return explorer.explore(
+        crashes="crashes" in bounds.kinds,
+        depth=bounds.depth,
+        pairs=bounds.pairs,
+        transcripts=bounds.transcripts,
+    )
 
 
 def _not_explored(scenario: Scenario, profile: str, why: str) -> Explored:
@@ -143,6 +156,8 @@ def replay(scenario: Scenario) -> Replayed:
     name = scenario.violates
     if not name:
         raise BadInput(f"{where}: 'violates' is missing: expected the invariant that its deviations break")
+    if scenario.engine == "agent":
+        return _agent_replayed(scenario, where)
     if ":" not in name and name not in _KNOWN:
         raise BadInput(f"{where}: violates: {name!r} is no invariant; there are {', '.join(sorted(_KNOWN))}")
     own: Mapping[str, Invariant] = own_invariants([name]) if ":" in name else {}
@@ -152,6 +167,21 @@ def replay(scenario: Scenario) -> Replayed:
     except _InvariantFailed as error:
         raise BadInput(f"{where}: {error}") from None
     return Replayed(scenario, profile, message, absent)
+
+
+def _agent_replayed(scenario: Scenario, where: str) -> Replayed:
+    """Play a found case of engine two again."""
+    from statek_sim.explore.agent_runs import AGENT_INVARIANTS, AgentExplorer  # noqa: PLC0415
+
+    name = scenario.violates
+    known = {*AGENT_INVARIANTS, REPEATS, SURVIVES}
+    if name not in known:
+        raise BadInput(f"{where}: violates: {name!r} is no invariant; there are {', '.join(sorted(known))}")
+    explorer = AgentExplorer(scenario, scenario.profiles[0])
+    wrong = explorer.wrong(scenario.deviations)
+    message = next((one.message for one in wrong if one.invariant == name), None)
+    absent = () if message is not None else explorer.absent(scenario.deviations)
+    return Replayed(scenario, scenario.profiles[0], message, absent)
 
 
 def _replayed(

@@ -291,6 +291,15 @@ def _repeated(at: Keypath, names: Iterable[str]) -> Iterator[Finding]:
         seen.add(name)
 
 
+def _deviations(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    for place, one in enumerate(scenario.deviations):
+        if scenario.engine == "agent" and one.action != "kill":
+            yield Finding(
+                ("deviations", place),
+                f"deviations: {one.action} is for engine statek; a run of engine agent departs by kill only",
+            )
+
+
 _CHECKS: Final[tuple[Check, ...]] = (
     engine_findings,
     agent_findings,
@@ -303,6 +312,7 @@ _CHECKS: Final[tuple[Check, ...]] = (
     _world,
     _script,
     _events,
+    _deviations,
     _goes_bad,
     _expect,
 )

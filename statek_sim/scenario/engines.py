@@ -45,7 +45,7 @@ _AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
-    "": ("settings", "order", "max_concurrency", "budget", "world", "loops", "deviations", "violates"),
+    "": ("settings", "order", "max_concurrency", "budget", "world", "loops"),
     "agents": ("chat_style", "dialog", "tools_scope", "warmup", "answer_tool", "reminder"),
     "jobs": ("locals", "warmup", "parent", "subtask"),
     "script": ("code", "python"),

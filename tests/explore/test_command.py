@@ -63,16 +63,6 @@ def test_a_case_whose_place_is_gone_says_so(capsys: pytest.CaptureFixture[str], 
     assert "(no occasion for: kill after event 900" in out
 
 
-def test_deviations_are_for_scripted_runs_of_engine_statek(
-    capsys: pytest.CaptureFixture[str], here: Path
-) -> None:
-    text = samples.THINKERS.replace("  - id: thinkers", "  - id: thinkers\n    engine: agent")
-    (here / "agent.yaml").write_text(text + "    deviations: [{kill: 3}]\n")
-    code, _, err = run(capsys, "agent.yaml")
-    assert code == 2
-    assert "deviations" in err
-
-
 def test_run_plays_the_deviations_of_a_scenario(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     found = (
         samples.CLAIM

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statek_sim.explore.result import Cell, Count, Exploration, Explored
+from statek_sim.reporting.page.crashes import crashes_json
 from statek_sim.reporting.page.data import PageData, embedded
 from statek_sim.reporting.page.index import BRIEF, TOLD
 from statek_sim.reporting.page.template import render, write_page
@@ -185,3 +187,25 @@ def test_a_page_is_text_that_can_be_written_whatever_its_title_is() -> None:
 def test_numbers_that_json_does_not_have_are_refused(number: float) -> None:
     with pytest.raises(ValueError, match="Out of range float values are not JSON compliant"):
         embedded([number])
+
+
+def test_what_a_crash_does_is_told_once_and_as_far_as_there_is_room() -> None:
+    cells = (
+        Cell(1, 0, "begun", "main", "same", ("good",)),
+        Cell(2, 0, "claimed", "main", "no-claim-leaked", ("bad",)),
+        Cell(3, 1, "ended", "", "same", ("good",)),
+    )
+    one = Explored(
+        id="one", suite="s", profile="docs", points=3, proven={"crashes": Count(3, 3)}, cells=cells
+    )
+    told = crashes_json(Exploration((one,)))
+    assert (told["texts"], told["left_out"]) == (["bad", "good"], 0)
+    assert json.loads(json.dumps(told))["scenarios"][0]["cells"] == [
+        [1, 0, "begun", "main", "same", 1],
+        [2, 0, "claimed", "main", "no-claim-leaked", 0],
+        [3, 1, "ended", "", "same", 1],
+    ]
+    # What breaks is told first.
+    tight = crashes_json(Exploration((one,)), room=3)
+    assert (tight["texts"], tight["left_out"]) == (["bad"], 2)
+    assert index(crashes=told)["crashes"] == told

@@ -9,7 +9,11 @@ from typing import Any, Final
 from statek_sim.analysis.corpus.scenarios import corpus_scenarios
 from statek_sim.analysis.corpus.table import CorpusTable, corpus_table
 from statek_sim.analysis.read import analyse
+from statek_sim.explore.explorer import Bounds
+from statek_sim.explore.result import Exploration
+from statek_sim.explore.running import explore_one
 from statek_sim.reporting.model import build_report
+from statek_sim.reporting.page.crashes import crashes_json
 from statek_sim.reporting.page.data import PageData, embedded, page_data
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Profile, Scenario
@@ -21,6 +25,7 @@ HOSTILE: Final = "</script><script>window.hacked = 1</script><img src=x onerror=
 
 NUDGED: Final = "agent-alternating-failures-share-one-budget"
 LOST: Final = "lost-with-its-neighbours"
+DIES: Final = "agent-dies-twice"
 """Built-in scenarios of the other engine, and of a value that the store loses."""
 
 _SCENARIOS: Final = f"""\
@@ -121,7 +126,15 @@ def sample(folder: Path) -> PageData:
         run_one(*_builtin(*one)) for one in (("agent-nudges", NUDGED, "hardened"), ("storage", LOST, "1.4"))
     ]
     told = build_report(results, preset=None, seed=None, statements=None)
-    return page_data(results, told, corpus=_corpus(), gate=GATE, sweep=SWEEP)
+    return page_data(results, told, corpus=_corpus(), gate=GATE, sweep=SWEEP, crashes=_crashes(hostile))
+
+
+def _crashes(hostile: Path) -> dict[str, JSON]:
+    """Explore a scenario of hostile texts, one that leaks a claim, one that is sound and one that is not explored."""
+    bounds = Bounds(kinds=("crashes",), transcripts=True)
+    pairs = [(load_or_fail([hostile])[0], "docs"), _builtin("claims", "claim-processed", "docs")]
+    pairs += [_builtin("agent-nudges", NUDGED, "hardened"), _builtin("agent-checkpoints", DIES, "hardened")]
+    return crashes_json(Exploration(tuple(explore_one(*pair, own=(), bounds=bounds) for pair in pairs)))
 
 
 def _builtin(suite: str, scenario_id: str, profile: Profile) -> tuple[Scenario, Profile]:

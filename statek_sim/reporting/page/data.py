@@ -61,12 +61,14 @@ def page_data(
     corpus: CorpusTable | None = None,
     gate: Mapping[str, JSON] | None = None,
     sweep: Mapping[str, JSON] | None = None,
+    crashes: Mapping[str, JSON] | None = None,
     tokenizers: TokenizerRegistry | None = None,
     room: int = ROOM,
 ) -> PageData:
     """Return the page of a report and its results, given in any order; equal ones give an equal page.
 
-    `gate` is what `gate_json` returns, `sweep` what `sweep_json` does; `tokenizers` are those that measured the runs.
+    `gate` is what `gate_json` returns, `sweep` what `sweep_json` does, `crashes` what `crashes_json` does; `tokenizers`
+    are those that measured the runs.
     Runs have their details as long as there is `room`, the failed ones first.
     """
     ordered = in_order(results)
@@ -78,6 +80,7 @@ def page_data(
         corpus=corpus,
         gate=gate,
         sweep=sweep,
+        crashes=crashes,
         metrics=_metrics(ordered),
         shown=frozenset(details),
     )

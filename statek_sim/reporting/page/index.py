@@ -32,6 +32,7 @@ def index_of(
     corpus: CorpusTable | None,
     gate: Mapping[str, JSON] | None,
     sweep: Mapping[str, JSON] | None,
+    crashes: Mapping[str, JSON] | None,
     metrics: Mapping[str, JSON] | None,
     shown: frozenset[int],
 ) -> dict[str, JSON]:
@@ -39,6 +40,7 @@ def index_of(
 
     `use` is the usage of all runs together, None when no call can be taken apart. `shown` are the runs whose details
     are on the page. `gate` is what `gate_json` makes of the gate's result, `sweep` what `sweep_json` makes of a sweep,
+    `crashes` what `crashes_json` makes of an exploration,
     and `metrics` what `metrics_json` makes of the runs' tasks.
     """
     overall = report.overall
@@ -69,6 +71,7 @@ def index_of(
         "corpus": None if corpus is None else _corpus(corpus),
         "gate": None if gate is None else dict(gate),
         "sweep": None if sweep is None else dict(sweep),
+        "crashes": None if crashes is None else dict(crashes),
         "metrics": None if metrics is None else dict(metrics),
         "failures": [
             {

@@ -1,4 +1,5 @@
 // The page: shows what the address after the # asks for.
+import { crashesSection } from "./crashes.js";
 import { index, runNamed } from "./data.js";
 import { fill, h } from "./element.js";
 import { drawAll } from "./figure.js";
@@ -25,6 +26,7 @@ const home = h(
   index.metrics && health(index.metrics),
   index.gate && gateSection(index.gate),
   index.sweep && sweepSection(index.sweep),
+  index.crashes && crashesSection(index.crashes),
   glossary(),
 );
 let list = toPart("runs");
@@ -41,6 +43,7 @@ function navigation() {
     health: "Health",
     gate: "Gate",
     sweep: "Trade-off",
+    crashes: "Crashes",
     words: "Words",
   };
   return parts.map(([id, title]) => h("a", { href: toPart(id) }, short[id] ?? title));

@@ -1,0 +1,114 @@
+"""Exploring engine two: its process dies at every distinct moment, and a new one goes on from commits and receipts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from statek_sim.backends.agent_moments import Moments
+from statek_sim.cli import main
+from statek_sim.explore.agent_runs import AgentExplorer
+from statek_sim.explore.explorer import Bounds
+from statek_sim.explore.running import explore_one
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.schema import Scenario
+
+PAYS = """
+suite: samples
+scenarios:
+  - id: pays
+    title: An agent looks, pays and says so.
+    engine: agent
+    profiles: [{profile}]
+    tools:
+      look: {{description: Look., result: seen, after_crash: again}}
+      pay: {{description: Pay., result: paid{pay}}}
+    agents: {{assistant: {{prompt: You work.}}}}
+    jobs: {{main: {{message: Work.}}}}
+    script: {{assistant: [{{tools: [{{name: look}}]}}, {{tools: [{{name: pay}}], latency: 5}}, {{text: Done.}}]}}
+"""
+CRASHES = Bounds(kinds=("crashes",))
+
+
+def scenario(folder: Path, *, profile: str = "hardened", pay: str = "") -> Scenario:
+    path = folder / "pays.yaml"
+    path.write_text(PAYS.format(profile=profile, pay=pay))
+    return load_or_fail([path])[0]
+
+
+def test_a_hardened_agent_ends_as_undisturbed_or_asks_whether_it_paid(tmp_path: Path) -> None:
+    found = explore_one(scenario(tmp_path), "hardened", own=(), bounds=CRASHES)
+    assert found.failures == ()
+    assert found.proven["crashes"].complete
+    assert {cell.came for cell in found.cells} == {"same", "asks"}
+    asked = {cell.what for cell in found.cells if cell.came == "asks"}
+    assert asked == {"commit calling", "pay worked"}
+
+
+def test_a_tool_that_can_tell_whether_it_happened_needs_nobody(tmp_path: Path) -> None:
+    found = explore_one(scenario(tmp_path, pay=", after_crash: happened"), "hardened", own=(), bounds=CRASHES)
+    assert "asks" not in {cell.came for cell in found.cells}
+
+
+def test_the_documents_agent_pays_twice_and_the_case_plays_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scenario(tmp_path, profile="document")
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", "pays.yaml", "--executor", "serial", "--save", "found"])
+    assert exit_.value.code == 1
+    out = capsys.readouterr().out
+    assert "FAILED samples/pays[document] agent-tools-work-once" in out
+    assert "  pay worked 2 times for main, undisturbed 1 times" in out
+    case = "found/pays-document-agent-tools-work-once.yaml"
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", "--replay", case])
+    assert exit_.value.code == 1
+    assert "pay worked 2 times for main, undisturbed 1 times" in capsys.readouterr().out
+    Path(case).write_text(Path(case).read_text().replace("kill: 1", "kill: 90"))
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", "--replay", case])
+    assert exit_.value.code == 0
+    assert "(no occasion for: kill after event 90" in capsys.readouterr().out
+
+
+def test_pairs_are_a_second_death_after_the_first(tmp_path: Path) -> None:
+    found = explore_one(
+        scenario(tmp_path, pay=", after_crash: again"),
+        "hardened",
+        own=(),
+        bounds=Bounds(kinds=("crashes",), depth=2),
+    )
+    assert found.beyond.pairs.complete
+    assert found.beyond.pairs.tried > found.proven["crashes"].tried
+    assert found.failures == ()
+
+
+def test_what_has_crashes_of_its_own_is_not_explored(tmp_path: Path) -> None:
+    own = scenario(tmp_path).path
+    own.write_text(own.read_text() + "    events: [{at: 1, crash: worker}, {at: 2, restart: worker}]\n")
+    found = explore_one(load_or_fail([own])[0], "hardened", own=(), bounds=CRASHES)
+    assert found.problem == "scenario 'pays': it has crashes of its own"
+
+
+def test_an_agent_departs_by_kill_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = scenario(tmp_path).path
+    own.write_text(own.read_text() + "    deviations: [{limit: max_turns, value: 1}]\n")
+    with pytest.raises(SystemExit) as exit_:
+        main(["run", "pays.yaml"])
+    assert exit_.value.code == 2
+    assert (
+        "deviations: limit is for engine statek; a run of engine agent departs by kill"
+        in capsys.readouterr().err
+    )
+
+
+def test_two_moments_with_the_same_second_commits_and_effects_are_one(tmp_path: Path) -> None:
+    explorer = AgentExplorer(scenario(tmp_path), "hardened")
+    moments: Moments = explorer.play(()).moments
+    assert 8 < len(moments.distinct()) < len(moments.points)
