@@ -74,15 +74,24 @@ def check(
     paths: EvalPaths = None,
     only: EvalOption = None,
     seeds: SeedsOption = 3,
+    demands: Annotated[
+        bool,
+        typer.Option(
+            "--demands", help="Leave out every single demand of each check in turn, and say what passes then."
+        ),
+    ] = False,
 ) -> None:
     """Play the scripts of evals: the ideal one has to pass, every wrong one has to fail.
 
-    Exits 1 when a check does not tell them apart.
+    Exits 1 when a check does not tell them apart, and with --demands when a demand is never broken.
     """
     from statek_sim.evals.proving import proofs
 
-    failed = played = 0
     suite = loaded_evals(paths, only)
+    if demands:
+        _each_demand(suite, seeds)
+        return
+    failed = played = 0
     for one in suite:
         found = list(proofs(one, range(seeds)))
         bad = [proof for proof in found if not proof.as_it_should]
@@ -100,6 +109,31 @@ def _failures(one: EvalScenario, bad: Sequence[Proof]) -> Iterator[str]:
     for proof in bad:
         said = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
         yield f"{one.path}:{one.line}: eval {one.id!r}: script {proof.script!r} on seed {proof.seed}: {said}"
+
+
+def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
+    """Say which demands are needed, which are implied by others, and which nothing ever breaks."""
+    from statek_sim.evals.relaxed import worths
+
+    by_scripts = by_forgeries = implied = idle = 0
+    for one in suite:
+        for worth in worths(one, range(seeds)):
+            by_scripts += bool(worth.scripts)
+            by_forgeries += not worth.scripts and worth.needed
+            if worth.needed:
+                continue
+            implied += worth.broken
+            idle += not worth.broken
+            why = ", ".join(worth.with_others) or "one of several others"
+            said = f"stays, only broken together with {why}" if worth.broken else "nothing ever breaks it"
+            typer.echo(f"{one.id}: {worth.demand}: {said}")
+    total = by_scripts + by_forgeries + implied + idle
+    typer.echo(
+        f"{total} demands of {len(suite)} evals: without it {by_scripts} let a wrong script pass, {by_forgeries} a "
+        f"forged record; {implied} are implied by others, {idle} are never broken"
+    )
+    if idle:
+        raise typer.Exit(1)
 
 
 def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None) -> tuple[EvalScenario, ...]:

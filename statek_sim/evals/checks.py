@@ -126,7 +126,9 @@ def _tools(text: EvalText) -> Iterator[Finding]:
 def _change(at: Keypath, change: Change, text: EvalText, known: Iterable[str]) -> Iterator[Finding]:
     if change.table not in text.world:
         yield Finding(at, f"there is no table {change.table!r}{_near(change.table, text.world)}")
-    yield from _values((*at, "row"), change.row, known)
+    inner, wrong = _each((*at, "for"), change.each, known)
+    yield from wrong
+    yield from _values((*at, "row"), change.row, inner)
     yield from _expression((*at, "where"), change.where, {*known, "row"})
     yield from _values((*at, "set"), change.set, {*known, "row"})
 

@@ -310,6 +310,13 @@ def resolved(value: Any, scope: Scope) -> Any:
     return value
 
 
+def each(source: str, scope: Scope) -> Iterator[Scope]:
+    """Yield a scope per item of `name in EXPRESSION`."""
+    name, _, items = source.partition(" in ")
+    for item in evaluate(items, scope):
+        yield {**scope, name.strip(): item}
+
+
 def expressions_in(value: Any) -> Iterator[str]:
     """Yield the expressions in a value of a file."""
     if isinstance(value, str):

@@ -104,10 +104,15 @@ class Instance:
     plan: Plan
     demands: Demands
 
+    @property
+    def facts(self) -> Scope:
+        """What the check knows: values that differ by seed, the tables at the start, facts."""
+        return _beginning(self.scenario, self.seed).scope
+
     def plan_of(self, wrong: str) -> Plan:
         """Return a wrong script by its id; it may use facts that no model can know."""
         steps = next(script.plan for script in self.scenario.text.wrong if script.id == wrong)
-        return Plan(steps, {**self.world.before, **_beginning(self.scenario, self.seed).scope})
+        return Plan(steps, self.facts)
 
     def approving(self) -> Approving | None:
         """Return the gate before calls that a person has to allow, with that person; None when there are none."""

@@ -39,7 +39,7 @@ class Draw(Part):
     )
     step: int = Field(1, ge=1, description="Whole numbers between are multiples of this above the first.")
     code: str | None = Field(
-        None, description="A text: # is replaced by a digit, @ by a capital letter, % by a digit of base 16."
+        None, description="A text: # is replaced by a digit, ? by a capital letter, % by a digit of base 16."
     )
     several: Positive | None = Field(None, description="So many different ones, as a list.")
     injection: bool = Field(False, description="Texts that give orders; others can be put in their place.")
@@ -92,6 +92,7 @@ class Change(Part):
     row: dict[Key, Value] | None = Field(None, description="What is inserted.")
     where: Expression | None = Field(None, description="Which rows; `row` is the row that is looked at.")
     set: dict[Key, Value] | None = Field(None, description="What is updated.")
+    each: str | None = Field(None, alias="for", description="`x in EXPRESSION`: once for each, of an insert.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -99,6 +100,8 @@ class Change(Part):
         if len(kinds) != 1:
             raise refused("expected exactly one of 'insert', 'update' and 'delete'")
         needs = {"insert": {"row"}, "update": {"where", "set"}, "delete": {"where"}}[kinds[0]]
+        if self.each is not None and self.insert is None:
+            raise refused("'for' belongs to an 'insert'; 'where' says which rows are updated or deleted")
         given = {key for key in ("row", "where", "set") if getattr(self, key) is not None}
         if given != needs:
             raise refused(f"{kinds[0]}: expected {' and '.join(sorted(needs))} beside it, and nothing else")

@@ -12,11 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from statek_sim.evals.ideal import replies
+from statek_sim.evals.ideal import follower, replies
 from statek_sim.evals.judge import Verdict, judge
 from statek_sim.evals.players import Assignment, TooManyCalls, play
-from statek_sim.evals.scenario import EvalScenario, Instance
-from statek_sim.evals.seen import SeenCall
+from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.served import ServedEval
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.world import ToolError
@@ -30,29 +29,11 @@ def verdict_of(name: str, agent: Callable[[Assignment], Any], **options: Any) ->
     return judge(instance, play(instance, agent, **options))
 
 
-def follower(instance: Instance) -> Callable[[Assignment], str]:
-    """An agent that does what the plan says, by calling the tools that it is given."""
-
-    def work(job: Assignment) -> str:
-        seen: list[SeenCall] = []
-        while not isinstance(told := instance.plan.next(seen), str):
-            for call in told:
-                try:
-                    result = job.tools[call.name](**call.arguments)
-                except ToolError as error:
-                    seen.append(SeenCall(name=call.name, arguments=call.arguments, error=str(error)))
-                else:
-                    seen.append(SeenCall(name=call.name, arguments=call.arguments, result=result))
-        return told
-
-    return work
-
-
 @pytest.mark.parametrize("scenario", [pytest.param(one, id=one.id) for one in SUITE.values()])
 def test_a_callable_that_does_what_is_right_passes_every_eval(scenario: EvalScenario) -> None:
     for seed in range(3):
         instance = scenario.instance(seed)
-        assert judge(instance, play(instance, follower(instance))).problems == ()
+        assert judge(instance, play(instance, follower(instance.plan))).problems == ()
 
 
 def test_a_coroutine_function_works_in_virtual_time() -> None:
@@ -60,7 +41,7 @@ def test_a_coroutine_function_works_in_virtual_time() -> None:
 
     async def agent(job: Assignment) -> str:
         await asyncio.sleep(3600)
-        return follower(instance)(job)
+        return str(follower(instance.plan)(job))
 
     assert judge(instance, play(instance, agent)).passed
 
