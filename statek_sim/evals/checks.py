@@ -14,6 +14,9 @@ from statek_sim.scenario.problem import Finding, Keypath
 _TAKEN: Final = frozenset({"row", "calls", "n", "last"})
 """Names that the language gives."""
 
+LEAST_WRONG: Final = 2
+"""Scripts that must fail, of every eval."""
+
 Names = frozenset[str]
 
 
@@ -23,6 +26,8 @@ def findings(text: EvalText) -> Iterator[Finding]:
     yield from _beginning(text)
     yield from _tools(text)
     yield from _check(text)
+    if len(text.wrong) < LEAST_WRONG:
+        yield Finding(("wrong",), f"wrong: expected {LEAST_WRONG} scripts or more that must fail")
     known = told_names(text)
     yield from _plan(text, ("plan",), text.plan, known)
     everything = frozenset({*text.vary, *text.world, *text.facts})
@@ -238,4 +243,5 @@ def _arguments(at: Keypath, tool: str, given: Mapping[str, Any], text: EvalText)
 
 def _near(name: str, known: Iterable[str]) -> str:
     names = list(known)
-    return suggestion(name, names) or f"; there are {', '.join(names) or 'none'}"
+    near = suggestion(name, names)
+    return f".{near}" if near else f"; there are {', '.join(names) or 'none'}"

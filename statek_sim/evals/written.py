@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
+from pydantic import Discriminator, Field, JsonValue, Tag, WithJsonSchema, model_validator
 
 from statek_sim.scenario.part import Count, Id, Items, Part, Positive, Seconds, refused
 
@@ -63,7 +63,12 @@ def _kind(value: object) -> str:
 
 _DRAWN: Final = frozenset({"one_of", "between", "code"})
 
-Varied = Annotated[Annotated[Draw, Tag("draw")] | Annotated[Value, Tag("value")], Discriminator(_kind)]
+_PLAIN: Final = {"not": {"type": "object", "anyOf": [{"required": [key]} for key in sorted(_DRAWN)]}}
+
+Varied = Annotated[
+    Annotated[Draw, Tag("draw")] | Annotated[Value, Tag("value"), WithJsonSchema(_PLAIN)],
+    Discriminator(_kind),
+]
 """A value, or a draw of one."""
 
 
@@ -278,12 +283,6 @@ class EvalText(Part):
     plan: Items[PlanStep]
     check: CheckText
     wrong: Items[WrongScript]
-
-    @model_validator(mode="after")
-    def _two_wrong(self) -> Self:
-        if len(self.wrong) < 2:
-            raise refused("wrong: expected two scripts or more that must fail")
-        return self
 
 
 class EvalFile(Part):
