@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from statek_sim.evals.proving import Proof
     from statek_sim.evals.scenario import EvalScenario
 
-evals = typer.Typer(
-    name="evals", help="Ask what a harness is worth: tasks with a world of their own.", no_args_is_help=True
-)
+evals = typer.Typer(name="evals", help="Ask what a harness is worth.", no_args_is_help=True)
 app.add_typer(evals)
 
 EvalPaths = Annotated[
@@ -112,7 +110,7 @@ def check(
         failed += bool(bad)
         say(_failures(one, bad), err=True)
     typer.echo(
-        f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} plays on {seeds} seeds"
+        f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} plays, {seeds} of each script"
     )
     if failed:
         raise typer.Exit(1)

@@ -11,6 +11,7 @@ import pytest
 
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.harness import AgentHarness
+from statek_sim.cli.main import main
 from statek_sim.evals.ideal import MODEL, planned, played
 from statek_sim.evals.judge import judge
 from statek_sim.evals.relaxed import relaxations, worths, wrong_runs
@@ -50,8 +51,19 @@ def test_no_forged_record_passes(scenario: EvalScenario) -> None:
     runs = [run for run in wrong_runs(scenario, 0) if run.forged]
     passed = [run.name for run in runs if judge(run.instance, run.record).passed]
     # What may be made in any order, or oftener than it has to be, is no forgery.
-    assert [name for name in passed if not name.startswith(("the calls in the opposite order", "once less"))] == []
+    assert [
+        name for name in passed if not name.startswith(("the calls in the opposite order", "once less"))
+    ] == []
     assert len(runs) > len(scenario.text.check.cites)
+
+
+@pytest.mark.slow
+def test_the_page_says_what_every_demand_is_good_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["evals", "check", "--demands", "--seeds", "2"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said in (FOLDER.parents[1] / "docs" / "evals.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
