@@ -294,7 +294,7 @@ class Batch:
 
     def commit_calls(self) -> Steps:
         """Commit that calls are about to be made, so that none is made twice."""
-        if self.run.spec.variant.commits_calls:
+        if self.run.spec.variant.commits_calls and self.run.around.parts.commits:
             yield from self.run.commit(CommitPoint.CALLING, pending=self.pending("calling"))
 
     def invoke(self, running: Sequence[int]) -> Steps:

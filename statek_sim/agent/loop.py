@@ -247,7 +247,8 @@ class AgentRun:
         yield from self._hold_budget()
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
-        yield from self.commit(CommitPoint.REPLIED, pending={"reply": saved_reply(reply)})
+        if self.around.parts.commits:  # What would be kept is costly to make.
+            yield from self.commit(CommitPoint.REPLIED, pending={"reply": saved_reply(reply)})
         yield from take(self, reply, offer)
 
     def _read_inbox(self) -> Steps:

@@ -62,7 +62,10 @@ def test_a_shipped_profile_is_what_the_fit_gives() -> None:
 
 
 def test_the_counts_that_are_kept_add_up_to_the_published_sums() -> None:
-    sums = {one.model: (sum(one.bare_completed), sum(one.bare_correct), sum(one.harness_correct)) for one in published()}
+    sums = {
+        one.model: (sum(one.bare_completed), sum(one.bare_correct), sum(one.harness_correct))
+        for one in published()
+    }
     assert sums == {
         "Ministral-3-8B-Instruct-2512-Q8_0": (690, 429, 1053),
         "LFM2.5-8B-A1B-Q4_K_M": (510, 191, 750),
@@ -112,4 +115,6 @@ def test_simulated_completion_comes_within_five_points_of_what_is_published(name
     profile = load_profile(name)
     for harness, told in ((False, sum(counts.bare_completed)), (True, counts.harness_completed_in_all)):
         runs = [played(one, seed, profile, harness=harness) for one in counts.scenarios for seed in range(10)]
-        assert sum(completed for completed, _ in runs) / len(runs) == pytest.approx(told / counts.in_all, abs=0.05)
+        assert sum(completed for completed, _ in runs) / len(runs) == pytest.approx(
+            told / counts.in_all, abs=0.05
+        )

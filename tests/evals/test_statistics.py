@@ -64,7 +64,9 @@ def test_the_critical_number_is_the_last_one_the_test_notices() -> None:
         assert mcnemar(most + 1, count - most - 1) > 0.05
 
 
-def test_the_number_of_discordant_pairs_needed_is_the_first_with_that_power_after_which_one_fewer_lacks_it() -> None:
+def test_the_number_of_discordant_pairs_needed_is_the_first_with_that_power_after_which_one_fewer_lacks_it() -> (
+    None
+):
     needed = discordant_needed(0.75)
     assert needed is not None
     assert power(needed, 0.75) >= 0.8 > power(needed - 1, 0.75)
@@ -90,7 +92,7 @@ def test_arms_that_never_differ_need_as_many_pairs_as_would_show_the_margin() ->
 
 
 def test_two_equal_arms_are_called_different_no_more_often_than_alpha_says() -> None:
-    """The exact test under its null: each run's outcome is drawn anew for both arms, scenarios systematically unlike."""
+    """The exact test under its null: runs are drawn anew for both arms, scenarios are unlike."""
     chance = random.Random(14)
     shares = [beta_quantile((at + 0.5) / 30, 0.4, 0.4) for at in range(30)]
     alarms, experiments = 0, 600
@@ -146,7 +148,7 @@ def test_shapley_is_the_mean_over_all_orders_of_what_a_part_adds() -> None:
 
 def test_pass_power_is_the_share_of_all_choices_of_k_runs_that_all_passed() -> None:
     runs = [True, True, False, True, True, False, True]
-    chosen = [pick for pick in permutations(range(len(runs)), 3)]
+    chosen = list(permutations(range(len(runs)), 3))
     all_passed = sum(all(runs[at] for at in pick) for pick in chosen) / len(chosen)
     assert pass_power([(sum(runs), len(runs))], 3) == pytest.approx(all_passed)
     assert pass_power([(2, 2)], 3) is None
@@ -169,5 +171,8 @@ def test_the_beta_distribution_has_its_closed_forms(x: float, a: float, b: float
 def test_numbers_from_a_hash_are_spread_evenly_and_are_the_same_on_every_machine() -> None:
     draws = [uniform("model", seed, "class") for seed in range(4000)]
     assert sum(draws) / len(draws) == pytest.approx(0.5, abs=0.02)
-    assert max(abs(sum(draw < level / 10 for draw in draws) / 4000 - level / 10) for level in range(1, 10)) < 0.025
+    assert (
+        max(abs(sum(draw < level / 10 for draw in draws) / 4000 - level / 10) for level in range(1, 10))
+        < 0.025
+    )
     assert uniform("model", 7, "malformed") == 0.7153687678999999

@@ -118,14 +118,21 @@ def test_a_model_believes_what_it_wrongly_asked_for_and_the_judge_does_not() -> 
 
 def test_results_belong_to_the_calls_of_their_own_reply_where_all_replies_use_the_same_ids() -> None:
     def said(value: str) -> list[dict[str, object]]:
-        call = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": f'{{"at": "{value}"}}'}}
+        call = {
+            "id": "call-1",
+            "type": "function",
+            "function": {"name": "look", "arguments": f'{{"at": "{value}"}}'},
+        }
         return [
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "call-1", "content": f"found {value}"},
         ]
 
     seen = seen_in([*said("a"), *said("b")])  # type: ignore[list-item]
-    assert [(call.arguments, call.result) for call in seen] == [({"at": "a"}, "found a"), ({"at": "b"}, "found b")]
+    assert [(call.arguments, call.result) for call in seen] == [
+        ({"at": "a"}, "found a"),
+        ({"at": "b"}, "found b"),
+    ]
 
 
 def test_early_answers_end_a_run_where_no_steps_are_held_to() -> None:

@@ -1,0 +1,319 @@
+"""Experiments: the same bytes whoever runs them, answers that know what they cannot know, baselines that hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import jsonschema
+import pytest
+from junitparser import JUnitXml
+from typer.testing import CliRunner
+
+from statek_sim.agent.budget import Prices
+from statek_sim.cli.app import app
+from statek_sim.errors import BadInput
+from statek_sim.evals.arms import PARTS, Arm, all_arms, named_after
+from statek_sim.evals.baseline import baseline_text, held_against, read_baseline
+from statek_sim.evals.experiment import Experiment, batches, run_experiment
+from statek_sim.evals.models.failures import FailureClass
+from statek_sim.evals.models.profile_file import load_profile
+from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.statistics.comparing import compared, holm
+from statek_sim.evals.summary import Summary, summarised
+from statek_sim.executors.processes import ProcessExecutor
+from statek_sim.executors.serial import SerialExecutor
+from statek_sim.intervals import wilson
+from statek_sim.reporting.evals_json import evals_json, evals_json_text, evals_schema
+from statek_sim.reporting.evals_junit import evals_junit
+from statek_sim.reporting.evals_tables import evals_tables, table_lines, table_markdown
+from tests.evals.weak_models import SUITE, eval_named, failing
+
+NAMES = ("convert-money", "refund-the-late-order", "recover-from-api-error")
+FULL, BARE = named_after(PARTS), named_after(())
+
+
+def experiment(*arms: Arm, seeds: int = 3, model: str = "lfm2.5-8b-a1b") -> Experiment:
+    return Experiment(
+        suite=tuple(map(eval_named, NAMES)),
+        profile=load_profile(model),
+        arms=arms or (FULL, BARE),
+        seeds=seeds,
+    )
+
+
+def outcomes_of(one: Experiment) -> list[Outcome]:
+    return run_experiment(one, SerialExecutor())
+
+
+def summary_of(one: Experiment) -> Summary:
+    return summarised(one, outcomes_of(one))
+
+
+def test_all_executors_give_the_same_bytes() -> None:
+    one = experiment(seeds=5)
+    assert len(list(batches(one))) == 3
+    with ProcessExecutor(2) as processes:
+        parallel = run_experiment(one, processes)
+    assert evals_json_text(summarised(one, parallel)) == evals_json_text(summary_of(one))
+    assert parallel == outcomes_of(one)
+
+
+@pytest.mark.slow
+def test_the_command_writes_the_same_bytes_under_any_hash_seed_and_executor(tmp_path: Path) -> None:
+    written = []
+    for number, executor in ((0, "serial"), (1, "processes:2"), (4242, "serial")):
+        file = tmp_path / f"{number}.json"
+        command = [
+            "evals",
+            "run",
+            str(SUITE / "easy.yaml"),
+            "--seeds",
+            "2",
+            "--arms",
+            "full",
+            "--arms",
+            "bare",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "statek_sim.cli", *command, "--json", str(file), "--executor", executor],
+            env={**os.environ, "PYTHONHASHSEED": str(number)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        written.append((file.read_bytes(), done.stdout))
+    assert written[0] == written[1] == written[2]
+
+
+def test_the_json_is_what_its_schema_says_and_nothing_else() -> None:
+    found = evals_json(summary_of(experiment()))
+    jsonschema.Draft202012Validator.check_schema(evals_schema())
+    jsonschema.validate(found, evals_schema())
+    assert list(found) == ["schema", "model", "rates", "arms", "scenarios", "tests", "shapley"]
+    assert set(found["rates"][0]) == {"class", "rate", "label"}
+    assert set(found["arms"][0]) == {"name", "parts", "runs", "completion", "score", "interval", "tokens"}
+    assert set(found["tests"][0]) == {"arms", "p", "enough_runs"}
+    assert found["shapley"] is None
+    assert all(rate["label"] == "assumed" or "n=" in rate["label"] for rate in found["rates"])
+
+
+def test_shapley_shares_of_all_sets_add_up_to_what_the_full_harness_is_worth() -> None:
+    summary = summary_of(experiment(*all_arms(), seeds=1))
+    found = evals_json(summary)
+    jsonschema.validate(found, evals_schema())
+    by_name = {arm["name"]: arm for arm in found["arms"]}
+    for what, key in (("score", "score"), ("completion", "completion")):
+        shares = found["shapley"][what]
+        assert set(shares) == set(PARTS)
+        assert sum(shares.values()) == pytest.approx(by_name["full"][key] - by_name["bare"][key], abs=1e-5)
+
+
+def test_two_equal_arms_never_differ_and_few_runs_do_not_say_that_they_are_alike() -> None:
+    twin = Arm("twin", FULL.parts)
+    summary = summary_of(experiment(FULL, twin))
+    (comparison,) = summary.comparisons
+    assert (comparison.seen.different, comparison.p, comparison.answer) == (0, 1.0, "cannot tell")
+    assert comparison.needed is not None
+    assert comparison.needed > 9
+
+
+@pytest.mark.slow
+def test_two_halves_of_the_same_runs_are_called_different_no_more_often_than_chance_would() -> None:
+    """A null experiment of the whole engine: one arm, its seeds dealt into two arms at random, again and again."""
+    suite = tuple(map(eval_named, (*NAMES, "weather-now", "a-slot-for-two", "who-leads-the-team")))
+    runs = outcomes_of(replace(experiment(FULL, seeds=40), suite=suite))
+    passed = [[one.passed for one in runs if one.scenario == scenario.id] for scenario in suite]
+    assert 0.1 < sum(map(sum, passed)) / len(runs) < 0.9
+    chance = random.Random(18)
+    values = []
+    for _ in range(400):
+        pairs = []
+        for group in passed:
+            dealt = chance.sample(group, len(group))
+            pairs.append(list(zip(dealt[::2], dealt[1::2], strict=True)))
+        (found,) = compared({("a", "b"): pairs})
+        values.append(found.p)
+    low, _ = wilson(sum(value <= 0.05 for value in values), len(values)) or (0.0, 1.0)
+    assert low <= 0.05
+    assert len(set(values)) > 5, "p takes many values, as it does where nothing is wrong"
+    assert sum(value <= 0.5 for value in values) / len(values) > 0.2
+
+
+def test_runs_of_one_scenario_alone_do_not_make_a_difference_real_for_others() -> None:
+    one_scenario = [[(True, False)] * 30, *[[(True, True)] * 30] * 11]
+    (found,) = compared({("a", "b"): one_scenario})
+    assert found.p < 0.0001
+    assert found.answer == "different here"
+    everywhere = [[(True, False), (True, True), (True, True)]] * 12
+    (found,) = compared({("a", "b"): everywhere})
+    assert found.answer == "different"
+
+
+def test_many_runs_that_hardly_differ_are_alike() -> None:
+    runs = [[(True, True)] * 20 for _ in range(12)]
+    runs[3] = [(True, False), *[(True, True)] * 19]
+    (found,) = compared({("a", "b"): runs})
+    assert (found.answer, found.enough, found.needed) == ("alike", True, None)
+
+
+def test_holm_makes_the_smallest_of_many_p_values_the_most_doubtful() -> None:
+    values = {("a", "b"): 0.01, ("a", "c"): 0.04, ("a", "d"): 0.03}
+    assert holm(values) == pytest.approx({("a", "b"): 0.03, ("a", "d"): 0.06, ("a", "c"): 0.06})
+
+
+def test_reports_say_the_same_in_the_terminal_and_in_markdown_and_print_every_label() -> None:
+    summary = summary_of(experiment())
+    prices = Prices(prompt=Decimal("0.15"), completion=Decimal("0.6"))
+    tables = list(evals_tables(summary, prices))
+    terminal = "\n".join(line for table in tables for line in table_lines(table))
+    markdown = "\n".join(line for table in tables for line in table_markdown(table))
+    for table in tables:
+        for row in table.rows:
+            assert all(cell in terminal and cell.replace("|", "\\|") in markdown for cell in row)
+    assert "assumed" in terminal
+    assert "fitted(Forge dashboard" in terminal
+    assert "cost measured" in terminal
+
+
+def test_junit_has_a_case_per_scenario_and_arm_and_fails_those_with_wrong_runs() -> None:
+    summary = summary_of(experiment())
+    document = JUnitXml.fromstring(evals_junit(summary).encode())
+    cases = {(case.classname, case.name): bool(case.result) for suite in document for case in suite}
+    assert set(cases) == {(f"evals.{arm}", name) for arm in ("full", "bare") for name in NAMES}
+    for (arm, name), failed in cases.items():
+        cell = summary.cells[name][arm.removeprefix("evals.")]
+        assert failed == (cell.passed < cell.runs)
+
+
+def test_failures_flow_from_class_to_stage_to_correction_to_the_end_of_the_run() -> None:
+    one = replace(
+        experiment(FULL), profile=failing(FailureClass.EARLY_ANSWER, FailureClass.MALFORMED, rate=0.5)
+    )
+    outcomes = outcomes_of(one)
+    rows = {row.failure: row for row in summarised(one, outcomes).arms[0].flow}
+    early = [turn for out in outcomes for turn in out.turns if turn.failure == "early_answer"]
+    assert rows["early_answer"].turns == len(early)
+    assert sum(count for _, count in rows["early_answer"].nudged) == sum(
+        turn.nudged is not None for turn in early
+    )
+    assert sum(count for _, count in rows["malformed"].rescued) > 0
+
+
+# -- baselines --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    one = experiment(FULL, model="ministral-3-8b-instruct")
+    file = tmp_path / "baseline.json"
+    file.write_text(baseline_text(one, outcomes_of(one)))
+    return file
+
+
+def test_a_baseline_holds_where_nothing_changed(kept: Path) -> None:
+    one = experiment(FULL, model="ministral-3-8b-instruct")
+    held = held_against(read_baseline(kept), one, outcomes_of(one), name="b")
+    assert not held.failed
+    assert held.lines[-1].endswith("as before")
+
+
+def test_a_harness_that_lost_its_nudges_breaks_the_baseline_at_the_first_turn_that_differs(
+    kept: Path,
+) -> None:
+    one = experiment(FULL, model="ministral-3-8b-instruct")
+    worse = Arm(FULL.name, FULL.parts - {"nudges"})
+    changed = outcomes_of(replace(one, arms=(worse,)))
+    held = held_against(read_baseline(kept), one, changed, name="b")
+    assert held.failed
+    told = "\n".join(held.lines)
+    assert "right before and wrong now (seeds " in told
+    assert "is the first that differs" in told
+    assert "are wrong that were right" in held.lines[-1]
+
+
+def test_a_baseline_of_another_model_or_another_arm_is_refused(kept: Path) -> None:
+    before = read_baseline(kept)
+    other = experiment(FULL)
+    with pytest.raises(BadInput, match="it is of model 'ministral-3-8b-instruct'"):
+        held_against(before, other, [], name="b")
+    one = experiment(Arm("full", frozenset(["rescue"])), model="ministral-3-8b-instruct")
+    with pytest.raises(BadInput, match=r"arm 'full' has rescue, nudges.* there; expected rescue"):
+        held_against(before, one, outcomes_of(one), name="b")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"schema": "other"}', '{"schema": "statek-sim/evals-baseline@1"}']
+)
+def test_a_file_that_is_no_baseline_is_said_to_be_none(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "b.json"
+    file.write_text(text)
+    with pytest.raises(BadInput, match="no baseline of evals"):
+        read_baseline(file)
+
+
+# -- the command ------------------------------------------------------------------------------------------------
+
+
+def command(*words: str) -> tuple[int, str, BaseException | None]:
+    done = CliRunner().invoke(app, ["evals", *words])
+    return done.exit_code, done.output, done.exception
+
+
+def test_the_command_exits_with_1_when_a_baseline_is_not_held(tmp_path: Path) -> None:
+    words = ("run", str(SUITE / "easy.yaml"), "--seeds", "2", "--eval", "weather-now", "--executor", "serial")
+    file = tmp_path / "b.json"
+    assert command(*words, "--arms", "full", "--update-baseline", str(file))[0] == 0
+    assert command(*words, "--arms", "full", "--baseline", str(file))[0] == 0
+    told = json.loads(file.read_text())
+    for kept in told["runs"]["full"].values():
+        kept[:] = [[1, "00000000"] for _ in kept]
+    told["arms"]["no-nudges"], told["runs"]["no-nudges"] = (
+        [p for p in PARTS if p != "nudges"],
+        told["runs"]["full"],
+    )
+    file.write_text(json.dumps(told))
+    code, said, _ = command(*words, "--arms", "no-nudges", "--baseline", str(file))
+    assert code == 1
+    assert "turn 1 is the first that differs: the model failed by early_answer" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--arms", "resque"], "'resque' is no part"),
+        (["--model", "gpt-9"], "no profile is called 'gpt-9'"),
+        (["--seeds", "0"], "expected 1 or more"),
+        (["--price", "cheap"], "expected two numbers of dollars"),
+        (["--baseline", "/nowhere/b.json"], "cannot be read"),
+        (["--executor", "abacus"], "expected serial"),
+    ],
+)
+def test_what_a_person_wrote_wrong_is_said_before_anything_runs(words: list[str], said: str) -> None:
+    code, _, error = command("run", str(SUITE / "easy.yaml"), "--seeds", "1", *words)
+    assert code != 0
+    assert isinstance(error, BadInput)
+    assert said in str(error)
+
+
+def test_the_schema_is_published_by_a_command() -> None:
+    code, said, _ = command("schema")
+    assert code == 0
+    assert json.loads(said) == evals_schema()
+
+
+def test_the_interval_of_single_runs_is_printed_by_a_command() -> None:
+    assert command("chance", "26", "26")[1] == "26 of 26 = 100.0 %; 95 % interval 0.871 to 1.000\n"
+
+
+def test_the_shipped_models_are_listed_and_shown_with_their_labels() -> None:
+    assert "ministral-3-8b-instruct" in command("models")[1]
+    shown = command("models", "lfm2.5-8b-a1b")[1]
+    assert "assumed" in shown
+    assert "fitted(Forge dashboard" in shown
