@@ -112,9 +112,12 @@ def test_files_of_evals_are_no_scenarios_and_are_passed_over_beside_some(tmp_pat
     (tmp_path / "a.yaml").write_text(GOOD, encoding="utf-8")
     (problem,) = load_scenarios([tmp_path]).problems
     assert problem.message == "evals, no scenarios; `statek-sim evals check` looks at them"
-    beside = FOLDER.parent / "agent-steps"
-    assert load_scenarios([beside, FOLDER.parent / "agent-steps" / "steps.yaml"]).problems == ()
-    assert not [one for one in load_scenarios([FOLDER.parent]).problems if "evals" in str(one)]
+    (tmp_path / "b.yaml").write_text(
+        "scenarios:\n  - {id: two, title: Two, agents: {w: {}}, script: {w: [{code: exit(1)}]}}\n",
+        encoding="utf-8",
+    )
+    loaded = load_scenarios([tmp_path])
+    assert ([one.id for one in loaded.scenarios], loaded.problems) == (["two"], ())
 
 
 def test_the_published_schema_takes_every_shipped_file() -> None:

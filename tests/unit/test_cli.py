@@ -374,6 +374,7 @@ COMMANDS = (
     "guards",
     "metrics",
     "escalation",
+    "evals",
 )
 
 
