@@ -314,7 +314,10 @@ def resolved(value: Any, scope: Scope) -> Any:
 def each(source: str, scope: Scope) -> Iterator[Scope]:
     """Yield a scope per item of `name in EXPRESSION`."""
     name, _, items = source.partition(" in ")
-    for item in evaluate(items, scope):
+    found = evaluate(items, scope)
+    if not isinstance(found, list | tuple):
+        raise Unanswerable(f"{source!r}: expected a list, got {found!r:.60}")
+    for item in found:
         yield {**scope, name.strip(): item}
 
 

@@ -78,6 +78,12 @@ class MoreRows(Part):
     count: Positive | Items[Positive] = Field(description="How many, or from how many to how many.")
     row: dict[Key, Varied] = Field(description="Columns in their order; one may use those before it.")
 
+    @model_validator(mode="after")
+    def _from_to(self) -> Self:
+        if isinstance(self.count, tuple) and not (len(self.count) == 2 and self.count[0] < self.count[1]):
+            raise refused("count: expected a number, or two of them, the smaller one first")
+        return self
+
 
 class TableText(Part):
     """A table of the world: its rows as they are at the start."""
