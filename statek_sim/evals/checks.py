@@ -28,7 +28,10 @@ def findings(text: EvalText) -> Iterator[Finding]:
     yield from _check(text)
     if len(text.wrong) < LEAST_WRONG:
         yield Finding(("wrong",), f"wrong: expected {LEAST_WRONG} scripts or more that must fail")
-    known = told_names(text)
+    try:
+        known = told_names(text)
+    except BadExpression:
+        return  # The task or the prompt cannot be read, which was said.
     yield from _plan(text, ("plan",), text.plan, known)
     everything = frozenset({*text.vary, *text.world, *text.facts})
     for at, wrong in enumerate(text.wrong):

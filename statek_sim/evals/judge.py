@@ -254,22 +254,20 @@ def _judge_answer(wanted: Demands, record: Record, tally: _Tally) -> None:
 
 
 def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
-    return any(
-        says(plain(call.result), text)
+    """Return whether a result had the text; errors repeat what they are given, so they count where a tool is named."""
+    shown = [
+        call.result if call.error is None or tool is None else call.error
         for call in calls
-        if call.result is not None and (tool is None or call.name == tool)
-    ) or any(
-        says(plain(call.error), text)
-        for call in calls
-        if call.error is not None and (tool is None or call.name == tool)
-    )
+        if tool is None or call.name == tool
+    ]
+    return any(says(plain(one), text) for one in shown if one is not None)
 
 
 _THOUSANDS = re.compile(r"(?<=\d)[,\u202f\u00a0'](?=\d{3}(?!\d))")
 _SPACES = re.compile(r"\s+")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def plain(text: str) -> str:
     """Return a text in small letters, with single spaces and without marks between thousands."""
     return _SPACES.sub(" ", _THOUSANDS.sub("", text)).casefold()

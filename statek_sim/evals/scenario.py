@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from statek_sim.agent.steps import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
@@ -20,7 +20,7 @@ from statek_sim.evals.world import Tables, World, begun, varied
 from statek_sim.evals.written import Draw, EvalText, PlanStep, WantedCall, arguments_schema
 from statek_sim.values import JSON
 
-KEPT: int = 512
+KEPT: Final = 512
 """Beginnings of worlds that are kept per process: those of a suite for some seeds."""
 
 
@@ -31,6 +31,13 @@ class EvalScenario:
     text: EvalText
     path: Path
     line: int
+    digest: str = field(init=False)
+    """What the eval says, as a hash: equal in every process that loads it."""
+
+    def __post_init__(self) -> None:
+        """Take the hash once."""
+        said = self.text.model_dump_json(by_alias=True).encode()
+        object.__setattr__(self, "digest", hashlib.sha256(said).hexdigest())
 
     @property
     def id(self) -> str:
@@ -159,26 +166,17 @@ def _tools_of(text: EvalText) -> tuple[str, ...]:
     return tuple(dict.fromkeys(call.tool for call in wanted))
 
 
-@lru_cache(maxsize=KEPT)
-def _beginning_of(place: tuple[str, Path, int], seed: int, text: _ById) -> _Beginning:
-    return _made(text.text, seed)
-
-
-class _ById:
-    """An eval's text as a key: the place says which it is."""
-
-    def __init__(self, text: EvalText) -> None:
-        self.text = text
-
-    def __hash__(self) -> int:
-        return hash(self.text.id)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and (self.text is other.text or self.text == other.text)
+_kept: dict[tuple[str, int], _Beginning] = {}
 
 
 def _beginning(scenario: EvalScenario, seed: int) -> _Beginning:
-    return _beginning_of((scenario.id, scenario.path, scenario.line), seed, _ById(scenario.text))
+    key = scenario.digest, seed
+    begin = _kept.get(key)
+    if begin is None:
+        if len(_kept) >= KEPT:
+            del _kept[next(iter(_kept))]
+        begin = _kept[key] = _made(scenario.text, seed)
+    return begin
 
 
 def _made(text: EvalText, seed: int) -> _Beginning:
