@@ -12,7 +12,7 @@ from statek_sim.scenario.part import Count, Id, Items, Part, Positive, Seconds, 
 FORMAT: Final = "pytest-statek/evals@1"
 """The name of this version of the format."""
 
-Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Key = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 """A name that expressions use."""
 
 Tier = Literal["easy", "medium", "hard"]
