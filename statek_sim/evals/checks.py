@@ -14,6 +14,9 @@ from statek_sim.scenario.problem import Finding, Keypath
 _TAKEN: Final = frozenset({"row", "calls", "n", "last"})
 """Names that the language gives."""
 
+LEAST_WRONG: Final = 2
+"""Scripts that must fail, of every eval."""
+
 Names = frozenset[str]
 
 
@@ -23,6 +26,8 @@ def findings(text: EvalText) -> Iterator[Finding]:
     yield from _beginning(text)
     yield from _tools(text)
     yield from _check(text)
+    if len(text.wrong) < LEAST_WRONG:
+        yield Finding(("wrong",), f"wrong: expected {LEAST_WRONG} scripts or more that must fail")
     known = told_names(text)
     yield from _plan(text, ("plan",), text.plan, known)
     everything = frozenset({*text.vary, *text.world, *text.facts})
@@ -126,7 +131,9 @@ def _tools(text: EvalText) -> Iterator[Finding]:
 def _change(at: Keypath, change: Change, text: EvalText, known: Iterable[str]) -> Iterator[Finding]:
     if change.table not in text.world:
         yield Finding(at, f"there is no table {change.table!r}{_near(change.table, text.world)}")
-    yield from _values((*at, "row"), change.row, known)
+    inner, wrong = _each((*at, "for"), change.each, known)
+    yield from wrong
+    yield from _values((*at, "row"), change.row, inner)
     yield from _expression((*at, "where"), change.where, {*known, "row"})
     yield from _values((*at, "set"), change.set, {*known, "row"})
 
@@ -236,4 +243,5 @@ def _arguments(at: Keypath, tool: str, given: Mapping[str, Any], text: EvalText)
 
 def _near(name: str, known: Iterable[str]) -> str:
     names = list(known)
-    return suggestion(name, names) or f"; there are {', '.join(names) or 'none'}"
+    near = suggestion(name, names)
+    return f".{near}" if near else f"; there are {', '.join(names) or 'none'}"

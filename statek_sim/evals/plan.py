@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from statek_sim.evals.expression import Scope, evaluate, filled, resolved
+from statek_sim.evals.expression import Scope, each, evaluate, filled, resolved
 from statek_sim.evals.written import PlanStep, WantedCall
 from statek_sim.values import JSON
 
@@ -187,13 +187,6 @@ def same_arguments(one: Mapping[str, JSON], other: Mapping[str, JSON]) -> bool:
 
 def _given(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     return {key: value for key, value in arguments.items() if value is not None}
-
-
-def each(source: str, scope: Scope) -> Iterator[Scope]:
-    """Yield a scope per item of `name in EXPRESSION`."""
-    name, _, items = source.partition(" in ")
-    for item in evaluate(items, scope):
-        yield {**scope, name.strip(): item}
 
 
 def _read(text: str | None) -> tuple[bool, Any]:

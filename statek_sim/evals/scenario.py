@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from statek_sim.agent.steps import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
+from statek_sim.errors import BadInput
 from statek_sim.evals.approving import Approving
 from statek_sim.evals.draws import Draws
 from statek_sim.evals.expression import Scope, filled, names_in, resolved
 from statek_sim.evals.judge import Demands, demands
 from statek_sim.evals.plan import Plan
 from statek_sim.evals.world import Tables, World, begun, varied
-from statek_sim.evals.written import EvalText, PlanStep, WantedCall, arguments_schema
+from statek_sim.evals.written import Draw, EvalText, PlanStep, WantedCall, arguments_schema
 from statek_sim.values import JSON
 
 KEPT: int = 512
@@ -71,6 +72,19 @@ class EvalScenario:
         """The tools that a run has to use, in their order."""
         return self.text.steps if self.text.steps is not None else _tools_of(self.text)
 
+    def with_injections(self, texts: Sequence[str]) -> EvalScenario:
+        """Return the eval with these texts, as they are, where it draws one that gives orders."""
+        plain = tuple([text.replace("{", "{{").replace("}", "}}") for text in texts])
+        if len(plain) < 2 or any(text.startswith("=") for text in plain):
+            raise BadInput("injections: expected two texts or more, none of which starts with '='")
+        vary = {
+            name: value.model_copy(update={"one_of": plain})
+            if isinstance(value, Draw) and value.injection
+            else value
+            for name, value in self.text.vary.items()
+        }
+        return replace(self, text=self.text.model_copy(update={"vary": vary}))
+
     def instance(self, seed: int) -> Instance:
         """Return the eval for a seed, with a world that nobody has touched."""
         begin = _beginning(self, seed)
@@ -104,10 +118,15 @@ class Instance:
     plan: Plan
     demands: Demands
 
+    @property
+    def facts(self) -> Scope:
+        """What the check knows: values that differ by seed, the tables at the start, facts."""
+        return _beginning(self.scenario, self.seed).scope
+
     def plan_of(self, wrong: str) -> Plan:
         """Return a wrong script by its id; it may use facts that no model can know."""
         steps = next(script.plan for script in self.scenario.text.wrong if script.id == wrong)
-        return Plan(steps, {**self.world.before, **_beginning(self.scenario, self.seed).scope})
+        return Plan(steps, self.facts)
 
     def approving(self) -> Approving | None:
         """Return the gate before calls that a person has to allow, with that person; None when there are none."""

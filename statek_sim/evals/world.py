@@ -10,7 +10,7 @@ from typing import Any
 from statek_sim.agent.effects import Delayed
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.draws import Draws
-from statek_sim.evals.expression import Scope, Unanswerable, evaluate, filled, resolved
+from statek_sim.evals.expression import Scope, Unanswerable, each, evaluate, filled, resolved
 from statek_sim.evals.record import Called, Record, Usage
 from statek_sim.evals.written import Change, Draw, Fails, MoreRows, TableText, ToolText
 from statek_sim.values import JSON
@@ -139,7 +139,10 @@ def apply(change: Change, tables: Tables, scope: Scope) -> None:
     """Change a table; expressions read `scope`, and the row they are about as `row`."""
     rows = tables[change.table]
     if change.insert is not None:
-        rows.append(resolved(change.row, scope))
+        rows += [
+            resolved(change.row, inner)
+            for inner in ([scope] if change.each is None else each(change.each, scope))
+        ]
         return
     assert change.where is not None, "the format demands it"
     wanted = [bool(evaluate(change.where, {**scope, "row": row})) for row in rows]

@@ -1,12 +1,19 @@
-"""The event loop of guests: virtual time, and what they put into a thread is done at once, in its place."""
+"""The event loops of guests: virtual time, where what they put into a thread is done at once, or the machine's own."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from statek_sim.agent.virtual_loop import VirtualLoop
+
+T = TypeVar("T")
+
+
+def run_really(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that needs sockets or threads, in real time."""
+    return asyncio.run(coroutine)
 
 
 class GuestLoop(VirtualLoop):

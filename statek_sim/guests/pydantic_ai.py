@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import groupby
 from typing import Any
 
 import httpx2
 from openai import AsyncOpenAI
+from pydantic_ai import Tool
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -66,6 +67,15 @@ def _awaited(tool: Callable[..., Any]) -> Callable[..., Any]:
         return tool(*args, **kwargs)
 
     return awaited
+
+
+def tools_of(
+    given: Iterable[tuple[str, str, Mapping[str, Any], Callable[..., Awaitable[Any]]]],
+) -> list[Tool[Any]]:
+    """Return tools as an `Agent` takes them: each of a name, a description, a JSON Schema and a coroutine function."""
+    return [
+        Tool.from_schema(call, name, description, dict(schema)) for name, description, schema, call in given
+    ]
 
 
 # -- history processors -----------------------------------------------------------------------------------------

@@ -234,7 +234,13 @@ def test_validate_tells_every_problem_and_runs_nothing(shell: Shell) -> None:
 def test_validate_answers_in_json(shell: Shell) -> None:
     shell.write("good.yaml", PASSING)
     good = json.loads(shell("validate", "--json", "good.yaml").out)
-    assert good == {"schema": "statek-sim/validation@1", "valid": True, "scenarios": 1, "problems": []}
+    assert good == {
+        "schema": "statek-sim/validation@1",
+        "valid": True,
+        "scenarios": 1,
+        "evals": 0,
+        "problems": [],
+    }
     shell.write("bad.yaml", BAD)
     ran = shell("validate", "--json", "bad.yaml", "good.yaml")
     said = json.loads(ran.out)
@@ -368,6 +374,7 @@ COMMANDS = (
     "guards",
     "metrics",
     "escalation",
+    "evals",
 )
 
 

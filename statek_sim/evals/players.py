@@ -1,0 +1,142 @@
+"""Your own agent on an eval: a callable that is given a task with tools and returns its answer.
+
+def agent(job: Assignment) -> str: ...
+verdict = judge(instance, play(instance, agent))
+
+What it is judged by is the world's own log of the calls, never what it says it did.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from statek_sim.agent.virtual_loop import run_in
+from statek_sim.evals.approving import Approving
+from statek_sim.evals.record import FINAL, Record
+from statek_sim.evals.scenario import Instance
+from statek_sim.evals.world import ToolError, World
+from statek_sim.guests.guest_loop import GuestLoop, run_really
+from statek_sim.values import JSON, ToolSpec
+
+MOST_CALLS: Final = 200
+"""Calls of tools after which an agent is stopped."""
+
+
+class TooManyCalls(Exception):
+    """An agent called more tools than it may; every further call raises this too."""
+
+
+class WorldTool:
+    """A tool of a world for agents of any make: called with its arguments by name it returns a text.
+
+    `ToolError` when the tool refuses or fails, or a person does not allow the call: that text is for the model.
+    """
+
+    def __init__(self, name: str, spec: ToolSpec, calls: Calls) -> None:
+        self.name = self.__name__ = name
+        self.spec = spec
+        function: Any = spec["function"]
+        self.description: str = function["description"]
+        self.__doc__ = self.description
+        self.parameters: Mapping[str, JSON] = function["parameters"]
+        self._calls = calls
+
+    def __call__(self, **arguments: Any) -> str:
+        """Call it."""
+        return self._calls.call(self.name, arguments)
+
+
+class Calls:
+    """The way of an agent's calls into a world: counted, and past the person who has to allow some of them."""
+
+    def __init__(self, world: World, approving: Approving | None, most: int) -> None:
+        self._world = world
+        self._approving = approving
+        self._left = most
+        self.over = False
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Return what a call gave; `ToolError` when it gave nothing, `TooManyCalls` when there were too many."""
+        if self._left <= 0:
+            self.over = True
+            raise TooManyCalls("this agent has called more tools than it may")
+        self._left -= 1
+        if self._approving is not None:
+            said = self._approving.allows(name, arguments)
+            if said.kind == "refused":
+                raise ToolError(f"a person refused: {said.text}")
+        return self._world.call(name, arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What an agent is given: the task, the system prompt (maybe empty) and the tools by name."""
+
+    task: str
+    prompt: str
+    tools: Mapping[str, WorldTool]
+
+
+Agent = Callable[[Assignment], str | Awaitable[str]]
+"""An agent: a function or a coroutine function that returns the final answer."""
+
+
+def play(
+    instance: Instance,
+    agent: Agent,
+    *,
+    most_calls: int = MOST_CALLS,
+    time: Literal["virtual", "real"] = "virtual",
+) -> Record:
+    """Return what came of an agent's work on an instance.
+
+    A coroutine runs in `virtual` time, where sleeping takes none and sockets are not there, or in `real` time. What it
+    raises, and an answer that is no text, end the run without an answer.
+    """
+    assignment, calls = assigned(instance, most_calls=most_calls)
+    answer: object = None
+    try:
+        answer = agent(assignment)
+        if inspect.isawaitable(answer):
+            waiting = _awaited(answer)
+            answer = run_in(GuestLoop(), waiting) if time == "virtual" else run_really(waiting)
+        stop = FINAL if isinstance(answer, str) else f"no text: {type(answer).__name__}"
+    except Exception as error:  # noqa: BLE001  # somebody's agent
+        stop = f"error: {type(error).__name__}: {error}"
+    return recorded(instance, answer, stop, calls)
+
+
+def assigned(instance: Instance, *, most_calls: int = MOST_CALLS) -> tuple[Assignment, Calls]:
+    """Return an instance as an agent gets it, and the way of its calls."""
+    calls = Calls(instance.world, instance.approving(), most_calls)
+    tools = {tool.name: WorldTool(tool.name, tool.spec, calls) for tool in instance.tools}
+    return Assignment(task=instance.task, prompt=instance.prompt, tools=tools), calls
+
+
+def recorded(instance: Instance, answer: object, stop: str, calls: Calls, *, model_calls: int = 0) -> Record:
+    """Return the record of a run that ended like this; one that was stopped for its calls has no answer."""
+    if calls.over:
+        stop = "calls"
+    said = answer if isinstance(answer, str) and stop == FINAL else None
+    return instance.world.record(said, stop, model_calls=model_calls)
+
+
+async def _awaited(answer: Awaitable[Any]) -> Any:
+    return await answer
+
+
+def coroutine_of(tool: WorldTool) -> Callable[..., Coroutine[Any, Any, str]]:
+    """Return a tool as a coroutine function, whose errors are results as in engine agent: `Error: ...`."""
+
+    async def call(**arguments: Any) -> str:
+        try:
+            return tool(**arguments)
+        except ToolError as error:
+            return f"Error: {error}"
+
+    call.__name__ = tool.name
+    call.__doc__ = tool.description
+    return call
