@@ -150,6 +150,15 @@ def calibrate(
 
 
 @evals.command()
+def claims() -> None:
+    """Say which numbers of document 004 are found in published counts, and which are not."""
+    from statek_sim.evals.published.claims import claims as told
+
+    for claim in told():
+        say([f"{claim.says!r}: {'found' if claim.found else 'not found'}", f"  {claim.what}"])
+
+
+@evals.command()
 def chance(
     hits: Annotated[int, typer.Argument(metavar="RIGHT", help="Runs that were right.")],
     of: Annotated[int, typer.Argument(metavar="RUNS", help="Runs in all.")],

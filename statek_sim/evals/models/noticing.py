@@ -27,7 +27,7 @@ SEEN: Final = (
     FailureClass.LOOP,
     FailureClass.EARLY_ANSWER,
 )
-"""Classes that recordings show. Of wrong tools those that were not offered, of wrong arguments those of a wrong shape."""
+"""Classes that recordings show: wrong tools that were not offered, and wrong arguments of a wrong shape, among them."""
 
 _TWICE: Final = 2
 
@@ -55,7 +55,7 @@ class NoticedTurn:
 
 
 def noticed(turns: Iterable[RecordedTurn]) -> Iterator[NoticedTurn]:
-    """Yield the turns of recordings, in their order, with what was wrong with each; those without tools are left out."""
+    """Yield the turns that offer tools, in their order, with what was wrong with each."""
     every = [turn for turn in turns if turn.tools]
     corrected = _corrected_after(every)
     for at, turn in enumerate(every):
