@@ -214,6 +214,8 @@ def _bound(step: PlanStep) -> Iterator[str]:
 def _call(text: EvalText, at: Keypath, step: PlanStep, names: Names | set[str]) -> Iterator[Finding]:
     assert step.call is not None
     yield from _tool_there((*at, "call"), step.call, text)
+    if at[0] == "plan" and step.call in text.tools and text.tools[step.call].distractor:
+        yield Finding((*at, "call"), f"the plan calls {step.call!r}, which is a distractor")
     yield from _arguments((*at, "with"), step.call, step.arguments, text)
     inner, wrong = _each((*at, "for"), step.each, names)
     yield from wrong

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from statek_sim.agent.effects import Delayed
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.draws import Draws
 from statek_sim.evals.expression import Scope, Unanswerable, each, evaluate, filled, resolved
@@ -44,19 +43,14 @@ class World:
                 name=name,
                 description=tool.description,
                 parameters=schemas[name],
-                run=self._runner(name, tool),
+                run=self._runner(name),
             )
             for name, tool in self._tools.items()
         ]
 
-    def _runner(self, name: str, tool: ToolText) -> Callable[..., object]:
-        def run(**arguments: Any) -> object:
-            if not tool.delay:
-                return self.call(name, arguments)
-            try:
-                return Delayed(tool.delay, self.call(name, arguments))
-            except ToolError as error:
-                return Delayed(tool.delay, error=error)
+    def _runner(self, name: str) -> Callable[..., str]:
+        def run(**arguments: Any) -> str:
+            return self.call(name, arguments)
 
         return run
 

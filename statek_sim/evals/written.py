@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Discriminator, Field, JsonValue, Tag, WithJsonSchema, model_validator
 
-from statek_sim.scenario.part import Count, Id, Items, Part, Positive, Seconds, refused
+from statek_sim.scenario.part import Count, Id, Items, Part, Positive, refused
 
 FORMAT: Final = "pytest-statek/evals@1"
 """The name of this version of the format."""
@@ -162,7 +162,6 @@ class ToolText(Part):
     fails: Fails | None = None
     changes: Items[Change] = ()
     gives: Value = Field(description="Its result; `calls` is how often it was called before.")
-    delay: Seconds = Field(0.0, description="Virtual seconds that it takes.")
     distractor: bool = Field(False, description="No good for the task; it is there to be left alone.")
 
 
@@ -192,7 +191,6 @@ class PlanStep(Part):
     each: str | None = Field(
         None, alias="for", description="`x in EXPRESSION`: once for each, all at once; the result is a list."
     )
-    one_by_one: bool = Field(False, description="One call per turn.")
     again: Expression | None = Field(
         None, alias="while", description="Called again while this holds of `last`; `n` counts from 1."
     )
@@ -217,8 +215,10 @@ class PlanStep(Part):
             raise refused("expected exactly one of 'call', 'together', 'do', 'let' and 'answer'")
         if bool(self.do) and self.each is None:
             raise refused("'do' needs a 'for'")
-        if self.call is None and (self.arguments or self.bind or self.again or self.one_by_one):
-            raise refused("'with', 'as', 'while' and 'one_by_one' belong to a 'call'")
+        if self.call is None and (self.arguments or self.bind or self.again or self.otherwise):
+            raise refused("'with', 'as', 'while' and 'otherwise' belong to a 'call'")
+        if self.again is not None and self.each is not None:
+            raise refused("'for' and 'while' of one call: expected one of them")
         return self
 
 
