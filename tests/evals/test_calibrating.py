@@ -148,5 +148,5 @@ def test_the_command_reads_cassettes_and_writes_a_profile_that_runs(tmp_path: Pa
 def test_recordings_without_a_turn_of_an_agent_are_refused(tmp_path: Path, text: str) -> None:
     if text:
         (tmp_path / "one.yaml").write_text(text)
-    with pytest.raises(BadInput, match="no cassettes in this folder|expected recordings of an agent"):
+    with pytest.raises(BadInput, match=r"no cassettes in this folder|expected recordings of an agent"):
         calibrated(tmp_path, name="mine", base=load_profile(BASE))
