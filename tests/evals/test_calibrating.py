@@ -63,7 +63,7 @@ class Recording:
 def recorded(profile: Profile, seeds: int = 2) -> list[Recording]:
     """Let a model work on the shorter evals under a full harness."""
     found = []
-    for scenario in suite()[:20]:
+    for scenario in suite()[:12]:
         for seed in range(seeds):
             instance = scenario.instance(seed)
             provider = Recording(WeakModel(profile, seed).provider(EvalTask(instance), tier=scenario.tier))
