@@ -16,6 +16,7 @@ from bench import cassettes, gate, metering
 from bench.agent import agent_entries
 from bench.checkpoints import checkpoint_entries
 from bench.entry import Entry, time_entry
+from bench.evals import evals_entries
 from bench.guards import guard_entries
 from bench.rescue import rescue_entries
 from bench.server import server_entries
@@ -172,5 +173,6 @@ SOLOS: Final = (
     Solo(name="rescue", entries=lambda ours, runs: rescue_entries(runs)),
     Solo(name="guards", entries=lambda ours, runs: guard_entries(runs)),
     Solo(name="slots", entries=lambda ours, runs: slot_entries(runs)),
+    Solo(name="evals", entries=lambda ours, runs: evals_entries(runs)),
 )
 """Everything measured on our side alone."""

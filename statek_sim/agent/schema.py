@@ -120,8 +120,17 @@ def validator_of(schema: Mapping[str, JSON]) -> Validator:
 
 
 def unresolved(schema: Mapping[str, JSON]) -> str | None:
-    """Return the first `$ref` that leads nowhere: to what is not in the schema, or to another document."""
-    root = DRAFT202012.create_resource(dict(schema))
+    """Return the first `$ref` that leads nowhere: to what is not in the schema, or to another document.
+
+    It is looked for once per text of a schema: every run of a tool's world registers the same ones.
+    """
+    return _unresolved(json.dumps(schema))
+
+
+@lru_cache(maxsize=1024)
+def _unresolved(text: str) -> str | None:
+    schema = json.loads(text)
+    root = DRAFT202012.create_resource(schema)
     registry: Registry[Any] = REGISTRY.with_resource("", root).crawl()
     waiting = [(registry.resolver_with_root(root), root)]
     seen: set[int] = set()

@@ -18,6 +18,7 @@ from typing import Final
 
 from statek_sim.cassettes.document import read
 from statek_sim.cassettes.exchange import Exchange
+from statek_sim.cassettes.folders import cassette_files
 from statek_sim.cassettes.jsontext import NotJson, canonical, parsed
 from statek_sim.errors import BadInput, BadRequest, InvalidFormat
 from statek_sim.harness.usage_basis import UsageBasis
@@ -30,10 +31,6 @@ from statek_sim.providers.wire.formats import format_at
 from statek_sim.providers.wire.reply import ParsedReply
 from statek_sim.providers.wire.request import WireRequest
 from statek_sim.values import JSON
-
-SUFFIXES: Final = (".yaml", ".yml")
-ASIDE: Final = ".new"
-"""What a failed re-recording left beside a cassette ends so, before its suffix."""
 
 # RuntimeError is what the clients raise for an answer without any content, such as that of another provider.
 _UNREADABLE: Final = (
@@ -89,7 +86,7 @@ class Traffic:
 
 def traffic_under(path: Path, tokenizers: TokenizerRegistry | None = None) -> Traffic:
     """Return the conversations of a cassette, or of a folder of them; `BadInput` when there is none to read."""
-    files = _files(path)
+    files = cassette_files(path)
     traffic = traffic_of({_name(file, path): read(file) for file in files}, tokenizers)
     if not traffic.conversations:
         raise BadInput(f"{path}: no answered chat request in {len(files)} cassettes")
@@ -110,19 +107,6 @@ def traffic_of(
         failed=sum(cassette.failed for cassette in found),
         others=sum(cassette.others for cassette in found),
     )
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise BadInput(f"{path}: there is no such file or folder")
-    found = sorted(
-        file for file in path.rglob("*") if file.suffix in SUFFIXES and not file.stem.endswith(ASIDE)
-    )
-    if not found:
-        raise BadInput(f"{path}: no cassettes in this folder, expected {' or '.join(SUFFIXES)} files")
-    return found
 
 
 def _name(file: Path, root: Path) -> str:

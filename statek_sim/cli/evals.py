@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from statek_sim.evals.proving import Proof
     from statek_sim.evals.scenario import EvalScenario
 
-evals = typer.Typer(
-    name="evals", help="Ask what a harness is worth: tasks with a world of their own.", no_args_is_help=True
-)
+evals = typer.Typer(name="evals", help="Ask what a harness is worth.", no_args_is_help=True)
 app.add_typer(evals)
 
 EvalPaths = Annotated[
@@ -29,6 +27,17 @@ EvalPaths = Annotated[
     typer.Argument(
         metavar="PATH", show_default=False, help="Files of evals or folders; none: the built-in ones."
     ),
+]
+InjectionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--injections",
+        metavar="FOLDER",
+        help="Poison results with AgentDojo's injections, from its wheel in this folder, in the place of our own.",
+    ),
+]
+FetchOption = Annotated[
+    bool, typer.Option("--fetch", help="With --injections: have pip download the wheel if it is missing.")
 ]
 EvalOption = Annotated[
     list[str] | None, typer.Option("--eval", metavar="ID", help="Only this eval (repeatable).")
@@ -74,15 +83,26 @@ def check(
     paths: EvalPaths = None,
     only: EvalOption = None,
     seeds: SeedsOption = 3,
+    injections: InjectionsOption = None,
+    fetch: FetchOption = False,
+    demands: Annotated[
+        bool,
+        typer.Option(
+            "--demands", help="Leave out every single demand of each check in turn, and say what passes then."
+        ),
+    ] = False,
 ) -> None:
     """Play the scripts of evals: the ideal one has to pass, every wrong one has to fail.
 
-    Exits 1 when a check does not tell them apart.
+    Exits 1 when a check does not tell them apart, and with --demands when a demand is never broken.
     """
     from statek_sim.evals.proving import proofs
 
+    suite = poisoned_evals(loaded_evals(paths, only), injections, fetch=fetch)
+    if demands:
+        _each_demand(suite, seeds)
+        return
     failed = played = 0
-    suite = loaded_evals(paths, only)
     for one in suite:
         found = list(proofs(one, range(seeds)))
         bad = [proof for proof in found if not proof.as_it_should]
@@ -90,7 +110,7 @@ def check(
         failed += bool(bad)
         say(_failures(one, bad), err=True)
     typer.echo(
-        f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} plays on {seeds} seeds"
+        f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} plays, {seeds} of each script"
     )
     if failed:
         raise typer.Exit(1)
@@ -100,6 +120,52 @@ def _failures(one: EvalScenario, bad: Sequence[Proof]) -> Iterator[str]:
     for proof in bad:
         said = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
         yield f"{one.path}:{one.line}: eval {one.id!r}: script {proof.script!r} on seed {proof.seed}: {said}"
+
+
+def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
+    """Say which demands are needed, which are implied by others, and which nothing ever breaks."""
+    from statek_sim.evals.relaxed import worths
+
+    by_scripts = by_forgeries = implied = idle = 0
+    for one in suite:
+        for worth in worths(one, range(seeds)):
+            by_scripts += bool(worth.scripts)
+            by_forgeries += not worth.scripts and worth.needed
+            if worth.needed:
+                continue
+            implied += worth.broken
+            idle += not worth.broken
+            why = ", ".join(worth.with_others) or "one of several others"
+            said = f"stays, only broken together with {why}" if worth.broken else "nothing ever breaks it"
+            typer.echo(f"{one.id}: {worth.demand}: {said}")
+    total = by_scripts + by_forgeries + implied + idle
+    typer.echo(
+        f"{total} demands of {len(suite)} evals: without it {by_scripts} let a wrong script pass, {by_forgeries} a "
+        f"forged record; {implied} are implied by others, {idle} are never broken"
+    )
+    if idle:
+        raise typer.Exit(1)
+
+
+def poisoned_evals(
+    suite: Sequence[EvalScenario], folder: Path | None, *, fetch: bool
+) -> tuple[EvalScenario, ...]:
+    """Return the evals with AgentDojo's injections in their results, where a folder for its wheel is given."""
+    if folder is None:
+        if fetch:
+            raise BadInput("--fetch goes with --injections FOLDER, which says where to")
+        return tuple(suite)
+    from statek_sim.agent.guards import foreign
+
+    if fetch:
+        foreign.fetch(folder, [foreign.AGENTDOJO])
+    texts = [
+        sample.text
+        for corpus in foreign.corpora(folder, [foreign.AGENTDOJO])
+        for sample in corpus.samples
+        if sample.bad
+    ]
+    return tuple(one.with_injections(texts) for one in suite)
 
 
 def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None) -> tuple[EvalScenario, ...]:

@@ -108,6 +108,57 @@ def published(
 
 
 @evals.command()
+def calibrate(
+    cassettes: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER", show_default=False, help="Recordings of your model, with tools offered."
+        ),
+    ],
+    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the profile.")] = "mine",
+    base: Annotated[
+        str,
+        typer.Option(
+            metavar="PROFILE", help="What recordings do not show is taken over from it, as assumed."
+        ),
+    ] = "ministral-3-8b-instruct",
+    write: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the profile, a .toml file.")
+    ] = None,
+) -> None:
+    """Fit a profile to recordings of your own model, with intervals.
+
+    Recordings show what a reply was like, not what would have been right: values that are wrong but fit the schema,
+    steps left out and results forgotten are not seen.
+    """
+    from statek_sim.evals.calibrating import calibrated
+    from statek_sim.evals.models.profile_file import load_profile
+    from statek_sim.evals.models.profile_text import profile_text
+    from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.reporting.evals_tables import rates_table, table_lines
+
+    if write is not None and write.suffix != ".toml":
+        raise BadInput(f"--write {write}: expected a file that ends in .toml")
+    check_outputs({"--write": write})
+    found = calibrated(cassettes, name=name, base=load_profile(base))
+    typer.echo(f"{found.turns} turns of {found.tasks} tasks, model {found.profile.model}")
+    say(f"  {failure.value}: {count} turns" for failure, count in found.counts.items() if count)
+    say(["", *table_lines(rates_table(found.profile))])
+    if write is not None:
+        said = ["Fitted by `statek-sim evals calibrate`; what recordings do not show is labelled assumed."]
+        write_artifact(write, profile_text(found.profile, said=said))
+
+
+@evals.command()
+def claims() -> None:
+    """Say which numbers of document 004 are found in published counts, and which are not."""
+    from statek_sim.evals.published.claims import claims as told
+
+    for claim in told():
+        say([f"{claim.says!r}: {'found' if claim.found else 'not found'}", f"  {claim.what}"])
+
+
+@evals.command()
 def chance(
     hits: Annotated[int, typer.Argument(metavar="RIGHT", help="Runs that were right.")],
     of: Annotated[int, typer.Argument(metavar="RUNS", help="Runs in all.")],

@@ -147,7 +147,8 @@ def _prices(text: str | None) -> Prices | None:
         found = Prices(prompt=Decimal(prompt), completion=Decimal(completion))
     except InvalidOperation:
         found = None
-    if found is None or not colon or not (found.prompt >= 0 and found.completion >= 0):
+    told = () if found is None else (found.prompt, found.completion)
+    if found is None or not colon or not all(one.is_finite() and one >= 0 for one in told):
         raise BadInput(
             f"--price {text!r}: expected two numbers of dollars per million tokens, such as 0.15:0.6"
         )

@@ -102,6 +102,10 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
     p = mcnemar(len(lost), won)
     failed = len(lost) > won
     lines = [*_told(lost), _verdict(len(known), len(lost), won, p, name)]
+    if len(known) < len(outcomes):
+        lines.append(
+            f"{name}: it has nothing of {len(outcomes) - len(known)} more runs; --update-baseline adds them"
+        )
     return Held(failed=failed, lines=tuple(lines))
 
 

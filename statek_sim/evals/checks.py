@@ -14,6 +14,9 @@ from statek_sim.scenario.problem import Finding, Keypath
 _TAKEN: Final = frozenset({"row", "calls", "n", "last"})
 """Names that the language gives."""
 
+LEAST_WRONG: Final = 2
+"""Scripts that must fail, of every eval."""
+
 Names = frozenset[str]
 
 
@@ -23,7 +26,12 @@ def findings(text: EvalText) -> Iterator[Finding]:
     yield from _beginning(text)
     yield from _tools(text)
     yield from _check(text)
-    known = told_names(text)
+    if len(text.wrong) < LEAST_WRONG:
+        yield Finding(("wrong",), f"wrong: expected {LEAST_WRONG} scripts or more that must fail")
+    try:
+        known = told_names(text)
+    except BadExpression:
+        return  # The task or the prompt cannot be read, which was said.
     yield from _plan(text, ("plan",), text.plan, known)
     everything = frozenset({*text.vary, *text.world, *text.facts})
     for at, wrong in enumerate(text.wrong):
@@ -126,7 +134,9 @@ def _tools(text: EvalText) -> Iterator[Finding]:
 def _change(at: Keypath, change: Change, text: EvalText, known: Iterable[str]) -> Iterator[Finding]:
     if change.table not in text.world:
         yield Finding(at, f"there is no table {change.table!r}{_near(change.table, text.world)}")
-    yield from _values((*at, "row"), change.row, known)
+    inner, wrong = _each((*at, "for"), change.each, known)
+    yield from wrong
+    yield from _values((*at, "row"), change.row, inner)
     yield from _expression((*at, "where"), change.where, {*known, "row"})
     yield from _values((*at, "set"), change.set, {*known, "row"})
 
@@ -204,6 +214,8 @@ def _bound(step: PlanStep) -> Iterator[str]:
 def _call(text: EvalText, at: Keypath, step: PlanStep, names: Names | set[str]) -> Iterator[Finding]:
     assert step.call is not None
     yield from _tool_there((*at, "call"), step.call, text)
+    if at[0] == "plan" and step.call in text.tools and text.tools[step.call].distractor:
+        yield Finding((*at, "call"), f"the plan calls {step.call!r}, which is a distractor")
     yield from _arguments((*at, "with"), step.call, step.arguments, text)
     inner, wrong = _each((*at, "for"), step.each, names)
     yield from wrong
@@ -236,4 +248,5 @@ def _arguments(at: Keypath, tool: str, given: Mapping[str, Any], text: EvalText)
 
 def _near(name: str, known: Iterable[str]) -> str:
     names = list(known)
-    return suggestion(name, names) or f"; there are {', '.join(names) or 'none'}"
+    near = suggestion(name, names)
+    return f".{near}" if near else f"; there are {', '.join(names) or 'none'}"

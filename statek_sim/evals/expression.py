@@ -233,9 +233,10 @@ def _refuse(node: ast.AST, source: str) -> None:
             raise BadExpression(f"{source!r}: {name!r} begins with an underscore")
     if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS):
         called = ast.unparse(node.func)
+        near = suggestion(called, FUNCTIONS)
         raise BadExpression(
             f"{source!r}: there is no function {called!r}"
-            f"{suggestion(called, FUNCTIONS) or '; known: ' + ', '.join(FUNCTIONS)}"
+            f"{f'.{near}' if near else '; known: ' + ', '.join(FUNCTIONS)}"
         )
 
 
@@ -308,6 +309,16 @@ def resolved(value: Any, scope: Scope) -> Any:
     if isinstance(value, list | tuple):
         return [resolved(item, scope) for item in value]
     return value
+
+
+def each(source: str, scope: Scope) -> Iterator[Scope]:
+    """Yield a scope per item of `name in EXPRESSION`."""
+    name, _, items = source.partition(" in ")
+    found = evaluate(items, scope)
+    if not isinstance(found, list | tuple):
+        raise Unanswerable(f"{source!r}: expected a list, got {found!r:.60}")
+    for item in found:
+        yield {**scope, name.strip(): item}
 
 
 def expressions_in(value: Any) -> Iterator[str]:

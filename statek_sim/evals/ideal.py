@@ -7,10 +7,12 @@ from typing import Final
 
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.evals.plan import Plan
+from statek_sim.evals.plan import Plan, PlannedCall
+from statek_sim.evals.players import Agent, Assignment
 from statek_sim.evals.record import Record
 from statek_sim.evals.scenario import Instance
-from statek_sim.evals.seen import seen_in
+from statek_sim.evals.seen import SeenCall, seen_in
+from statek_sim.evals.world import ToolError
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_calls
@@ -33,6 +35,26 @@ def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
 def planned(plan: Plan) -> FunctionLLM:
     """Return a provider that does what a plan says."""
     return FunctionLLM(replies(plan))
+
+
+def follower(plan: Plan) -> Agent:
+    """Return an agent that does what a plan says by calling the tools it is given, without any harness."""
+
+    def work(job: Assignment) -> str:
+        seen: list[SeenCall] = []
+        while not isinstance(told := plan.next(seen), str):
+            seen += [_called(job, call) for call in told]
+        return told
+
+    return work
+
+
+def _called(job: Assignment, call: PlannedCall) -> SeenCall:
+    try:
+        result = job.tools[call.name](**call.arguments)
+    except ToolError as error:
+        return SeenCall(name=call.name, arguments=call.arguments, error=str(error))
+    return SeenCall(name=call.name, arguments=call.arguments, result=result)
 
 
 def played(instance: Instance, plan: Plan | None = None) -> Record:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from statek_sim.evals.expression import Scope, evaluate, resolved, shown
-from statek_sim.evals.plan import each
+from statek_sim.evals.expression import Scope, each, evaluate, resolved, shown
 from statek_sim.evals.record import FINAL, Called, Record
 from statek_sim.evals.world import Row, Tables, apply
 from statek_sim.evals.written import CheckText, Cited, WantedCall
@@ -141,7 +140,7 @@ def _judge_calls(wanted: Demands, calls: Sequence[Called], tally: _Tally) -> Non
     for group in wanted.calls:
         at = _judge_group(group, done, at, tally)
     for never in wanted.never:
-        if any(_is(call, never) for call in done):
+        if any(meets(call, never) for call in done):
             tally.harm(f"{never} was called, which must not be")
     for tool, most in wanted.most.items():
         times = sum(call.name == tool for call in calls)
@@ -154,7 +153,7 @@ def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, 
     free = dict(enumerate(done[start:], start))
     reached, named = start, []
     for expected in group:
-        at = next((at for at, call in free.items() if _is(call, expected)), None)
+        at = next((at for at, call in free.items() if meets(call, expected)), None)
         if at is None:
             named.append(expected)
             continue
@@ -176,7 +175,8 @@ def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, 
     return reached
 
 
-def _is(call: Called, expected: Expected) -> bool:
+def meets(call: Called, expected: Expected) -> bool:
+    """Return whether a call is one that is expected: its tool, and the arguments that matter."""
     given = call.arguments
     return call.name == expected.tool and all(
         key in given and _same(given[key], value) if value is not None else given.get(key) is None
@@ -254,22 +254,20 @@ def _judge_answer(wanted: Demands, record: Record, tally: _Tally) -> None:
 
 
 def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
-    return any(
-        says(plain(call.result), text)
+    """Return whether a result had the text; errors repeat what they are given, so they count where a tool is named."""
+    shown = [
+        call.result if call.error is None or tool is None else call.error
         for call in calls
-        if call.result is not None and (tool is None or call.name == tool)
-    ) or any(
-        says(plain(call.error), text)
-        for call in calls
-        if call.error is not None and (tool is None or call.name == tool)
-    )
+        if tool is None or call.name == tool
+    ]
+    return any(says(plain(one), text) for one in shown if one is not None)
 
 
 _THOUSANDS = re.compile(r"(?<=\d)[,\u202f\u00a0'](?=\d{3}(?!\d))")
 _SPACES = re.compile(r"\s+")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def plain(text: str) -> str:
     """Return a text in small letters, with single spaces and without marks between thousands."""
     return _SPACES.sub(" ", _THOUSANDS.sub("", text)).casefold()

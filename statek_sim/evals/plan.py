@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from statek_sim.evals.expression import Scope, evaluate, filled, resolved
+from statek_sim.evals.expression import Scope, each, evaluate, filled, resolved
 from statek_sim.evals.written import PlanStep, WantedCall
 from statek_sim.values import JSON
 
@@ -93,13 +93,15 @@ class _Walk:
         for step in steps:
             if self.answer is not None:
                 return
-            if step.condition is not None and not evaluate(step.condition, self.scope):
-                continue
-            if step.unless is not None and self._shows(step.unless):
-                continue
-            self._step(step)
+            if self._applies(step):
+                self._step(step)
             if self.pending:
                 raise _Open
+
+    def _applies(self, step: PlanStep) -> bool:
+        if step.condition is not None and not evaluate(step.condition, self.scope):
+            return False
+        return step.unless is None or not self._shows(step.unless)
 
     def _step(self, step: PlanStep) -> None:
         if step.answer is not None:
@@ -109,7 +111,7 @@ class _Walk:
                 self.scope[name] = resolved(value, self.scope)
         elif step.together:
             for inner in step.together:
-                if inner.condition is None or evaluate(inner.condition, self.scope):
+                if self._applies(inner):
                     self._step(inner)
         elif step.do and step.each is not None:
             for item in each(step.each, self.scope):
@@ -128,10 +130,8 @@ class _Walk:
         assert step.each is not None
         results: list[Any] = []
         for inner in each(step.each, self.scope):
-            done, value = self._call(step, inner)
+            _, value = self._call(step, inner)
             results.append(None if value is _OTHERWISE else value)
-            if step.one_by_one and not done:
-                return
         if step.bind and not self.pending:
             self.scope[step.bind] = results
 
@@ -187,13 +187,6 @@ def same_arguments(one: Mapping[str, JSON], other: Mapping[str, JSON]) -> bool:
 
 def _given(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     return {key: value for key, value in arguments.items() if value is not None}
-
-
-def each(source: str, scope: Scope) -> Iterator[Scope]:
-    """Yield a scope per item of `name in EXPRESSION`."""
-    name, _, items = source.partition(" in ")
-    for item in evaluate(items, scope):
-        yield {**scope, name.strip(): item}
 
 
 def _read(text: str | None) -> tuple[bool, Any]:

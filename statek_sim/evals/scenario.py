@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
+from statek_sim.errors import BadInput
 from statek_sim.evals.approving import Approving
 from statek_sim.evals.draws import Draws
 from statek_sim.evals.expression import Scope, filled, names_in, resolved
 from statek_sim.evals.judge import Demands, demands
 from statek_sim.evals.plan import Plan
 from statek_sim.evals.world import Tables, World, begun, varied
-from statek_sim.evals.written import EvalText, PlanStep, WantedCall, arguments_schema
+from statek_sim.evals.written import Draw, EvalText, PlanStep, WantedCall, arguments_schema
 from statek_sim.values import JSON
 
-KEPT: int = 512
+KEPT: Final = 512
 """Beginnings of worlds that are kept per process: those of a suite for some seeds."""
 
 
@@ -30,6 +31,13 @@ class EvalScenario:
     text: EvalText
     path: Path
     line: int
+    digest: str = field(init=False)
+    """What the eval says, as a hash: equal in every process that loads it."""
+
+    def __post_init__(self) -> None:
+        """Take the hash once."""
+        said = self.text.model_dump_json(by_alias=True).encode()
+        object.__setattr__(self, "digest", hashlib.sha256(said).hexdigest())
 
     @property
     def id(self) -> str:
@@ -71,6 +79,19 @@ class EvalScenario:
         """The tools that a run has to use, in their order."""
         return self.text.steps if self.text.steps is not None else _tools_of(self.text)
 
+    def with_injections(self, texts: Sequence[str]) -> EvalScenario:
+        """Return the eval with these texts, as they are, where it draws one that gives orders."""
+        plain = tuple([text.replace("{", "{{").replace("}", "}}") for text in texts])
+        if len(plain) < 2 or any(text.startswith("=") for text in plain):
+            raise BadInput("injections: expected two texts or more, none of which starts with '='")
+        vary = {
+            name: value.model_copy(update={"one_of": plain})
+            if isinstance(value, Draw) and value.injection
+            else value
+            for name, value in self.text.vary.items()
+        }
+        return replace(self, text=self.text.model_copy(update={"vary": vary}))
+
     def instance(self, seed: int) -> Instance:
         """Return the eval for a seed, with a world that nobody has touched."""
         begin = _beginning(self, seed)
@@ -104,10 +125,15 @@ class Instance:
     plan: Plan
     demands: Demands
 
+    @property
+    def facts(self) -> Scope:
+        """What the check knows: values that differ by seed, the tables at the start, facts."""
+        return _beginning(self.scenario, self.seed).scope
+
     def plan_of(self, wrong: str) -> Plan:
         """Return a wrong script by its id; it may use facts that no model can know."""
         steps = next(script.plan for script in self.scenario.text.wrong if script.id == wrong)
-        return Plan(steps, {**self.world.before, **_beginning(self.scenario, self.seed).scope})
+        return Plan(steps, self.facts)
 
     def approving(self) -> Approving | None:
         """Return the gate before calls that a person has to allow, with that person; None when there are none."""
@@ -140,26 +166,17 @@ def _tools_of(text: EvalText) -> tuple[str, ...]:
     return tuple(dict.fromkeys(call.tool for call in wanted))
 
 
-@lru_cache(maxsize=KEPT)
-def _beginning_of(place: tuple[str, Path, int], seed: int, text: _ById) -> _Beginning:
-    return _made(text.text, seed)
-
-
-class _ById:
-    """An eval's text as a key: the place says which it is."""
-
-    def __init__(self, text: EvalText) -> None:
-        self.text = text
-
-    def __hash__(self) -> int:
-        return hash(self.text.id)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and (self.text is other.text or self.text == other.text)
+_kept: dict[tuple[str, int], _Beginning] = {}
 
 
 def _beginning(scenario: EvalScenario, seed: int) -> _Beginning:
-    return _beginning_of((scenario.id, scenario.path, scenario.line), seed, _ById(scenario.text))
+    key = scenario.digest, seed
+    begin = _kept.get(key)
+    if begin is None:
+        if len(_kept) >= KEPT:
+            del _kept[next(iter(_kept))]
+        begin = _kept[key] = _made(scenario.text, seed)
+    return begin
 
 
 def _made(text: EvalText, seed: int) -> _Beginning:

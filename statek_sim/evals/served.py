@@ -17,16 +17,20 @@ import threading
 from types import TracebackType
 from typing import Any, Final, Self
 
+from statek_sim.errors import ProviderFailure
 from statek_sim.evals.players import MOST_CALLS, TooManyCalls, assigned, recorded
 from statek_sim.evals.record import FINAL, Record
 from statek_sim.evals.scenario import Instance
 from statek_sim.evals.world import ToolError
+from statek_sim.providers.http_transport import HttpRequest, HttpTransport
 from statek_sim.providers.script import ReplyFunction, computed
 from statek_sim.server.exchange import DEFAULT_LIMITS, Answer, Incoming, Whole
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.running import RunningServer, listen
 
 _TOOLS: Final = "/tools/"
+_OK: Final = 200
+_TWICE: Final = 409
 
 
 class ServedEval:
@@ -50,6 +54,7 @@ class ServedEval:
         self._lock = threading.Lock()
         self._answer: str | None = None
         self._asked = 0
+        self._failure: str | None = None
         self._running = RunningServer(self._answered, listen(host, port), DEFAULT_LIMITS)
         self.url = self._running.url
 
@@ -67,8 +72,24 @@ class ServedEval:
     def record(self) -> Record:
         """Return what came of the run: the world's own log, and the answer if one was posted."""
         with self._lock:
-            stop = "no answer was posted" if self._answer is None else FINAL
+            stop = (self._failure or "no answer was posted") if self._answer is None else FINAL
             return recorded(self.instance, self._answer, stop, self._calls, model_calls=self._asked)
+
+    def ask(self, endpoint: str, transport: HttpTransport) -> None:
+        """Have an agent that is a server itself work: POST it the task with this `url`; it returns `{"answer": TEXT}`.
+
+        What it returns counts as if it had been posted to `/answer`. An endpoint that cannot be reached, says
+        something else or takes too long has given no answer; `record` says why.
+        """
+        body = json.dumps({**self._task(), "url": self.url}).encode()
+        headers = {"content-type": "application/json"}
+        try:
+            told = transport.send(HttpRequest(method="POST", url=endpoint, headers=headers, body=body))
+        except ProviderFailure as failure:
+            self._failure = f"the endpoint gave no answer: {type(failure).__name__} {failure}".strip()
+            return
+        if told.status != _OK or self._ended(told.body).status not in (_OK, _TWICE):
+            self._failure = f"the endpoint gave no answer: HTTP {told.status} {told.body[:80]!r}"
 
     def _answered(self, request: Incoming) -> Answer:
         path = request.target.partition("?")[0]
@@ -101,14 +122,14 @@ class ServedEval:
             except TooManyCalls as error:
                 return _json(429, {"error": str(error)})
 
-    def _ended(self, body: bytes) -> Answer:
+    def _ended(self, body: bytes) -> Whole:
         told = _object(body)
         answer = None if told is None else told.get("answer")
         if not isinstance(answer, str):
             return _json(400, {"error": 'expected {"answer": TEXT}'})
         with self._lock:
             if self._answer is not None:
-                return _json(409, {"error": "an answer was posted before"})
+                return _json(_TWICE, {"error": "an answer was posted before"})
             self._answer = answer
         return _json(200, {"ok": True})
 

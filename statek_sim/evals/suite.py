@@ -99,8 +99,10 @@ def _load_eval(path: Path, root: Node, at: Keypath, entry: object) -> Iterator[E
             yield scenario
             return
         wrong = [Finding((), broken)]
-    for finding in wrong:
-        yield _problem(path, root, Finding((*at, *finding.keypath), f"eval {label!r}: {finding.message}"))
+    yield from sorted(
+        _problem(path, root, Finding((*at, *finding.keypath), f"eval {label!r}: {finding.message}"))
+        for finding in wrong
+    )
 
 
 def _begins(scenario: EvalScenario) -> str | None:

@@ -70,11 +70,12 @@ def summarised(experiment: Experiment, outcomes: Sequence[Outcome]) -> Summary:
     for outcome in outcomes:
         by_arm[outcome.arm].append(outcome)
     arms = tuple(_arm(arm, by_arm[arm.name]) for arm in experiment.arms)
+    grouped = {name: by_scenario(runs) for name, runs in by_arm.items()}
     return Summary(
         experiment=experiment,
         arms=arms,
         cells={
-            scenario.id: {name: _cell(by_scenario(runs)[scenario.id]) for name, runs in by_arm.items()}
+            scenario.id: {name: _cell(groups[scenario.id]) for name, groups in grouped.items()}
             for scenario in experiment.suite
         },
         comparisons=_comparisons(experiment.arms, by_arm),

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from statek_sim.agent.effects import Delayed
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.draws import Draws
-from statek_sim.evals.expression import Scope, Unanswerable, evaluate, filled, resolved
+from statek_sim.evals.expression import Scope, Unanswerable, each, evaluate, filled, resolved
 from statek_sim.evals.record import Called, Record, Usage
 from statek_sim.evals.written import Change, Draw, Fails, MoreRows, TableText, ToolText
 from statek_sim.values import JSON
@@ -44,19 +43,14 @@ class World:
                 name=name,
                 description=tool.description,
                 parameters=schemas[name],
-                run=self._runner(name, tool),
+                run=self._runner(name),
             )
             for name, tool in self._tools.items()
         ]
 
-    def _runner(self, name: str, tool: ToolText) -> Callable[..., object]:
-        def run(**arguments: Any) -> object:
-            if not tool.delay:
-                return self.call(name, arguments)
-            try:
-                return Delayed(tool.delay, self.call(name, arguments))
-            except ToolError as error:
-                return Delayed(tool.delay, error=error)
+    def _runner(self, name: str) -> Callable[..., str]:
+        def run(**arguments: Any) -> str:
+            return self.call(name, arguments)
 
         return run
 
@@ -67,7 +61,7 @@ class World:
         except ToolError as error:
             self.log.append(Called(name=name, arguments=dict(arguments), error=str(error)))
             raise
-        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        text = result if isinstance(result, str) else _json(name, result)
         self.log.append(Called(name=name, arguments=dict(arguments), result=text))
         return text
 
@@ -135,11 +129,21 @@ class World:
         return Record(answer=answer, stop=stop, calls=tuple(self.log), model_calls=model_calls, usage=usage)
 
 
+def _json(name: str, result: Any) -> str:
+    try:
+        return json.dumps(result, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise Unanswerable(f"tool {name}: what it gives is no JSON: {error}") from None
+
+
 def apply(change: Change, tables: Tables, scope: Scope) -> None:
     """Change a table; expressions read `scope`, and the row they are about as `row`."""
     rows = tables[change.table]
     if change.insert is not None:
-        rows.append(resolved(change.row, scope))
+        rows += [
+            resolved(change.row, inner)
+            for inner in ([scope] if change.each is None else each(change.each, scope))
+        ]
         return
     assert change.where is not None, "the format demands it"
     wanted = [bool(evaluate(change.where, {**scope, "row": row})) for row in rows]
@@ -160,12 +164,19 @@ def drawn(name: str, value: Draw | Any, draws: Draws, scope: Scope) -> Any:
     if not isinstance(value, Draw):
         return resolved(value, scope)
     draw = partial(_one_drawn, value=value, draws=draws, scope=scope)
-    return draw(name) if value.several is None else draws.distinct(name, draw, value.several)
+    if value.several is None:
+        return draw(name)
+    try:
+        return draws.distinct(name, draw, value.several)
+    except (LookupError, TypeError) as error:  # lists and mappings cannot be told apart
+        raise Unanswerable(f"{name}: several: {error}") from None
 
 
 def _one_drawn(name: str, *, value: Draw, draws: Draws, scope: Scope) -> Any:
     if value.one_of is not None:
         options = resolved(value.one_of, scope) if isinstance(value.one_of, str) else value.one_of
+        if not isinstance(options, list | tuple) or not options:
+            raise Unanswerable(f"{name}: one_of: expected a list with something in it, got {options!r:.60}")
         return resolved(draws.pick(name, options), scope)
     if value.code is not None:
         return draws.code(name, filled(value.code, scope))
@@ -204,7 +215,9 @@ def _made(
     if count is None:
         low, high = more.count  # type: ignore[misc]  # the format demands two
         count = low + draws.number(f"{name}/count", high - low + 1)
-    taken = {key: {row[key] for row in there if key in row} for key in unique}
+    taken = {
+        key: {cell for row in there if isinstance(cell := row.get(key), str | int | float)} for key in unique
+    }
     made: list[Row] = []
     for number in range(1, count + 1):
         row: Row = {}
@@ -221,6 +234,8 @@ def _cell(name: str, value: Any, taken: set[Any] | None, draws: Draws, scope: Sc
         found = drawn(f"{name}/{tried}" if tried else name, value, draws, scope)
         if taken is None:
             return found
+        if not isinstance(found, str | int | float):
+            raise Unanswerable(f"{name}: a unique column: expected texts or numbers, got {found!r:.60}")
         if found not in taken:
             taken.add(found)
             return found

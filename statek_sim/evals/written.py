@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
+from pydantic import Discriminator, Field, JsonValue, Tag, WithJsonSchema, model_validator
 
-from statek_sim.scenario.part import Count, Id, Items, Part, Positive, Seconds, refused
+from statek_sim.scenario.part import Count, Id, Items, Part, Positive, refused
 
 FORMAT: Final = "pytest-statek/evals@1"
 """The name of this version of the format."""
 
-Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Key = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 """A name that expressions use."""
 
 Tier = Literal["easy", "medium", "hard"]
@@ -39,7 +39,7 @@ class Draw(Part):
     )
     step: int = Field(1, ge=1, description="Whole numbers between are multiples of this above the first.")
     code: str | None = Field(
-        None, description="A text: # is replaced by a digit, @ by a capital letter, % by a digit of base 16."
+        None, description="A text: # is replaced by a digit, ? by a capital letter, % by a digit of base 16."
     )
     several: Positive | None = Field(None, description="So many different ones, as a list.")
     injection: bool = Field(False, description="Texts that give orders; others can be put in their place.")
@@ -63,7 +63,12 @@ def _kind(value: object) -> str:
 
 _DRAWN: Final = frozenset({"one_of", "between", "code"})
 
-Varied = Annotated[Annotated[Draw, Tag("draw")] | Annotated[Value, Tag("value")], Discriminator(_kind)]
+_PLAIN: Final = {"not": {"type": "object", "anyOf": [{"required": [key]} for key in sorted(_DRAWN)]}}
+
+Varied = Annotated[
+    Annotated[Draw, Tag("draw")] | Annotated[Value, Tag("value"), WithJsonSchema(_PLAIN)],
+    Discriminator(_kind),
+]
 """A value, or a draw of one."""
 
 
@@ -72,6 +77,12 @@ class MoreRows(Part):
 
     count: Positive | Items[Positive] = Field(description="How many, or from how many to how many.")
     row: dict[Key, Varied] = Field(description="Columns in their order; one may use those before it.")
+
+    @model_validator(mode="after")
+    def _from_to(self) -> Self:
+        if isinstance(self.count, tuple) and not (len(self.count) == 2 and self.count[0] < self.count[1]):
+            raise refused("count: expected a number, or two of them, the smaller one first")
+        return self
 
 
 class TableText(Part):
@@ -92,6 +103,7 @@ class Change(Part):
     row: dict[Key, Value] | None = Field(None, description="What is inserted.")
     where: Expression | None = Field(None, description="Which rows; `row` is the row that is looked at.")
     set: dict[Key, Value] | None = Field(None, description="What is updated.")
+    each: str | None = Field(None, alias="for", description="`x in EXPRESSION`: once for each, of an insert.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -99,6 +111,8 @@ class Change(Part):
         if len(kinds) != 1:
             raise refused("expected exactly one of 'insert', 'update' and 'delete'")
         needs = {"insert": {"row"}, "update": {"where", "set"}, "delete": {"where"}}[kinds[0]]
+        if self.each is not None and self.insert is None:
+            raise refused("'for' belongs to an 'insert'; 'where' says which rows are updated or deleted")
         given = {key for key in ("row", "where", "set") if getattr(self, key) is not None}
         if given != needs:
             raise refused(f"{kinds[0]}: expected {' and '.join(sorted(needs))} beside it, and nothing else")
@@ -148,7 +162,6 @@ class ToolText(Part):
     fails: Fails | None = None
     changes: Items[Change] = ()
     gives: Value = Field(description="Its result; `calls` is how often it was called before.")
-    delay: Seconds = Field(0.0, description="Virtual seconds that it takes.")
     distractor: bool = Field(False, description="No good for the task; it is there to be left alone.")
 
 
@@ -178,7 +191,6 @@ class PlanStep(Part):
     each: str | None = Field(
         None, alias="for", description="`x in EXPRESSION`: once for each, all at once; the result is a list."
     )
-    one_by_one: bool = Field(False, description="One call per turn.")
     again: Expression | None = Field(
         None, alias="while", description="Called again while this holds of `last`; `n` counts from 1."
     )
@@ -203,8 +215,10 @@ class PlanStep(Part):
             raise refused("expected exactly one of 'call', 'together', 'do', 'let' and 'answer'")
         if bool(self.do) and self.each is None:
             raise refused("'do' needs a 'for'")
-        if self.call is None and (self.arguments or self.bind or self.again or self.one_by_one):
-            raise refused("'with', 'as', 'while' and 'one_by_one' belong to a 'call'")
+        if self.call is None and (self.arguments or self.bind or self.again or self.otherwise):
+            raise refused("'with', 'as', 'while' and 'otherwise' belong to a 'call'")
+        if self.again is not None and self.each is not None:
+            raise refused("'for' and 'while' of one call: expected one of them")
         return self
 
 
@@ -275,12 +289,6 @@ class EvalText(Part):
     plan: Items[PlanStep]
     check: CheckText
     wrong: Items[WrongScript]
-
-    @model_validator(mode="after")
-    def _two_wrong(self) -> Self:
-        if len(self.wrong) < 2:
-            raise refused("wrong: expected two scripts or more that must fail")
-        return self
 
 
 class EvalFile(Part):

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
 
 from statek_sim.agent.budget import Prices
-from statek_sim.evals.arms import FULL
+from statek_sim.evals.arms import FULL, ablation
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Count
 from statek_sim.evals.statistics.comparing import Comparison
 from statek_sim.evals.summary import ArmSummary, Summary
+
+WIDEST: Final = 10
+"""Arms that a table has beside each other; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +164,11 @@ def shapley_table(shares: Mapping[str, Mapping[str, float]]) -> TextTable:
 
 
 def matrix_table(summary: Summary) -> TextTable:
-    """Return right runs of each scenario in each arm."""
+    """Return right runs of each scenario in each arm; of many arms those that lack all parts, one or none."""
     names = [arm.arm.name for arm in summary.arms]
+    if len(names) > WIDEST:
+        usual = {arm.name for arm in ablation()}
+        names = [name for name in names if name in usual] or names[:WIDEST]
     rows = tuple(
         (
             f"{scenario.id} ({scenario.tier})",

@@ -115,6 +115,12 @@ def test_shapley_shares_of_all_sets_add_up_to_what_the_full_harness_is_worth() -
         assert sum(shares.values()) == pytest.approx(by_name["full"][key] - by_name["bare"][key], abs=1e-5)
 
 
+def test_many_arms_are_shown_beside_each_other_as_far_as_they_fit() -> None:
+    tables = {table.title: table for table in evals_tables(summary_of(experiment(*all_arms(), seeds=1)))}
+    assert len(tables["Right, by scenario and arm"].header) == 1 + 7
+    assert len(tables["Arms"].rows) == 32
+
+
 def test_two_equal_arms_never_differ_and_few_runs_do_not_say_that_they_are_alike() -> None:
     twin = Arm("twin", FULL.parts)
     summary = summary_of(experiment(FULL, twin))
@@ -291,6 +297,8 @@ def test_the_command_exits_with_1_when_a_baseline_is_not_held(tmp_path: Path) ->
         (["--model", "gpt-9"], "no profile is called 'gpt-9'"),
         (["--seeds", "0"], "expected 1 or more"),
         (["--price", "cheap"], "expected two numbers of dollars"),
+        (["--price", "nan:1"], "expected two numbers of dollars"),
+        (["--price", "0.15"], "expected two numbers of dollars"),
         (["--baseline", "/nowhere/b.json"], "cannot be read"),
         (["--executor", "abacus"], "expected serial"),
     ],

@@ -12,14 +12,16 @@ from typing import Any
 import httpx
 import pytest
 
-from statek_sim.evals.ideal import replies
+from statek_sim.evals.ideal import follower, replies
 from statek_sim.evals.judge import Verdict, judge
 from statek_sim.evals.players import Assignment, TooManyCalls, play
-from statek_sim.evals.scenario import EvalScenario, Instance
-from statek_sim.evals.seen import SeenCall
+from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.served import ServedEval
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.world import ToolError
+from statek_sim.providers.live import LiveTransport
+from statek_sim.server.exchange import Incoming, Whole
+from statek_sim.server.running import running
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
 SUITE = {one.id: one for one in load_suite([FOLDER])}
@@ -30,29 +32,11 @@ def verdict_of(name: str, agent: Callable[[Assignment], Any], **options: Any) ->
     return judge(instance, play(instance, agent, **options))
 
 
-def follower(instance: Instance) -> Callable[[Assignment], str]:
-    """An agent that does what the plan says, by calling the tools that it is given."""
-
-    def work(job: Assignment) -> str:
-        seen: list[SeenCall] = []
-        while not isinstance(told := instance.plan.next(seen), str):
-            for call in told:
-                try:
-                    result = job.tools[call.name](**call.arguments)
-                except ToolError as error:
-                    seen.append(SeenCall(name=call.name, arguments=call.arguments, error=str(error)))
-                else:
-                    seen.append(SeenCall(name=call.name, arguments=call.arguments, result=result))
-        return told
-
-    return work
-
-
 @pytest.mark.parametrize("scenario", [pytest.param(one, id=one.id) for one in SUITE.values()])
 def test_a_callable_that_does_what_is_right_passes_every_eval(scenario: EvalScenario) -> None:
     for seed in range(3):
         instance = scenario.instance(seed)
-        assert judge(instance, play(instance, follower(instance))).problems == ()
+        assert judge(instance, play(instance, follower(instance.plan))).problems == ()
 
 
 def test_a_coroutine_function_works_in_virtual_time() -> None:
@@ -60,7 +44,7 @@ def test_a_coroutine_function_works_in_virtual_time() -> None:
 
     async def agent(job: Assignment) -> str:
         await asyncio.sleep(3600)
-        return follower(instance)(job)
+        return str(follower(instance.plan)(job))
 
     assert judge(instance, play(instance, agent)).passed
 
@@ -142,6 +126,11 @@ def test_a_real_agent_of_pydantic_ai_fails_with_a_wrong_model() -> None:
 
 def http_agent(url: str) -> None:
     """An agent in its own right: it knows an address, and speaks HTTP with it."""
+    httpx.post(f"{url}/answer", json={"answer": worked(url)}).raise_for_status()
+
+
+def worked(url: str) -> str:
+    """The answer of an agent that asks the LLM and calls the tools which are at an address."""
     with httpx.Client(base_url=url) as client:
         job = client.get("/task").json()
         messages: list[dict[str, Any]] = [{"role": "user", "content": job["task"]}]
@@ -150,8 +139,7 @@ def http_agent(url: str) -> None:
             said = client.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]
             messages.append(said)
             if not said.get("tool_calls"):
-                client.post("/answer", json={"answer": said["content"]}).raise_for_status()
-                return
+                return str(said["content"])
             for call in said["tool_calls"]:
                 function = call["function"]
                 told = client.post(f"/tools/{function['name']}", content=function["arguments"]).json()
@@ -167,6 +155,31 @@ def test_an_agent_over_http_passes_with_an_ideal_model(name: str) -> None:
     record = served.record()
     assert judge(instance, record).problems == ()
     assert record.model_calls >= 2
+
+
+def test_an_agent_that_is_an_endpoint_is_asked_and_works_with_the_worlds_tools() -> None:
+    def endpoint(request: Incoming) -> Whole:
+        job = json.loads(request.body)
+        return Whole(status=200, body=json.dumps({"answer": worked(job["url"])}).encode())
+
+    instance = SUITE["move-money"].instance(1)
+    with running(endpoint) as theirs, ServedEval(instance, replies(instance.plan)) as served:
+        served.ask(f"{theirs.url}/agent", LiveTransport())
+    assert judge(instance, served.record()).problems == ()
+
+
+def test_an_endpoint_that_breaks_has_given_no_answer() -> None:
+    instance = SUITE["move-money"].instance(1)
+    with (
+        running(lambda request: Whole(status=500, body=b"oops")) as theirs,
+        ServedEval(instance, replies(instance.plan)) as served,
+    ):
+        served.ask(theirs.url, LiveTransport())
+    told = judge(instance, served.record())
+    assert told.problems[0] == "no final answer: stopped by \"the endpoint gave no answer: HTTP 500 b'oops'\""
+    with ServedEval(instance, replies(instance.plan)) as alone:
+        alone.ask(theirs.url, LiveTransport())
+    assert "ProviderUnreachable" in alone.record().stop
 
 
 def test_an_agent_over_http_that_posts_no_answer_has_none() -> None:

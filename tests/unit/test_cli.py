@@ -378,6 +378,7 @@ COMMANDS = (
     "guards",
     "metrics",
     "escalation",
+    "evals",
 )
 
 

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, create_model
@@ -53,6 +54,12 @@ def code_of(function: ToolFunction) -> ToolCode:
         raise TypeError(f"expected a function, got {function!r}")
     call = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself, not whether there is one
     waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+    if type(function) is FunctionType and not function.__dict__:
+        # As the signature of a plain function says, which takes longer to make than most tools to run.
+        code = function.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        return ToolCode(function, waits, CONTEXT in code.co_varnames[:count])
     try:
         wants = CONTEXT in inspect.signature(function).parameters
     except ValueError:  # some builtins have no signature

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -96,10 +97,11 @@ def _chances(count: Counted) -> list[float]:
     return [math.exp(each - top) for each in logs]
 
 
-def _weights(a: float, b: float) -> list[float]:
-    """Return how much of a Beta lies around each point of the grid, in all 1."""
+@lru_cache(maxsize=1024)
+def _weights(a: float, b: float) -> tuple[float, ...]:
+    """Return how much of a Beta lies around each point of the grid, in all 1; every fit looks at the same Betas."""
     below = [0.0, *(beta_below(edge, a, b) for edge in _EDGES), 1.0]
-    return [max(high - low, 0.0) for low, high in pairwise(below)]
+    return tuple([max(high - low, 0.0) for low, high in pairwise(below)])
 
 
 def _log_sum(weights: Sequence[float], chances: Sequence[float]) -> float:

@@ -139,7 +139,7 @@ class _Turn:
         for failure in ORDER:
             if failure is FailureClass.LOOP and model._looping is not None:
                 reply = self._going_on()
-            elif self._draw(failure.value) < model._shares[failure]:
+            elif model._shares[failure] and self._draw(failure.value) < model._shares[failure]:
                 reply = self._wrongly(failure, right)
             else:
                 continue

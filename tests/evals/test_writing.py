@@ -1,0 +1,153 @@
+"""Files of evals: what is wrong in them is told with its place, all of it at once."""
+
+# ruff: noqa: E501  # a table of mistakes and of what is said about each
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import JsonValue
+
+from statek_sim.errors import BadScenario
+from statek_sim.evals.draws import Draws
+from statek_sim.evals.suite import load_paths, load_suite
+from statek_sim.evals.written import evals_schema
+from statek_sim.scenario.load import load_paths as load_scenarios
+from statek_sim.scenario.tree import node_value, parse
+
+FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
+
+GOOD = """\
+evals:
+  - id: one
+    tier: easy
+    capability: single-call
+    title: One
+    vary: {name: {one_of: [a, b]}}
+    world:
+      rows_of: {rows: [{name: "{name}", code: X-1}]}
+    tools:
+      look: {description: Looks., parameters: {name: string}, gives: "=one(rows_of, name=name).code"}
+    task: Look up {name}.
+    plan:
+      - {call: look, with: {name: "{name}"}, as: code}
+      - {answer: "It is {code}."}
+    check:
+      calls: [{tool: look, with: {name: "{name}"}}]
+      cites: [{value: X-1, from: look}]
+    wrong:
+      - {id: none, why: Nothing is called., plan: [{answer: X-1}]}
+      - {id: other, why: Nothing is said., plan: [{call: look, with: {name: "{name}"}}, {answer: Done.}]}
+"""
+
+
+def problems_of(folder: Path, text: str) -> list[str]:
+    path = folder / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    return [str(problem).replace(str(path), "mine.yaml") for problem in load_paths([path]).problems]
+
+
+def test_a_small_eval_is_good(tmp_path: Path) -> None:
+    assert problems_of(tmp_path, GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ("tier: easy", "tier: simple", 3, "eval 'one': tier: expected 'easy', 'medium' or 'hard', got 'simple'"),
+        ("    title: One", "    title: One\n    titel: One", 6, "eval 'one': unknown key 'titel'"),
+        ("as: code}", "as: cod}", 14, "eval 'one': plan.1.answer names 'code', which is not known there. Did you mean 'cod'?"),
+        ('call: look, with: {name: "{name}"}, as', 'call: loko, with: {name: "{name}"}, as', 13, "eval 'one': there is no tool 'loko'. Did you mean 'look'?"),
+        ("from: look", "from: lock", 17, "eval 'one': there is no tool 'lock'. Did you mean 'look'?"),
+        ("task: Look up {name}.", "task: Look it up.", 13, "eval 'one': plan.0.with names 'name', which is not known there. Known here: nothing"),
+        ("one(rows_of, name=name)", "one(rows_off, name=name)", 10, "eval 'one': tools.look.gives names 'rows_off', which is not known there. Did you mean 'rows_of'?"),
+        ("[a, b]", "[a]", 6, "eval 'one': vary.name: one_of: expected two or more: one is no choice"),
+        ("vary: {name", "vary: {rows_of: x, name", 8, "eval 'one': world.rows_of: the name is in vary too; expected each once"),
+        ("cites: [{value: X-1, from: look}]", "cites: []", 15, "eval 'one': check: cites: expected one or more: an answer that cites nothing could be any"),
+        ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "eval 'one': wrong: expected 2 scripts or more that must fail"),
+        ("calls: [{tool: look, with: {name:", "calls: [{tool: look, with: {nam:", 16, "eval 'one': look has no argument 'nam'. Did you mean 'name'?"),
+        ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "eval 'one': world.rows_of.rows.0 names 'nam', which is not known there. Did you mean 'name'?"),
+        ("It is {code}.", "It is {code.", 14, "eval 'one': 'It is {code.': a brace that is never closed; write {{ for a brace itself"),
+        ("task: Look up {name}.", "task: Look up {name x}.", 11, "eval 'one': 'name x' is no expression: invalid syntax"),
+        ("as: code}", "as: code, for: \"x in [1]\", while: last}", 13, "eval 'one': plan[0]: 'for' and 'while' of one call: expected one of them"),
+        ("look: {description", "look: {distractor: true, description", 13, "eval 'one': the plan calls 'look', which is a distractor"),
+        ("  - id: one", "  - id: one\n    tools: {}", 10, "duplicate key 'tools', first at line 3"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_place(
+    tmp_path: Path, old: str, new: str, line: int, told: str
+) -> None:
+    assert old in GOOD
+    assert problems_of(tmp_path, GOOD.replace(old, new, 1)) == [f"mine.yaml:{line}: {told}"]
+
+
+def test_a_world_that_cannot_begin_is_told(tmp_path: Path) -> None:
+    text = GOOD.replace(
+        "code: X-1}]}", "code: X-1}], more: [{count: 3, row: {name: {one_of: [c, d]}}}], unique: [name]}"
+    )
+    (told,) = problems_of(tmp_path, text)
+    assert told.startswith(
+        "mine.yaml:2: eval 'one': its world cannot begin: rows_of/0/3/name: no value is left"
+    )
+
+
+def test_several_problems_are_told_at_once_and_raise_together(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        GOOD.replace("from: look", "from: lock").replace("as: code}", "as: cod}"), encoding="utf-8"
+    )
+    with pytest.raises(BadScenario, match=r"(?s)mine.yaml:14: .*\n.*mine.yaml:17: "):
+        load_suite([path])
+
+
+def test_two_evals_of_one_id_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "b.yaml").write_text(GOOD, encoding="utf-8")
+    (problem,) = load_paths([tmp_path]).problems
+    assert problem.message == f"duplicate id 'one', first at {tmp_path / 'a.yaml'}:2"
+
+
+def test_files_of_evals_are_no_scenarios_and_are_passed_over_beside_some(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD, encoding="utf-8")
+    (problem,) = load_scenarios([tmp_path]).problems
+    assert problem.message == "evals, no scenarios; `statek-sim evals check` looks at them"
+    (tmp_path / "b.yaml").write_text(
+        "scenarios:\n  - {id: two, title: Two, agents: {w: {}}, script: {w: [{code: exit(1)}]}}\n",
+        encoding="utf-8",
+    )
+    loaded = load_scenarios([tmp_path])
+    assert ([one.id for one in loaded.scenarios], loaded.problems) == (["two"], ())
+
+
+def test_the_published_schema_takes_every_shipped_file() -> None:
+    validator = Draft202012Validator(evals_schema())
+    Draft202012Validator.check_schema(evals_schema())
+    for path in sorted(FOLDER.glob("*.yaml")):
+        root = parse(path.read_text(encoding="utf-8"))
+        assert root is not None
+        assert list(validator.iter_errors(node_value(root))) == []
+
+
+def test_the_published_schema_refuses_what_the_loader_refuses() -> None:
+    validator = Draft202012Validator(evals_schema())
+    value: Any = _value(GOOD.replace("tier: easy", "tier: simple"))
+    assert [error.json_path for error in validator.iter_errors(value)] == ["$.evals[0].tier"]
+
+
+def _value(text: str) -> JsonValue:
+    root = parse(text)
+    assert root is not None
+    return json.loads(json.dumps(node_value(root)))
+
+
+def test_draws_are_of_their_name_alone() -> None:
+    one, other = Draws("a", 1), Draws("a", 1)
+    other.pick("before", [1, 2, 3])
+    assert one.code("x", "??-##") == other.code("x", "??-##")
+    assert one.code("x", "??-####") != Draws("a", 2).code("x", "??-####")
+    assert one.shuffled("s", range(20)) == other.shuffled("s", range(20))
+    assert sorted(one.shuffled("s", range(20))) == list(range(20))
