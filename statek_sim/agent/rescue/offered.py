@@ -145,7 +145,7 @@ class Offered:
 def _sure_of_types(arguments: Iterable[Argument]) -> None:
     """Raise `Unclear` for a text that may be a number or the like, where nothing says which.
 
-    Half of the parsers that others wrote take `<parameter=count>42` for a number, and half for a text.
+    Parsers that others wrote are divided about `<parameter=count>42`: a number, or a text.
     """
     for value in arguments:
         match value:
