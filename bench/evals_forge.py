@@ -63,7 +63,7 @@ class Objects:
         return [ToolCall(tool=name, args={"value": value})]
 
 
-class Wired(OpenAICompatClient):
+class Wired(OpenAICompatClient):  # type: ignore[misc]  # Forge has no types here
     """Forge's own client; its requests are answered in this process, by the bytes of a body."""
 
     def __init__(self) -> None:

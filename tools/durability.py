@@ -211,8 +211,8 @@ def main() -> int:
                     print(line, flush=True)
     print(
         f"{tally.points} of {tally.known} points, {tally.killed} processes killed, {tally.alike} traces alike, "
-        f"{len(tally.wrong)} not; {tally.in_acts} died in the middle of what the application does, and went on from the "
-        f"commit before; {time.monotonic() - started:.0f} s"
+        f"{len(tally.wrong)} not; {tally.in_acts} died in the middle of what the application does, "
+        f"and went on from the commit before; {time.monotonic() - started:.0f} s"
     )
     return 1 if tally.wrong else 0
 

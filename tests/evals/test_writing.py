@@ -141,7 +141,8 @@ def test_the_published_schema_refuses_what_the_loader_refuses() -> None:
 def _value(text: str) -> JsonValue:
     root = parse(text)
     assert root is not None
-    return json.loads(json.dumps(node_value(root)))
+    value: JsonValue = json.loads(json.dumps(node_value(root)))
+    return value
 
 
 def test_draws_are_of_their_name_alone() -> None:
