@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from statek_sim.agent.effects import (
     Answer,
@@ -38,6 +38,8 @@ from statek_sim.clock import EPOCH
 from statek_sim.errors import ProviderFailure, ProviderTimeout, Unanswered
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.retry import CLIENT_TIMEOUT, ask
+
+T = TypeVar("T")
 
 AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
 """A model under asyncio: answers a request, or raises a `ProviderFailure`."""
@@ -75,6 +77,39 @@ class LoopClock:
     def wall(self) -> datetime:
         """Return the naive wall time of this moment."""
         return self._start + timedelta(seconds=self.now())
+
+
+class Renewed(Protocol):
+    """What is to be renewed while something is done: a `Keeper`'s lease, `every` so many seconds."""
+
+    @property
+    def every(self) -> float:
+        """Seconds between two renewals."""
+
+    def renew(self) -> None:
+        """Renew it; what this raises ends the work."""
+
+
+async def holding(lease: Renewed, work: Coroutine[Any, Any, T]) -> T:
+    """Do work, renewing a lease beside it, and return what it returns; `holding(keeper, driver.run(run))`.
+
+    `Fenced` ends the work, which is cancelled: another worker has the session. What holds the event loop up holds
+    renewals up as well; `AsyncDriver(threads=True)` keeps plain functions from it.
+    """
+    working, renewing = asyncio.ensure_future(work), asyncio.ensure_future(_renewing(lease))
+    try:
+        await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else renewing.result()
+    finally:
+        working.cancel()
+        renewing.cancel()
+        await asyncio.gather(working, renewing, return_exceptions=True)
+
+
+async def _renewing(lease: Renewed) -> NoReturn:
+    while True:
+        await asyncio.sleep(lease.every)
+        lease.renew()
 
 
 def model_of(provider: Provider) -> AsyncModel:

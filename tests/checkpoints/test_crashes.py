@@ -89,7 +89,7 @@ def test_killed_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been(every: i
 
 
 def test_killed_again_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been() -> None:
-    for found in kill_again(2, errand=UP, every=90):
+    for found in kill_again(2, errand=UP, every=60):
         assert (found.lost, found.states > 1) == ([], True)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, holding, model_of
 from statek_sim.agent.checkpoints.crashing import SimulatedDisk
 from statek_sim.agent.checkpoints.files import FileStore
 from statek_sim.agent.checkpoints.keeping import Keeper
@@ -58,7 +58,7 @@ async def worker(sessions: FileStore, *, renews: bool = True, dig: Callable[[], 
         model_of(harness.provider), clock=clock.now, committed=keeper.save, receipted=keeper.note
     )
     run = harness.begin("Go", clock=clock, keeper=keeper)
-    await (keeper.holding(driver.run(run)) if renews else driver.run(run))
+    await (holding(keeper, driver.run(run)) if renews else driver.run(run))
     return run
 
 
@@ -136,7 +136,7 @@ def test_what_the_work_raises_is_raised_and_nothing_is_left_behind() -> None:
     async def both() -> set[asyncio.Task[Any]]:
         keeper = Keeper(store(asyncio.get_running_loop().time), "s", worker="a", plan="p")
         with pytest.raises(KeyError, match="gone"):
-            await keeper.holding(breaking())
+            await holding(keeper, breaking())
         return asyncio.all_tasks() - {asyncio.current_task()}
 
     assert run_in(VirtualLoop(), both()) == set()
