@@ -31,7 +31,7 @@ BEGIN, END = "<!-- matrix -->", "<!-- end of matrix -->"
 _ENFORCERS = ("none", "landlock", "bubblewrap", "docker", "document", "hardened")
 
 AttackArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[ATTACK]...", help="Only these attacks, by name.")
+    list[str] | None, typer.Argument(metavar="ATTACK", help="Only these attacks, by name.")
 ]
 EnforcerOption = Annotated[
     list[str] | None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CorpusArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[FILE]...",
+        metavar="FILE",
         show_default=False,
         help='Corpora: lines {"id", "text", "bad"}, which --guard is for. None: those that are shipped.',
     ),

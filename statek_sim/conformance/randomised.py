@@ -246,19 +246,19 @@ def _made_small(
 ) -> list[RandomDifference]:
     """Return all differences, the first ones of every kind made small: fields tell the kinds."""
     kinds: set[str] = set()
-    lines = []
+    smaller = []
     for difference in differing:
         kind = difference.differences[0].field
         if kind not in kinds and len(kinds) < MOST_SHOWN:
             kinds.add(kind)
-            lines.append(
+            smaller.append(
                 made_small(
                     difference, number, lambda written, name: differences_of(peer, profile, written, name)
                 )
             )
         else:
-            lines.append(difference)
-    return lines
+            smaller.append(difference)
+    return smaller
 
 
 def differences_of(peer: Peer, profile: Profile, written: Written, name: str) -> tuple[Difference, ...]:

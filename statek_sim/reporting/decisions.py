@@ -88,9 +88,10 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
         f"{count(limits[-1])}"
     )
     if projected:
+        reach = "reaches" if projected == 1 else "reach"
         spread += (
-            f"; {projected} of {plural(len(found.scenarios), unit)} never reach the budget, for those it is "
-            "projected at their own rate"
+            f"; {projected} of {plural(len(found.scenarios), unit)} never {reach} the budget; that is projected at "
+            "their own rate"
         )
     yield from paragraph(spread, width, "dim")
     ranked = sorted(

@@ -134,3 +134,13 @@ def test_what_cannot_be_done_is_told(shell: Shell, arguments: list[str], message
     ran = shell(*arguments)
     assert ran.code == 2
     assert message in ran.err
+
+
+def test_a_recording_in_which_nothing_was_answered_names_no_file_that_is_not_there(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROQ_API_URL", "http://127.0.0.1:9/chat/completions")
+    monkeypatch.setenv("GROQ_API_KEY", "x")
+    ran = shell("record", "books.yaml", "--provider", "GROQ")
+    assert ran.code == 1
+    assert ran.out.splitlines()[0] == "books/invoice[1.4] failed: nothing was recorded"

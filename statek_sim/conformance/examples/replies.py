@@ -183,13 +183,13 @@ def reply(subject: Subject, style: Style, *, crashes: bool) -> Callable[[Draw], 
     )
 
     def made(draw: Draw) -> Written:
-        kind = draw.of((*kinds, fault, fault) if crashes else kinds)(draw)
+        entry = draw.of((*kinds, fault, fault) if crashes else kinds)(draw)
         latency = draw.of((0, 0, 0, 0, 1, 5, 30))
-        if latency and "latency" not in kind:
-            kind["latency"] = latency
-        if seldom(draw) and "http" not in kind and "timeout" not in kind and "body" not in kind:
-            kind.update(draw.of(_REPORTS))
-        return kind
+        if latency and "latency" not in entry:
+            entry["latency"] = latency
+        if seldom(draw) and "http" not in entry and "timeout" not in entry and "body" not in entry:
+            entry.update(draw.of(_REPORTS))
+        return entry
 
     return made
 

@@ -193,14 +193,14 @@ def _event(draw: Draw, subject: Subject, jobs: Sequence[str]) -> Written:
 
 
 def _scheduling(draw: Draw) -> Written:
-    world: Written = {}
+    chosen: Written = {}
     if seldom(draw):
-        world["order"] = draw.of(("newest", "shuffled"))
-        world["seed"] = draw.of((0, 1, 2))
+        chosen["order"] = draw.of(("newest", "shuffled"))
+        chosen["seed"] = draw.of((0, 1, 2))
     if seldom(draw):
-        world["max_concurrency"] = draw.of((1, 2))
+        chosen["max_concurrency"] = draw.of((1, 2))
     if seldom(draw):
-        world["preset"] = draw.of(("local", "interactive", "batch"))
+        chosen["preset"] = draw.of(("local", "interactive", "batch"))
     if seldom(draw):
-        world["settings"] = draw.of(_SETTINGS)
-    return world
+        chosen["settings"] = draw.of(_SETTINGS)
+    return chosen
