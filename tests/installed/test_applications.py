@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.applications.compare import differences
 from tests.applications.record import RECORDED, ROOT, command
 
 PYTHON = ROOT / ".venv-statek-1.4.2" / "bin" / "python"
@@ -28,6 +29,10 @@ def test_the_small_applications_find_out_what_was_recorded() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-6000:]
+
+
+def test_random_days_of_a_shop_are_the_same_on_both_sides() -> None:
+    assert list(differences(str(PYTHON), first=200, count=20)) == []
 
 
 LOSES = """

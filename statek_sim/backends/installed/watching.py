@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 from statek.exceptions import FutureError, LLM_HarnessError
 from statek.executors import utils
@@ -20,6 +20,9 @@ from statek_sim.backends.installed.watchdog import Watchdog
 from statek_sim.backends.installed.watched_messages import WatchedMessages
 from statek_sim.backends.installed.witness import Witness
 from statek_sim.harness.limits import EXCEEDED
+
+AGENT_CODE: Final = "<string>"
+"""The file that STATEK compiles agent code as."""
 
 
 class Watching:
@@ -199,9 +202,16 @@ def _kind(error: Any = None) -> str | None:
     return None if error is None else label(error.kind)
 
 
+def _handled() -> BaseException | None:
+    """Return the exception that STATEK handles: not that of another job's code, whose tool waits beneath this step."""
+    error = sys.exception()
+    caught_by = None if error is None or error.__traceback__ is None else error.__traceback__.tb_frame
+    return None if caught_by is not None and caught_by.f_code.co_filename == AGENT_CODE else error
+
+
 def _reason(job: Any, old: Any) -> tuple[str, str | None]:
     """Return why a job is DONE, and the detail: from the exception that STATEK handles at this moment, if any."""
-    error = sys.exception()
+    error = _handled()
     if error is None:
         status = job.py_env.exit_status
         return ("final", None) if status is None else ("exit", shown(status))
