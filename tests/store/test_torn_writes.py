@@ -141,7 +141,9 @@ def test_a_run_of_another_scenario_is_not_gone_on_with(tmp_path: Path, scenario:
 
 
 def test_a_run_that_is_refused_before_it_begins_is_over(tmp_path: Path) -> None:
-    wrong = samples.CLAIM.replace("prompt: You process invoices.", "prompt: x, warmup: 'look( #STATEK: as tool'")
+    wrong = samples.CLAIM.replace(
+        "prompt: You process invoices.", "prompt: x, warmup: 'look( #STATEK: as tool'"
+    )
     scenario = samples.scenario(tmp_path, wrong)
     store = open_store(f"sqlite:{tmp_path / 'runs.db'}", clock=lambda: 0.0)
     record = opened_run(store, scenario, "docs", worker="w").finish()
