@@ -179,7 +179,7 @@ class Remembering(NoStore):
 LEASE = Lease(run="r", worker="w", fence=1, revision=0)
 
 
-@pytest.mark.parametrize("every", [90, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [90, pytest.param(9, marks=pytest.mark.slow)])
 def test_what_was_read_is_written_as_it_was(every: int) -> None:
     scenarios = [
         one for one in load_or_fail([builtin_suites()]) if one.engine == "statek" and not one.deviations

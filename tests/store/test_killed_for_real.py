@@ -14,8 +14,11 @@ from statek_sim.explore.variation import Undisturbed, undisturbed, varied
 from statek_sim.store.opening import open_store
 from tests.explore import samples
 from tests.store.dying import killed_run
+from tools.durability import Tally, pairs, stored_points, try_point
 
 RESTART = 60.0
+EVERY = 15
+"""Of the built-in scenarios every so manieth is killed, at two places."""
 
 
 def resumed(address: str, base: Undisturbed) -> tuple[str, Place | None]:
@@ -50,3 +53,21 @@ def test_every_distinct_crash_point_leaves_the_trace_of_the_simulated_kill(tmp_p
         if commit is not None:
             with varied(base, [kill_at(point._replace(place=commit), RESTART)]) as simulated:
                 assert digest == simulated.digest, point
+
+
+@pytest.mark.slow
+def test_built_in_scenarios_that_are_killed_for_real_leave_the_trace_of_the_simulated_kill(
+    tmp_path: Path,
+) -> None:
+    """A share of what `python -m tools.durability` does."""
+    tally = Tally()
+    for scenario, profile in [*pairs(None, ())][::EVERY]:
+        if "restart" in scenario.id:
+            # One of them has 1,694 points, each of them a walk over 250 jobs.
+            continue
+        base, _ = undisturbed(scenario, profile)
+        points = stored_points(base)
+        for point in points[1 :: max(len(points) // 2, 1)]:
+            try_point(tally, base, point, tmp_path)
+    assert tally.wrong == []
+    assert tally.alike == tally.killed > 40
