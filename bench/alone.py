@@ -24,6 +24,7 @@ from bench.server_setup import TOOLS
 from bench.server_stress import stress_entries
 from bench.setup import ensure
 from bench.sides import ROOT, BenchError, Side, run_clean
+from bench.slots import slot_entries
 
 NO_PEER: Final = "-"
 FLAT: Final = 0.8
@@ -172,5 +173,6 @@ SOLOS: Final = (
     Solo(name="rescue", entries=lambda ours, runs: rescue_entries(runs)),
     Solo(name="guards", entries=lambda ours, runs: guard_entries(runs)),
     Solo(name="evals", entries=lambda ours, runs: evals_entries(runs)),
+    Solo(name="slots", entries=lambda ours, runs: slot_entries(runs)),
 )
 """Everything measured on our side alone."""

@@ -37,8 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
             folder=here,
             on_shipped=has_shipped(requested.scenarios),
         )
-        said = config.stash[REQUESTED].watchdog
-        limits = parse_watchdog(said) if said else WatchdogLimits()
+        watchdog = config.stash[REQUESTED].watchdog
+        limits = parse_watchdog(watchdog) if watchdog else WatchdogLimits()
         baselines = _baselines(plan, requested.baseline, known)
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None

@@ -130,8 +130,8 @@ def pytest_runtest_makereport(
 
 def conversation(trace: Iterable[Event]) -> list[str]:
     """Return what happened in a run as lines; of a long one the start and the end."""
-    told = list(transcript(trace))
-    lines = formatted(told, name_jobs=len({line.job for line in told}) > 1)
+    written = list(transcript(trace))
+    lines = formatted(written, name_jobs=len({line.job for line in written}) > 1)
     left_out = len(lines) - FIRST - LAST
     if left_out <= 1:
         return lines

@@ -66,7 +66,7 @@ class Requested:
         there = config.rootpath if config.inipath is None else config.inipath.parent
         # Absent or None, by version, when pytest only prints its help.
         paths: list[str] = config.getoption("file_or_dir", None) or []
-        said = [_absolute(path, here) for path in config.getoption("--statek-scenarios")]
+        given = [_absolute(path, here) for path in config.getoption("--statek-scenarios")]
         written = [] if paths else [_absolute(path, there) for path in config.getini("statek_scenarios")]
         preset = _preset(config.getoption("--statek-preset"), here)
         profiles: list[str] = config.getoption("--statek-profile")
@@ -74,9 +74,9 @@ class Requested:
         report = _folder(config.getoption("--statek-report"), here)
         backend: str | None = config.getoption("--statek-backend")
 
-        self.scenarios: tuple[str, ...] = tuple(dict.fromkeys(said or written))
+        self.scenarios: tuple[str, ...] = tuple(dict.fromkeys(given or written))
         self.files = tuple(path for path in _without_names(paths) if path.endswith(SCENARIO_SUFFIXES))
-        self.alone = bool(said) and not paths
+        self.alone = bool(given) and not paths
         self.backend: str | None = backend or config.getini("statek_backend") or None
         self.needs_check = bool(preset or profiles or report)
         self.preset = preset or _preset(config.getini("statek_preset"), there)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from statek_sim.agent.context.contract import check_compaction as check_compaction
     from statek_sim.agent.protection.contract import check_breaker as check_breaker
     from statek_sim.agent.rescue.contract import check_rescue_parser as check_rescue_parser
-    from statek_sim.agent.steps_contract import check_step_enforcer as check_step_enforcer
+    from statek_sim.agent.steps.contract import check_step_enforcer as check_step_enforcer
     from statek_sim.agent.tools.contract import check_tool_registry as check_tool_registry
     from statek_sim.clock import VirtualClock as VirtualClock
     from statek_sim.errors import LLM_HarnessError as LLM_HarnessError
@@ -78,7 +78,7 @@ _HOMES: Final = {
     "statek_sim.agent.context.contract": ("check_compaction",),
     "statek_sim.agent.protection.contract": ("check_breaker",),
     "statek_sim.agent.rescue.contract": ("check_rescue_parser",),
-    "statek_sim.agent.steps_contract": ("check_step_enforcer",),
+    "statek_sim.agent.steps.contract": ("check_step_enforcer",),
     "statek_sim.agent.tools.contract": ("check_tool_registry",),
     "statek_sim.clock": ("VirtualClock",),
     "statek_sim.errors": ("LLM_HarnessError", "StatekSimError"),

@@ -95,8 +95,8 @@ class StatekApp:
         """Return the one job of the agent with this role."""
         found = [job for job in self.jobs if job.agent == role]
         if len(found) != 1:
-            told = ", ".join(f"{job.name} of {job.agent}" for job in self.jobs) or "none"
-            raise BadInput(f"there are {len(found)} jobs of agent {role!r}, expected one; jobs: {told}")
+            names = ", ".join(f"{job.name} of {job.agent}" for job in self.jobs) or "none"
+            raise BadInput(f"there are {len(found)} jobs of agent {role!r}, expected one; jobs: {names}")
         return found[0]
 
 

@@ -221,6 +221,26 @@ class ContextOverflow(CompactionFailed):
     """What must stay of a history is more than its budget; a compactor of your own raises it for that, too."""
 
 
+class BadStore(BadInput):
+    """A store of runs cannot be used as it was asked: no store of ours, of a newer package, without the run."""
+
+
+class DamagedStore(BadStore):
+    """What is stored is not what was saved. The message is `address: what, and what to do`."""
+
+
+class NotOurs(BadStore):
+    """Only the application that keeps the run can go on with it."""
+
+
+class RunHeld(BadStore):
+    """Another worker works on the run, and its lease has not run out."""
+
+
+class RunTakenOver(StatekSimError):
+    """Another worker has taken the run over; this one's state is out of date and nothing more of it is saved."""
+
+
 class CheckpointError(StatekSimError):
     """A store of checkpoints cannot do what it was asked."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class IdSource:
     """Hands out `kind-1`, `kind-2`, ... per kind, in the order asked."""
@@ -10,6 +12,14 @@ class IdSource:
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
+
+    def saved(self) -> dict[str, int]:
+        """Return how many ids of each kind there are."""
+        return dict(self._counts)
+
+    def resume(self, saved: Mapping[str, int]) -> None:
+        """Count on from what another one `saved`."""
+        self._counts = dict(saved)
 
     def next(self, kind: str) -> str:
         """Return the next id of `kind`."""

@@ -217,5 +217,5 @@ def profile_named(name: str) -> Profile:
     try:
         return PROFILES[name]
     except KeyError:
-        said = f"profile {name!r} is unknown; expected one of: {', '.join(PROFILES)}."
-        raise BadInput((said + suggestion(name, PROFILES)).removesuffix(".")) from None
+        problem = f"profile {name!r} is unknown; expected one of: {', '.join(PROFILES)}."
+        raise BadInput((problem + suggestion(name, PROFILES)).removesuffix(".")) from None

@@ -5,14 +5,14 @@ The pytest fixtures are made of these; nothing here knows pytest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Final, ParamSpec, Protocol, TypeVar, final, runtime_checkable
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, final, runtime_checkable
 
 from statek_sim import trace as events
 from statek_sim.backends.reference import measured
-from statek_sim.clock import VirtualClock
+from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput, ProviderBug, ScriptError, UnmatchedRequest
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule, HarnessLimits
@@ -23,11 +23,17 @@ from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.retry import ask
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
+from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.passes import MOST_IDLE_POLLS
-from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
 from statek_sim.runtime.state.context import traced_job
 from statek_sim.semantics import profile_named
+from statek_sim.store.keeping import KeptRuntime
+from statek_sim.store.opening import open_store
+from statek_sim.store.owed import script_of
+from statek_sim.store.sql import SqlRuns
+from statek_sim.store.worker import real_seconds, worker_name
 from statek_sim.world.queue import WorkItem, WorkQueue
 
 _Arguments = ParamSpec("_Arguments")
@@ -80,15 +86,15 @@ class ScriptableLLM:
         """
         if everybody is not None and by_role:
             raise BadInput("a script is given as one argument or by role, not both")
-        said = (
+        problem = (
             {role: _listed(role, replies) for role, replies in by_role.items()}
             if everybody is None
             else everybody
         )
-        if not said:
+        if not problem:
             raise BadInput("a script needs replies: script(worker=[...]) names them by agent role")
         self.check_finished()
-        self._provider = ScriptedLLM(said, measure=measured, keep_requests=False)
+        self._provider = ScriptedLLM(problem, measure=measured, keep_requests=False)
 
     @at_the_caller
     def use(self, provider: Provider) -> None:
@@ -112,6 +118,16 @@ class ScriptableLLM:
         # Asked as the runtime asks: an error then names the provider that is broken, and not this class.
         return ask(self._provider, request)
 
+    def saved(self) -> Mapping[str, Any] | None:
+        """Return how far its script is, None where it has none."""
+        return script_of(self._provider)
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another process `saved` it, with the same script."""
+        if not isinstance(self._provider, ScriptedLLM):
+            raise BadInput("the store has a script's position: give the script before `keep_in`")
+        self._provider.resume(saved)
+
     def check_finished(self) -> None:
         """Raise `UnusedReplies` when replies are left that no job asked for."""
         if isinstance(self._provider, _Finishing):
@@ -132,7 +148,49 @@ class LabRuntime(Runtime):
     """A runtime whose errors about the test itself point at the test, not into this package."""
 
     create_job = at_the_caller(Runtime.create_job)
-    run = at_the_caller(Runtime.run)
+    _kept: KeptRuntime | None = None
+    _store: SqlRuns | None = None
+
+    @at_the_caller
+    def run(self, until: float = FOREVER) -> RunOutcome:
+        """Run until every job is DONE or waits; see `Runtime.run`. What `keep_in` keeps is committed as it happens."""
+        if self._kept is None:
+            return super().run(until)
+        with self._kept.running():
+            return super().run(until)
+
+    @at_the_caller
+    def keep_in(
+        self,
+        address: str,
+        *,
+        agents: Sequence[Agent],
+        run: str = "main",
+        kept: Mapping[str, object] | None = None,
+        restart: float = 0.0,
+    ) -> KeptRuntime:
+        """Keep everything in a store, `sqlite:PATH` or `postgresql://...`, from before the first job on.
+
+        Where the store has the run, it is gone on with: its jobs are there, and what was in flight is done again.
+        """
+        if self._kept is not None:
+            raise BadInput(f"keep_in({address!r}): this runtime is kept already")
+        self._store = open_store(address, clock=real_seconds)
+        try:
+            self._kept = KeptRuntime(
+                self, self._store, run, worker=worker_name(), agents=agents, kept=kept, restart=restart
+            )
+        except BaseException:
+            self._store.close()
+            raise
+        return self._kept
+
+    def close(self) -> None:
+        """Give up what is in the middle of something, and let go of the store."""
+        super().close()
+        if self._kept is not None and self._store is not None:
+            self._kept.close()
+            self._store.close()
 
 
 LIMITS: Final = (
@@ -208,9 +266,9 @@ class Lab:
         )
 
 
-def _limited(limits: HarnessLimits, said: Mapping[str, object]) -> HarnessLimits:
+def _limited(limits: HarnessLimits, given: Mapping[str, object]) -> HarnessLimits:
     # HarnessLimits checks its values itself, in words for people.
-    return replace(limits, **said)  # type: ignore[arg-type]
+    return replace(limits, **given)  # type: ignore[arg-type]
 
 
 __all__ = ["LIMITS", "Lab", "LabRuntime", "LabSettings", "ScriptableLLM"]

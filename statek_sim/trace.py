@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Final, TypeVar, get_args
@@ -274,7 +274,7 @@ class WorldChanged:
 
 @dataclass(frozen=True, slots=True)
 class StoreRemark:
-    """What dbzero's store did to a value: `change` is lost, changed, not stored, refused or kills.
+    """What a store did to a value, dbzero's or the runtime's: `change` is lost, changed, not stored, refused or kills.
 
     `release` is None when it happened, and a release of STATEK when it would happen there: this profile keeps
     every value. `name` is the variable, or `exit status`, `code` and the like.
@@ -564,15 +564,28 @@ def as_dict(event: Event) -> dict[str, object]:
 
 _KINDS: Final[Mapping[str, Callable[..., Event]]] = {kind.__name__: kind for kind in get_args(Event)}
 
+Packed = list[tuple[str, tuple[object, ...]]]
+"""Events as the names of their kinds and their values, which goes between processes in half the time."""
+
+
+def packed(events: Iterable[Event]) -> Packed:
+    """Return what `unpacked` makes the same events of, in another process."""
+    return [(type(event).__name__, _READ[type(event)](event)) for event in events]
+
+
+def unpacked(told: Packed) -> list[Event]:
+    """Return the events that `packed` was given."""
+    return [_KINDS[name](*values) for name, values in told]
+
 
 def event_of(record: Mapping[str, Any]) -> Event:
     """Return the event that `as_dict` made a mapping of, also after a way through JSON."""
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in record.items()
         if name != "event"
     }
-    return _KINDS[record["event"]](**told)
+    return _KINDS[record["event"]](**fields)
 
 
 _encode: Final = json.JSONEncoder(default=dict, check_circular=False).encode
@@ -598,6 +611,10 @@ class Trace:
         self.add: Callable[[Event], None] = self._events.append
         self.passed: Callable[[str, str], None] = _unheard
         """Told what has just become durable and is no event, and whose: a place where a worker may die."""
+
+    def resume(self, events: Iterable[Event]) -> None:
+        """Begin with the events of an earlier process."""
+        self._events[:] = events
 
     def seal(self) -> None:
         """Take no more events: what is still added is no part of the run."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.backends.releases import newest, releases
+from statek_sim.conformance.report import SCHEMA
 from tools.environments import ROOT, CannotMake, Environment, ensure, environments
 from tools.interpreters import interpreter, this_python
 
@@ -104,17 +105,18 @@ def fewer(arguments: Sequence[str]) -> list[str]:
     return given
 
 
-def merged(runs: Sequence[dict[str, Numbers]]) -> dict[str, dict[str, Numbers]]:
+def merged(runs: Sequence[dict[str, Numbers]]) -> dict[str, Any]:
     """Return one report: per release the numbers of the Python on which it did worst, and those of every Python."""
     versions: dict[str, list[Numbers]] = {}
     for run in runs:
         for version, numbers in run.items():
             versions.setdefault(version, []).append(numbers)
     return {
+        "schema": SCHEMA,
         "versions": {
             version: {**found[_worst(found)], "pythons": {one["python"]: one for one in found}}
             for version, found in versions.items()
-        }
+        },
     }
 
 

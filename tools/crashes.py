@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,12 +30,13 @@ from statek_sim.agent.checkpoints.postgres import Postgres
 from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.checkpoints.store import CheckpointStore
 from statek_sim.agent.effects import Ask, Parts, PersonSaid, Question
+from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.people import Approvals
 from statek_sim.agent.protection.breaker import BreakerSettings
 from statek_sim.agent.reliability import BreakerGate, loop_watcher
 from statek_sim.agent.tools.tool import Happened, tool_from
-from statek_sim.errors import StatekSimError
+from statek_sim.errors import ProviderHTTPError, StatekSimError
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
@@ -43,6 +45,8 @@ from tools.postgres import server
 
 TASK: Final = "Pay the rent and tell the landlord."
 SESSION: Final = "rent"
+KEEP: Final = 2
+"""Checkpoints that the agent's session keeps."""
 
 
 @dataclass
@@ -56,20 +60,50 @@ class World:
         return Happened(what) if what in self.done else None
 
 
-def replies(request: ChatRequest) -> Reply:
-    """Return what the model says: it depends on the conversation alone."""
-    said = sum(message["role"] == "assistant" for message in request.messages)
-    script = [
-        tool_calls(ScriptedCall("look", {"at": "inbox"}), ScriptedCall("pay", {"to": "Ann", "sum": 700})),
-        tool_call("nowhere"),
-        tool_call("flaky", attempt=1),
-        tool_call("send", letter="Paid."),
-        text("Rent is paid, the landlord knows."),
-    ]
-    return script[said]
+@dataclass(frozen=True, kw_only=True)
+class Errand:
+    """What an agent does: the replies of each of its models, which plan it follows, which ladder it goes up."""
+
+    replies: Mapping[str, Sequence[Reply]]
+    steps: tuple[str, ...] = ("pay", "send")
+    ladder: Ladder | None = None
+
+    def reply(self, request: ChatRequest) -> Reply:
+        """Return what is next in the conversation; a model that is none of the errand's is too busy."""
+        if request.model not in self.replies:
+            raise ProviderHTTPError("too many requests", status=429, latency=1.0)
+        said = sum(message["role"] == "assistant" for message in request.messages)
+        return self.replies[request.model][said]
 
 
-def agent(world: World) -> AgentHarness:
+_MODEL: Final = "gpt-4o"
+_PAY: Final = tool_calls(
+    ScriptedCall("look", {"at": "inbox"}), ScriptedCall("pay", {"to": "Ann", "sum": 700})
+)
+_SEND: Final = (tool_call("send", letter="Paid."), text("Rent is paid, the landlord knows."))
+_FAIL: Final = (tool_call("nowhere"), tool_call("flaky", attempt=1))
+
+BRIEF: Final = Errand(replies={_MODEL: (_PAY, *_SEND)})
+WHOLE: Final = Errand(replies={_MODEL: (_PAY, *_FAIL, *_SEND)})
+"""An errand in which the model also fails and is corrected."""
+
+UP: Final = Errand(
+    replies={"small": [text("No idea.")], "large": [_PAY, text("Paid, I think.")]},
+    steps=(),
+    ladder=Ladder(
+        levels=(
+            Level(name="fast", model="small", attempts=2, price=Price(per_million=Decimal(1))),
+            Level(name="busy", model="full", attempts=2),
+            Level(name="strong", model="large", carry="best", price=Price(per_million=Decimal(9))),
+            Level(name="person", question="{task}\n{attempts}", seconds=600),
+        ),
+        checks=(lambda task, answer: Judgement("sure" in answer, "not sure", score=len(answer)),),
+    ),
+)
+"""An errand up a ladder: a poor answer, twice, a model that is too busy, twice, one that is not sure, and a person."""
+
+
+def agent(world: World, errand: Errand = WHOLE) -> AgentHarness:
     """Return the agent of one process."""
 
     def look(at: str) -> str:
@@ -93,7 +127,7 @@ def agent(world: World) -> AgentHarness:
     def person(question: Question) -> PersonSaid:
         """Allow what is asked, and know of letters whether they were sent."""
         if "process died" not in question.text:
-            return PersonSaid("answered", "yes")
+            return PersonSaid("answered", "I am sure." if question.tool == "person" else "yes")
         sent = world.happened("sent Paid.")
         return PersonSaid("answered", "again" if sent is None else str(sent.value))
 
@@ -105,11 +139,12 @@ def agent(world: World) -> AgentHarness:
     ]
     gates = (BreakerGate(BreakerSettings(failures=2)), Approvals({"pay": Ask(text="Pay {to}?", seconds=60)}))
     return AgentHarness(
-        FunctionLLM(replies),
+        FunctionLLM(errand.reply),
+        model=_MODEL,
         tools=tools,
-        steps=["pay", "send"],
+        steps=errand.steps,
         budget=Budget(tokens=100_000, steps=50),
-        parts=Parts(gates=gates, watchers=(loop_watcher(),)),
+        parts=Parts(gates=gates, watchers=(loop_watcher(),), ladder=errand.ladder),
         person=person,
     )
 
@@ -117,10 +152,10 @@ def agent(world: World) -> AgentHarness:
 MakeStore = Callable[[], CheckpointStore]
 
 
-def lived(make_store: MakeStore, world: World) -> dict[str, Any]:
+def lived(make_store: MakeStore, world: World, errand: Errand = WHOLE) -> dict[str, Any]:
     """Run one process until the end of the agent, or until it is killed; return everything that counts."""
-    harness = agent(world)
-    keeper = Keeper(make_store(), SESSION, worker="w", plan=harness.plan(TASK), keep=2)
+    harness = agent(world, errand)
+    keeper = Keeper(make_store(), SESSION, worker="w", plan=harness.plan(TASK), keep=KEEP)
     run = harness.run(TASK, keeper=keeper)
     return {
         "stop": run.stop,
@@ -131,6 +166,7 @@ def lived(make_store: MakeStore, world: World) -> dict[str, Any]:
         "budget": run.budget.saved(),
         "nudges": run.nudges.saved(),
         "calls": run.calls,
+        "attempts": run.climbed,
         "parts": [part.saved() for part in (*run.around.parts.gates[:1], *run.around.parts.watchers)],  # type: ignore[attr-defined]
         "world": sorted(world.done),
     }
@@ -146,19 +182,20 @@ class Tally:
     survived: int = 0
     lost: list[str] = field(default_factory=list)
 
-    def count(self, where: str, expected: Mapping[str, Any], resume: Callable[[], dict[str, Any]]) -> None:
-        """Resume once and count it."""
+    def count(self, where: str, expected: Mapping[str, Any], resume: Callable[[], dict[str, Any]]) -> bool:
+        """Resume once and count it; return whether it survived."""
         self.states += 1
         try:
             got = resume()
         except (StatekSimError, ValueError, KeyError) as error:
             self.lost.append(f"{where}: {type(error).__name__}: {error}")
-            return
+            return False
         wrong = [key for key, value in expected.items() if got[key] != value]
         if wrong:
             self.lost.append(f"{where}: other {', '.join(wrong)}")
         else:
             self.survived += 1
+        return not wrong
 
 
 OnDisk = Callable[[Disk], CheckpointStore]
@@ -169,52 +206,37 @@ def kill_on_disk(
     on_disk: OnDisk,
     *,
     every: int = 1,
-    twice: bool = False,
+    errand: Errand = WHOLE,
     made: Callable[..., SimulatedDisk] = SimulatedDisk,
 ) -> Tally:
-    """Kill between any two file operations, with every loss of power; `twice`: and again while it resumes.
+    """Kill between any two file operations, with every loss of power.
 
     With `every` only at every so manieth of them; `made` makes the disk.
     """
     disk = made()
-    expected = lived(lambda: on_disk(disk), World())
+    expected = lived(lambda: on_disk(disk), World(), errand)
     tally, seen = Tally(name), set[tuple[object, ...]]()
     for point in range(0, disk.operations, every):
         tally.points += 1
         dying, world = made(dies_at=point), World()
-        _until_killed(lambda dying=dying: on_disk(dying), world)  # type: ignore[misc]
+        _until_killed(lambda dying=dying: on_disk(dying), world, errand)  # type: ignore[misc]
         for left in dying.after_crash():
             key = (*left.files.items(), *world.done)
             if key in seen:
                 continue
             seen.add(key)
-            _resume_on_disk(tally, on_disk, left, world, expected, f"operation {point}", twice=twice)
+            after = left.again()
+            tally.count(
+                f"operation {point}",
+                expected,
+                lambda after=after: lived(lambda: on_disk(after), World([*world.done]), errand),  # type: ignore[misc]  # noqa: B023
+            )
     return tally
 
 
-def _resume_on_disk(
-    tally: Tally,
-    on_disk: OnDisk,
-    left: SimulatedDisk,
-    world: World,
-    expected: Mapping[str, Any],
-    where: str,
-    *,
-    twice: bool,
-) -> None:
-    after = left.again()
-    tally.count(where, expected, lambda: lived(lambda: on_disk(after), World([*world.done])))
-    if twice:
-        for point in range(0, after.operations, 7):
-            again, known = left.again(dies_at=point), World([*world.done])
-            _until_killed(lambda again=again: on_disk(again), known)  # type: ignore[misc]
-            rest = again.after_kill()
-            tally.count(f"{where}, then {point}", expected, lambda: lived(lambda: on_disk(rest), known))  # noqa: B023
-
-
-def _until_killed(make_store: MakeStore, world: World) -> None:
+def _until_killed(make_store: MakeStore, world: World, errand: Errand = WHOLE) -> None:
     try:
-        lived(make_store, world)
+        lived(make_store, world, errand)
     except Killed:
         return
 
@@ -290,6 +312,7 @@ def row(one: Tally) -> str:
 def tallies() -> Iterator[Tally]:
     """Yield what becomes of every store, ours first."""
     yield kill_on_disk("files", files)
+    yield kill_on_disk("files, up a ladder", files, errand=UP)
     with sqlite_files() as fresh:
         yield kill_in_database("SQLite", fresh)
     try:
@@ -313,7 +336,7 @@ def main() -> int:
     """Print the table; 1 when something of ours was lost."""
     found = list(tallies())
     print(table(found))
-    ours = [one for one in found if one.name in ("files", "SQLite", "PostgreSQL")]
+    ours = [one for one in found if one.name in ("files", "files, up a ladder", "SQLite", "PostgreSQL")]
     for one in ours:
         for lost in one.lost[:10]:
             print(f"{one.name}: {lost}", file=sys.stderr)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Final
 
-from statek_sim.agent.steps import StepEnforcer, StepPlan
-from statek_sim.agent.steps_contract import Feature, MakeEnforcer, step_enforcer_findings
-from statek_sim.agent.steps_expected import Finding
+from statek_sim.agent.steps.contract import Feature, MakeEnforcer, step_enforcer_findings
+from statek_sim.agent.steps.enforcement import StepEnforcer, StepPlan
+from statek_sim.agent.steps.expected import Finding
 from statek_sim.agent.variants import DOCUMENT, FORGE, HARDENED, Variant
 
 EVERYTHING: Final = tuple(Feature)

@@ -11,11 +11,10 @@ from statek_sim import trace as events
 from statek_sim.agent.conversation import turn_usage
 from statek_sim.agent.effects import Answer, AskModel, Effect, LetTimePass, TextWanted
 from statek_sim.agent.ending import Ended
-from statek_sim.agent.reading import ModelReply, read_model_reply
+from statek_sim.agent.replies.reading import ModelReply, read_model_reply
 from statek_sim.errors import ProviderFailure, ProviderHTTPError
 from statek_sim.metering.messages import REPLY_PRIMING
 from statek_sim.metering.usage import TurnUsage
-from statek_sim.metering.wire import body_size, envelope_size, message_size
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import retry_delay
 
@@ -160,10 +159,10 @@ def ask_beside(
     if isinstance(answer, ProviderFailure):
         return None
     reply = read_model_reply(answer.body, wanted.by.wire)
+    _meter_beside(run, asked, answer, reply, prompt)
     if reply.unreadable is not None:
         run.tell(events.HarnessSpoke(run.now(), run.job, part, missing, f"unreadable: {reply.unreadable}"))
         return None
-    _meter_beside(run, asked, answer, reply, prompt)
     if reply.truncated or reply.calls:
         why = "it was cut off" if reply.truncated else "it calls tools"
         run.tell(events.HarnessSpoke(run.now(), run.job, part, missing, why))
@@ -183,25 +182,19 @@ def _beside(run: AgentRun, wanted: TextWanted, attempt: int) -> ChatRequest:
         messages=wanted.messages,
         tools=(),
         temperature=by.temperature,
-        bytes_sent=_size(wanted),
+        bytes_sent=0,
         provider=by.provider or run.spec.provider,
         wire=by.wire,
-        options=run.around.envelopes.options,
+        options=replace(run.around.envelopes.options, max_tokens=wanted.max_tokens),
         ends_by="text",
     )
-    return request if by.wire == "openai" else _measured(request)
-
-
-def _size(wanted: TextWanted) -> int:
-    envelope = envelope_size(wanted.by.model, (), wanted.by.temperature)
-    return body_size(envelope, sum(map(message_size, wanted.messages)), len(wanted.messages))
-
-
-def _measured(request: ChatRequest) -> ChatRequest:
     return replace(request, bytes_sent=len(json.dumps(request.body())))
 
 
 def _meter_beside(run: AgentRun, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int) -> None:
+    """Meter an answer, one that cannot be read by its whole body: it was written, and is paid for."""
+    if reply.unreadable is not None:
+        reply = replace(reply, text=raw.body.decode("utf-8", "replace"))
     tokenizer = run.around.envelopes.meter(request.model).model_tokenizer
     usage = turn_usage(request, raw, reply, prompt, tokenizer)
     run.counters.metered(usage)

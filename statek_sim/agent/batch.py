@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
 from statek_sim.agent.batch_values import saved_batch
-from statek_sim.agent.calls import Refusal, resolved
-from statek_sim.agent.correcting import answer_calls, fail, watch
 from statek_sim.agent.effects import (
     Answer,
     Ask,
@@ -28,9 +26,11 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.ending import Ended
 from statek_sim.agent.guarding import call_withdrawn, guarded
-from statek_sim.agent.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.people import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
-from statek_sim.agent.reading import ModelReply
+from statek_sim.agent.replies.calls import Refusal, resolved
+from statek_sim.agent.replies.correcting import answer_calls, fail, watch
+from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
+from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.agent.tools.tool import Tool
 
@@ -42,6 +42,9 @@ NOT_RUN: Final = "Error: not executed, because another call of the same reply wa
 
 WITHHELD: Final = "Error: the result is withheld: "
 """What the model reads in the place of a result that a guard blocks, before the reason."""
+
+CHECK: Final = "check of "
+"""Begins the key of a check whether a call happened: what came of the check is not what came of the call."""
 
 
 def _nothing(position: int, answer: PersonSaid) -> None:
@@ -294,8 +297,8 @@ class Batch:
 
     def commit_calls(self) -> Steps:
         """Commit that calls are about to be made, so that none is made twice."""
-        if self.run.spec.variant.commits_calls and self.run.around.parts.commits:
-            yield from self.run.commit(CommitPoint.CALLING, pending=self.pending("calling"))
+        if self.run.spec.variant.commits_calls:
+            yield from self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
     def invoke(self, running: Sequence[int]) -> Steps:
         """Run these calls of the wave at once."""
@@ -303,12 +306,13 @@ class Batch:
             invocations = [self.invocation(at) for at in running]
             yield CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
 
-    def invocation(self, at: int, code: ToolFunction | None = None) -> Invocation:
-        """Return a call of the wave for a driver; `code` is run in the place of the tool's own."""
+    def invocation(self, at: int, check: ToolFunction | None = None) -> Invocation:
+        """Return a call of the wave for a driver; a `check` of it is run in its place, and leaves no receipt of it."""
         call = self.wave[at][1]
         tool = self.tool(call)
         limit = self.run.spec.variant.tool_timeout if tool.timeout is None else tool.timeout
-        return Invocation(call, code or tool.run, limit, self.key(at))
+        key = self.key(at)
+        return Invocation(call, check or tool.run, limit, key if check is None else f"{CHECK}{key}")
 
     def key(self, at: int) -> str:
         """Return the name that a call of the wave has in its run."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from statek_sim.agent.calls import Refusal
 from statek_sim.agent.effects import Ask, ToolCall, ToolOutcome, ToolStatus, WrittenCall
-from statek_sim.agent.nudges import Failure
-from statek_sim.agent.reading import ModelReply
+from statek_sim.agent.replies.calls import Refusal
+from statek_sim.agent.replies.nudges import Failure
+from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.providers.wire.reply import ReportedUsage
 
 if TYPE_CHECKING:

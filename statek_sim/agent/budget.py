@@ -169,9 +169,10 @@ class BudgetTracker:
         return over
 
     def spent(self, *, at: float) -> Spent:
-        """Return what was used until now; seconds are from the first request."""
+        """Return what was used until now; seconds are from the first request, and without prices no cost is known."""
         seconds = 0.0 if self._began is None else at - self._began
-        return Spent(tokens=self.tokens, cost=float(self.cost), seconds=seconds, steps=self.steps)
+        cost = None if self._budget.prices is None else float(self.cost)
+        return Spent(tokens=self.tokens, cost=cost, seconds=seconds, steps=self.steps)
 
     @property
     def allows_call(self) -> bool:

@@ -212,13 +212,15 @@ Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSai
 class CommitPoint(StrEnum):
     """When the loop commits: its state can be taken up again from each of these.
 
-    At `calling` tools are about to be called: what has no receipt by the next commit may have happened or not.
+    At `calling` tools are about to be called: what has no receipt by the next commit may have happened or not. At
+    `attempted` an attempt of a ladder has ended, and another one follows.
     """
 
     BEGAN = "began"
     REPLIED = "replied"
     CALLING = "calling"
     TOOLS_RETURNED = "tools_returned"
+    ATTEMPTED = "attempted"
     SUSPENDED = "suspended"
     ENDED = "ended"
 
@@ -426,10 +428,10 @@ class GuardPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a session has used so far; `seconds` and `cost` may be virtual."""
+    """What a session has used so far; `seconds` and `cost` may be virtual. `cost` is None where no prices are known."""
 
     tokens: int = 0
-    cost: float = 0.0
+    cost: float | None = 0.0
     seconds: float = 0.0
     steps: int = 0
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from statek_sim import trace as events
-from statek_sim.agent.effects import Answer, Ask, Effect, LetTimePass
+from statek_sim.agent.effects import Answer, Ask, CommitPoint, Effect, LetTimePass
 from statek_sim.agent.escalation.causes import REACTIONS, Cause, cause_of_stop
 from statek_sim.agent.escalation.climbing import (
     Attempt,
@@ -14,47 +15,120 @@ from statek_sim.agent.escalation.climbing import (
     Decision,
     after,
     begun,
+    climb_json,
+    climb_of,
     question_text,
     task_text,
 )
 from statek_sim.agent.escalation.ladder import Ladder, Level
-from statek_sim.agent.people import ask_people, why_not
+from statek_sim.agent.people import Suspended, ask_people, suspended, wait_for, why_not
+from statek_sim.errors import BadInput
+from statek_sim.values import Message
 
 if TYPE_CHECKING:
+    from statek_sim.agent.effects import PersonSaid
     from statek_sim.agent.loop import AgentRun, Steps
+    from statek_sim.agent.pending import Pending
 
 
-def climb(run: AgentRun, ladder: Ladder) -> Steps:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climbing:
+    """Where a run is on a ladder, and what its attempt in hand began with.
+
+    `before` is the conversation before the task; `began` in seconds, `tokens` and `model` are those of the run then.
+    """
+
+    climb: Climb
+    before: Sequence[Message]
+    level: str
+    model: str
+    began: float
+    tokens: int
+
+    def values(self) -> dict[str, object]:
+        """Return it as values that a checkpoint can hold."""
+        told = {name: getattr(self, name) for name in ("level", "model", "began", "tokens")}
+        return told | {"climb": climb_json(self.climb), "before": list(self.before)}
+
+
+def climbing_of(told: Mapping[str, Any], ladder: Ladder | None, job: str) -> Climbing:
+    """Return what `Climbing.values` made values of; `BadInput` when this ladder has not that level at that place."""
+    at, name = told["climb"]["level"], told["level"]
+    names = [] if ladder is None else [level.name for level in ladder.levels]
+    if names[at : at + 1] != [name]:
+        raise BadInput(
+            f"run {job!r} was committed at level {name!r}, number {at + 1} of its ladder, which now has "
+            f"{', '.join(names) or 'no levels'}; take it up with the ladder that it had"
+        )
+    return Climbing(
+        climb=climb_of(told["climb"]),
+        **{key: told[key] for key in ("before", "level", "model", "began", "tokens")},
+    )
+
+
+def climb(run: AgentRun, ladder: Ladder, saved: Pending | None = None) -> Steps:
     """Work on the next message of a run, level by level, until it is solved or nothing is left to try.
 
     Every attempt but the first begins with the conversation as it was before the message; the budget is not given
-    again. The run's stop reason is `final`, that of what no other level could help with, or `unsolved`.
+    again. The run's stop reason is `final`, that of what no other level could help with, or `unsolved`. `saved`: a
+    run that was committed on its way up goes on there.
     """
-    before = run.conversation.messages
-    state = begun(ladder, run.inbox.pop(0) if run.inbox else "")
-    first = True
+    before = run.conversation.messages if run.climbing is None else run.climbing.before
+    state = (
+        begun(ladder, run.inbox.pop(0) if run.inbox else "") if run.climbing is None else run.climbing.climb
+    )
+    if saved is not None and saved.point is CommitPoint.ATTEMPTED:
+        run.tell(events.RunResumed(run.now(), run.job, saved.point.value, run.iteration, saved.committed))
+        yield from _wait(max(0.0, saved.state["until"] - run.now()))
+        saved = None
     while True:
         level = ladder.levels[state.level]
-        if level.model is None:
-            attempt = yield from _ask(run, state, level)
-        else:
-            run.begin_attempt(level.model, task_text(state, ladder), None if first else before)
-            attempt = yield from _try(run, state, level, ladder)
-        first = False
+        if saved is None:
+            _begin(run, state, level, ladder, before)
+        assert run.climbing is not None, "an attempt began, here or before a crash"
+        hand = run.climbing
+        attempt = (
+            yield from _ask(run, hand, level, saved)
+            if level.model is None
+            else _try(run, hand, level, ladder, saved)
+        )
+        saved = None
         state, decision = after(state, attempt, ladder)
         _tell(run, state, attempt, decision, level, ladder)
         if decision.kind in ("done", "stop"):
             break
-        if decision.wait:
-            yield LetTimePass(decision.wait)
+        run.climbing = replace(hand, climb=state, level=ladder.levels[state.level].name)
+        yield from run.commit(CommitPoint.ATTEMPTED, pending={"until": run.now() + decision.wait})
+        yield from _wait(decision.wait)
+    run.climbing, run.climbed = None, state
     run.end_attempt()
     if decision.kind == "stop":
         _give_up(run, state, attempt, ladder)
 
 
-def _try(run: AgentRun, state: Climb, level: Level, ladder: Ladder) -> Generator[Effect, Answer, Attempt]:
-    began, tokens = run.now(), run.budget.tokens
-    yield from run.attempt()
+def _wait(seconds: float) -> Steps:
+    if seconds:
+        yield LetTimePass(seconds)
+
+
+def _begin(run: AgentRun, state: Climb, level: Level, ladder: Ladder, before: Sequence[Message]) -> None:
+    if level.model is not None:
+        run.begin_attempt(level.model, task_text(state, ladder), before if state.attempts else None)
+    run.climbing = Climbing(
+        climb=state,
+        before=before,
+        level=level.name,
+        model=run.spec.model,
+        began=run.now(),
+        tokens=run.budget.tokens,
+    )
+
+
+def _try(
+    run: AgentRun, hand: Climbing, level: Level, ladder: Ladder, saved: Pending | None
+) -> Generator[Effect, Answer, Attempt]:
+    state = hand.climb
+    yield from run.attempt(saved)
     cause = cause_of_stop(run.stop or "", run.failure)
     detail, score = run.detail or "", 0.0
     if cause is Cause.SOLVED:
@@ -63,7 +137,7 @@ def _try(run: AgentRun, state: Climb, level: Level, ladder: Ladder) -> Generator
         if not judged.good:
             cause, detail = Cause.POOR_QUALITY, judged.reason
             run.completions = (run.completions or 1) - 1 or None
-    used = run.budget.tokens - tokens
+    used = run.budget.tokens - hand.tokens
     return Attempt(
         level=level.name,
         number=state.number,
@@ -72,19 +146,23 @@ def _try(run: AgentRun, state: Climb, level: Level, ladder: Ladder) -> Generator
         detail=detail,
         tokens=used,
         cost=None if level.price is None else level.price.cost(used),
-        seconds=run.now() - began,
+        seconds=run.now() - hand.began,
         answer=run.answer,
         score=score,
     )
 
 
-def _ask(run: AgentRun, state: Climb, level: Level) -> Generator[Effect, Answer, Attempt]:
+def _ask(
+    run: AgentRun, hand: Climbing, level: Level, saved: Pending | None
+) -> Generator[Effect, Answer, Attempt]:
     """Ask a person: the state is committed first, the run is suspended with a token and a deadline."""
-    began = run.now()
+    state = hand.climb
     ask = Ask(text=question_text(state, level), seconds=level.seconds)
-    (said,) = yield from ask_people(
-        run, [(level.name, ask)], lambda position, answer: None, lambda: {"stage": "ladder"}
-    )
+    waiting = None if saved is None else _was_asked(run, saved)
+    if waiting is None:
+        (said,) = yield from ask_people(run, [(level.name, ask)], _nothing, lambda: {"stage": "ladder"})
+    else:
+        (said,) = yield from wait_for(run, waiting.questions, _nothing, waiting.answers)
     if said.kind == "answered":
         run.stop, run.detail, run.answer = "final", None, said.text
         run.completions = (run.completions or 0) + 1
@@ -98,9 +176,19 @@ def _ask(run: AgentRun, state: Climb, level: Level) -> Generator[Effect, Answer,
         model=None,
         cause=cause,
         detail=detail,
-        seconds=run.now() - began,
+        seconds=run.now() - hand.began,
         answer=said.text if said.kind == "answered" else None,
     )
+
+
+def _was_asked(run: AgentRun, saved: Pending) -> Suspended:
+    """Return the question that was out when a run was committed, with its token and what is left until its deadline."""
+    run.tell(events.RunResumed(run.now(), run.job, saved.point.value, run.iteration, saved.committed))
+    return suspended(saved.state, saved.receipts, committed=saved.committed, now=run.now())
+
+
+def _nothing(position: int, answer: PersonSaid) -> None:
+    """Do nothing: there is one answer, which is looked at when it is there."""
 
 
 def _tell(

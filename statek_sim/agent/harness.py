@@ -20,7 +20,7 @@ from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resuming import resumed
 from statek_sim.agent.simulated import Said, Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
-from statek_sim.agent.steps import Step, StepPlan, check_plan
+from statek_sim.agent.steps.enforcement import Step, StepPlan, check_plan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import Variant, variant_named
@@ -164,6 +164,7 @@ class AgentHarness:
             person=lambda question, said: self._asked(driver, question, said),
             committed=None if keeper is None else keeper.committed,
             receipted=None if keeper is None else keeper.receipted,
+            renewed=None if keeper is None else (keeper.every, keeper.renew),
         )
         if keeper is not None and keeper.kept is not None:
             self.clock.advance_to(max(self.clock.now(), keeper.kept.checkpoint.entry.at))

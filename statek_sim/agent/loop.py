@@ -7,7 +7,7 @@ and exception limits, before its calls are executed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from statek_sim import progress
@@ -31,17 +31,18 @@ from statek_sim.agent.effects import (
     TurnAhead,
 )
 from statek_sim.agent.ending import Ended
-from statek_sim.agent.escalating import climb
+from statek_sim.agent.escalating import Climbing, climb
+from statek_sim.agent.escalation.climbing import Climb
 from statek_sim.agent.guarding import guarded
-from statek_sim.agent.nudges import Failure, NudgeBudget
 from statek_sim.agent.pending import Pending, state_of, taken_up
 from statek_sim.agent.progress import Counters
+from statek_sim.agent.replies.nudges import Failure, NudgeBudget
+from statek_sim.agent.replies.taking import take
 from statek_sim.agent.spec import AgentSpec
-from statek_sim.agent.steps import StepEnforcer
-from statek_sim.agent.taking import take
+from statek_sim.agent.steps.enforcement import StepEnforcer
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.clock import Clock
-from statek_sim.errors import BadInput, LLM_HarnessError
+from statek_sim.errors import LLM_HarnessError
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.trace import Trace
 from statek_sim.values import Message
@@ -64,7 +65,7 @@ class AgentRun:
     """One run of an agent: its state, and the generator that moves it.
 
     `status` is READY, STARTED, SUSPENDED (a person is asked) or DONE; `stop` why the last unit of work ended;
-    `answer` its final text.
+    `answer` its final text; `climbed` what came of each attempt of a ladder, when its last task has ended.
     """
 
     def __init__(
@@ -93,7 +94,9 @@ class AgentRun:
         self.budget = BudgetTracker(spec.budget, spec.variant)
         self.conversation = Conversation(around.envelopes, spec)
         self.taken = 0
-        self._waiting_task: str | None = None
+        self.waiting_task: str | None = None
+        self.climbing: Climbing | None = None
+        self.climbed: Climb | None = None
         self.message = ""
         self.resting = False
         self._saved = saved
@@ -138,12 +141,7 @@ class AgentRun:
         ladder = self.around.parts.ladder
         if saved is None:
             self.move("STARTED")
-        elif ladder is not None:
-            raise BadInput(
-                f"run {self.job!r} was committed on its way up a ladder, which cannot be taken up there; "
-                "expected a commit at the end of a task: give the task again"
-            )
-        yield from self.attempt(saved) if ladder is None else climb(self, ladder)
+        yield from self.attempt(saved) if ladder is None else climb(self, ladder, saved)
         self.move("DONE")
         self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
 
@@ -174,14 +172,14 @@ class AgentRun:
             self.iteration = 0
         self.stop = self.detail = self.answer = None
         self.end_attempt()
-        self._waiting_task = task
+        self.waiting_task = task
         self.inbox.insert(0, task)
 
     def end_attempt(self) -> None:
         """Leave no task behind that an attempt ended before it took."""
-        if self._waiting_task is not None and self.inbox[:1] == [self._waiting_task]:
+        if self.waiting_task is not None and self.inbox[:1] == [self.waiting_task]:
             self.inbox.pop(0)
-        self._waiting_task = None
+        self.waiting_task = None
 
     def push(self, message: str) -> bool:
         """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.
@@ -217,12 +215,12 @@ class AgentRun:
             yield from self._take_message()
         yield from self.commit(CommitPoint.BEGAN)
         while self.status != "DONE":
-            yield from self._iterate()
+            yield from self.iterate()
 
     def _rest_of_unit(self, saved: Pending) -> Steps:
         yield from taken_up(self, saved)
         while self.status != "DONE":
-            yield from self._iterate()
+            yield from self.iterate()
 
     def move(self, status: str) -> None:
         """Change the status, which the trace tells."""
@@ -231,7 +229,8 @@ class AgentRun:
 
     # -- one iteration -----------------------------------------------------------------------------------------
 
-    def _iterate(self) -> Steps:
+    def iterate(self) -> Steps:
+        """Yield the effects of one iteration: assemble, ask, take the answer."""
         if self.iteration >= self.spec.max_iterations:
             raise Ended(
                 "max_iterations", f"Agent did not complete within {self.spec.max_iterations} iterations"
@@ -247,8 +246,7 @@ class AgentRun:
         yield from self._hold_budget()
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
-        if self.around.parts.commits:  # What would be kept is costly to make.
-            yield from self.commit(CommitPoint.REPLIED, pending={"reply": saved_reply(reply)})
+        yield from self.commit(CommitPoint.REPLIED, pending=lambda: {"reply": saved_reply(reply)})
         yield from take(self, reply, offer)
 
     def _read_inbox(self) -> Steps:
@@ -318,11 +316,12 @@ class AgentRun:
         point: CommitPoint,
         questions: tuple[Question, ...] = (),
         *,
-        pending: Mapping[str, object] | None = None,
+        pending: Mapping[str, object] | Callable[[], Mapping[str, object]] | None = None,
     ) -> Steps:
         """Yield a commit of the state as it is now, where commits are asked for.
 
-        `pending`: what is in hand at this point, beside the state of the run.
+        `pending`: what is in hand at this point, beside the state of the run; what takes time to say is asked for
+        where commits are.
         """
         if not self.around.parts.commits:
             return
@@ -340,7 +339,7 @@ class AgentRun:
             tokens=self.budget.tokens,
             cost=self.budget.cost,
             seconds=self.now(),
-            state=state_of(self, pending or {}),
+            state=state_of(self, pending() if callable(pending) else pending or {}),
             questions=questions,
         )
         yield Commit(snapshot)

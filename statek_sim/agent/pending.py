@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from statek_sim import trace as events
 from statek_sim.agent.batch_values import reply_from
 from statek_sim.agent.effects import CommitPoint, Parts, Receipt, Saved
+from statek_sim.agent.escalation.climbing import climb_json
 from statek_sim.agent.recalling import Recall
-from statek_sim.agent.taking import take
+from statek_sim.agent.replies.taking import take
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ PLAIN: Final = (
     "taken",
     "message",
     "asked",
+    "waiting_task",
 )
 """Fields of a run that are texts and numbers."""
 
@@ -67,6 +69,8 @@ def state_of(run: AgentRun, pending: Mapping[str, object]) -> dict[str, object]:
         "results": list(run.results),
         "seen": sorted(run.seen),
         "offer": None if run.offer_made is None else list(run.offer_made.names),
+        "climbed": None if run.climbed is None else climb_json(run.climbed),
+        "climbing": None if run.climbing is None else run.climbing.values(),
         "parts": _parts(run.around.parts),
         "pending": dict(pending),
     }

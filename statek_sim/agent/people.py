@@ -85,7 +85,7 @@ def ask_people(
         )
     run.move("SUSPENDED")
     open_ = {"questions": [asdict(question) for question in questions]}
-    yield from run.commit(CommitPoint.SUSPENDED, questions, pending={**pending(), **open_})
+    yield from run.commit(CommitPoint.SUSPENDED, questions, pending=lambda: {**pending(), **open_})
     return (yield from wait_for(run, questions, told, {}))
 
 

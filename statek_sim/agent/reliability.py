@@ -33,7 +33,7 @@ from statek_sim.agent.protection.repetition import (
 )
 from statek_sim.agent.protection.variants import HARDENED as HARDENED_PROTECTION
 from statek_sim.agent.protection.variants import ProtectionRules
-from statek_sim.agent.rescue import HARDENED, Reason, RescueRules, rescue
+from statek_sim.agent.rescue import HARDENED, Reason, Reformat, RescueRules, rescue
 from statek_sim.values import JSON
 
 SHOWN: Final = frozenset({Reason.QUOTED, Reason.NOT_A_CALL})
@@ -41,13 +41,18 @@ SHOWN: Final = frozenset({Reason.QUOTED, Reason.NOT_A_CALL})
 
 
 def rescued(
-    text: str, offered: Mapping[str, Mapping[str, JSON]], *, rules: RescueRules = HARDENED
+    text: str,
+    offered: Mapping[str, Mapping[str, JSON]],
+    *,
+    rules: RescueRules = HARDENED,
+    reformat: Reformat | None = None,
 ) -> Reading:
     """Read a reply's text with rescue parsing: its calls, or the first reason why what was meant as one is none.
 
-    `stages` are how the calls were read, or the reasons of everything that was refused.
+    `stages` are how the calls were read, or the reasons of everything that was refused. `reformat` is document 004's
+    last resort: it is given a reply that cannot be read and returns a better one, or None.
     """
-    found = rescue(text, offered, rules=rules)
+    found = rescue(text, offered, rules=rules, reformat=reformat)
     if found.calls:
         calls = tuple(
             WrittenCall("", call.name, json.dumps(dict(call.arguments), ensure_ascii=False))

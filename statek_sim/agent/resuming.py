@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from statek_sim.agent.effects import CommitPoint, Receipt
+from statek_sim.agent.escalating import climbing_of
+from statek_sim.agent.escalation.climbing import climb_of
 from statek_sim.agent.loop import AgentRun, Around
-from statek_sim.agent.nudges import Failure
 from statek_sim.agent.pending import PARTS, PLAIN, SEAMS, SINGLE, Pending, stateful
+from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.errors import BadInput
 
@@ -32,7 +35,13 @@ def resumed(
     if spec.variant.resumes == "steps" and state["status"] != "DONE":
         return _with_steps_alone(job, spec, around, state)
     pending = Pending(point, committed, state["pending"], tuple(receipts))
+    on_ladder = state["climbing"]
+    climbing = None if on_ladder is None else climbing_of(on_ladder, around.parts.ladder, job)
+    if climbing is not None:
+        spec = replace(spec, model=climbing.model)
     run = AgentRun(job, spec, around, state["task"], saved=pending)
+    run.climbing = climbing
+    run.climbed = None if state["climbed"] is None else climb_of(state["climbed"])
     for name in PLAIN:
         setattr(run, name, state[name])
     run.inbox = list(state["inbox"])

@@ -53,11 +53,15 @@ Asked = Callable[[Question, Said], None]
 """Is asked a question, and says what came of it by calling what it is given, now or later."""
 
 
+Renewal = tuple[float, Callable[[], None]]
+"""Seconds, and what is called each time they have passed, to say that the process is alive."""
+
+
 class Simulation:
     """Carries out the effects of runs. Entries of the agenda are taken by time, and in the order they were made.
 
     `person` is asked what runs want to know; `committed` is given every snapshot, and `receipted` what came of every
-    call and question, before the run hears of it.
+    call and question, before the run hears of it. `renewed` is called every so many virtual seconds, until a `kill`.
     """
 
     def __init__(
@@ -68,12 +72,15 @@ class Simulation:
         person: Asked | None = None,
         committed: Callable[[Snapshot], None] | None = None,
         receipted: Callable[[Receipt], None] | None = None,
+        renewed: Renewal | None = None,
     ) -> None:
         self._provider = provider
         self._clock = clock
         self._person = person
         self.committed = committed
         self.receipted = receipted
+        self._renewal = renewed
+        self._heard = clock.now()
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
         """Is told of a tool that has done its work, before there is a receipt."""
         self._own: set[int] = set()
@@ -106,6 +113,7 @@ class Simulation:
         self._own.clear()
         self._ready.clear()
         self.waiting.clear()
+        self._renewal = None
         self._life += 1
 
     def run(self, until: float) -> bool:
@@ -117,11 +125,21 @@ class Simulation:
             if seq in self._void:
                 self._void.remove(seq)
                 continue
-            clock.advance_to(max(due, clock.now()))
+            self._advance_to(max(due, clock.now()))
             act()
             while self._ready:
                 self._ready.pop(0)()
         return not agenda and not self.waiting
+
+    def _advance_to(self, seconds: float) -> None:
+        """Let time pass, in which the process says that it is alive."""
+        if self._renewal is not None:
+            every, renew = self._renewal
+            while (next_ := self._heard + every) < seconds:
+                self._clock.advance_to(max(next_, self._clock.now()))
+                self._heard = next_
+                renew()
+        self._clock.advance_to(seconds)
 
     # -- effects -----------------------------------------------------------------------------------------------
 

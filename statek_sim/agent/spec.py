@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from statek_sim.agent.budget import Budget
 from statek_sim.agent.effects import Choice as Choice
-from statek_sim.agent.nudges import LIMIT
 from statek_sim.agent.prompt import Layers
-from statek_sim.agent.steps import NO_STEPS, StepPlan
+from statek_sim.agent.replies.nudges import LIMIT
+from statek_sim.agent.steps.enforcement import NO_STEPS, StepPlan
 from statek_sim.agent.tools.registry import Offer, Registry
 from statek_sim.agent.variants import HARDENED, Variant
 from statek_sim.errors import BadInput

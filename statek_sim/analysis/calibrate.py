@@ -95,7 +95,7 @@ def calibrate(
     )
     usable = [replay for replay in replays if _worst(free[replay.name], basis) is not None]
     found = tuple(_scenario_limit(replay, free[replay.name], budget, basis) for replay in usable)
-    values = sorted(one.limit for one in found if one.limit is not None)
+    values = sorted(found_limit.limit for found_limit in found if found_limit.limit is not None)
     if not values:
         raise BadInput(
             f"--budget-tokens {budget}: no scenario of {len(replays)} has a limit that keeps it within this budget "

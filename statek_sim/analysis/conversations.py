@@ -70,8 +70,8 @@ class Conversation:
             case UsageBasis.MEASURED:
                 return list(accumulate(call.measured for call in self.calls))
             case UsageBasis.REPORTED:
-                told = [call.reported for call in self.calls if call.reported is not None]
-                return list(accumulate(told)) if len(told) == len(self.calls) else None
+                tokens = [call.reported for call in self.calls if call.reported is not None]
+                return list(accumulate(tokens)) if len(tokens) == len(self.calls) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def traffic_of(
             cassette.take(exchange)
     return Traffic(
         cassettes=len(found),
-        conversations=tuple(one for cassette in found for one in cassette.conversations()),
+        conversations=tuple(conversation for cassette in found for conversation in cassette.conversations()),
         failed=sum(cassette.failed for cassette in found),
         others=sum(cassette.others for cassette in found),
     )
@@ -139,14 +139,14 @@ class _Cassette:
         """Take the next exchange in."""
         format_ = format_at(exchange.request.uri)
         body = _json(exchange.request.body)
-        asked = None if format_ is None else _asked(format_, body, exchange.request.uri)
-        if format_ is None or asked is None:
+        request = None if format_ is None else _asked(format_, body, exchange.request.uri)
+        if format_ is None or request is None:
             self.others += 1
             return
-        conversation = self._conversation(_prefixes(format_, asked))
+        conversation = self._conversation(_prefixes(format_, request))
         reply = _reply(format_, exchange)
         conversation.unanswered = reply is None
-        prompt = self._prompt(conversation, asked)
+        prompt = self._prompt(conversation, request)
         if reply is None:
             self.failed += 1
             return
@@ -156,17 +156,17 @@ class _Cassette:
                 line=exchange.line,
                 sent=json_size(body),
                 received=received,
-                measured=prompt + self._completion(asked, answer),
+                measured=prompt + self._completion(request, answer),
                 reported=_reported(answer),
             )
         )
 
     def conversations(self) -> Iterator[Conversation]:
         """Yield the answered conversations, in the order in which they began."""
-        answered = [one for one in self._all if one.calls]
-        for number, one in enumerate(answered, start=1):
+        answered = [talk for talk in self._all if talk.calls]
+        for number, talk in enumerate(answered, start=1):
             name = self.name if len(answered) == 1 else f"{self.name}#{number}"
-            yield Conversation(name=name, calls=tuple(one.calls))
+            yield Conversation(name=name, calls=tuple(talk.calls))
 
     def _conversation(self, prefixes: Sequence[str]) -> _Open:
         """Return the conversation that a request goes on with, or a new one; the request is its tip now."""
@@ -176,7 +176,7 @@ class _Cassette:
 
     def _retried(self, whole: str) -> _Open | None:
         open_ = self._tips.get(whole, [])
-        failed = next((one for one in open_ if one.unanswered), None)
+        failed = next((talk for talk in open_ if talk.unanswered), None)
         if failed is not None:
             open_.remove(failed)
         return failed
@@ -194,18 +194,18 @@ class _Cassette:
         self._all.append(made)
         return made
 
-    def _prompt(self, conversation: _Open, asked: WireRequest) -> int:
+    def _prompt(self, conversation: _Open, request: WireRequest) -> int:
         """Return the prompt's tokens; messages that the conversation had before are not measured again."""
-        model = tokenizer_for_model(asked.model, self.tokenizers)
-        if model.label != conversation.label or len(asked.messages) < conversation.messages:
+        model = tokenizer_for_model(request.model, self.tokenizers)
+        if model.label != conversation.label or len(request.messages) < conversation.messages:
             conversation.label, conversation.messages, conversation.measured = model.label, 0, 0
-        new = asked.messages[conversation.messages :]
+        new = request.messages[conversation.messages :]
         conversation.measured += sum(message_tokens(message, model.tokenizer) for message in new)
-        conversation.messages = len(asked.messages)
-        return conversation.measured + tools_tokens(asked.tools, model.tokenizer) + REPLY_PRIMING
+        conversation.messages = len(request.messages)
+        return conversation.measured + tools_tokens(request.tools, model.tokenizer) + REPLY_PRIMING
 
-    def _completion(self, asked: WireRequest, answer: ParsedReply) -> int:
-        tokenizer = tokenizer_for_model(asked.model, self.tokenizers).tokenizer
+    def _completion(self, request: WireRequest, answer: ParsedReply) -> int:
+        tokenizer = tokenizer_for_model(request.model, self.tokenizers).tokenizer
         calls: list[JSON] = [
             {"function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}}
             for call in answer.tool_calls
@@ -223,16 +223,16 @@ def _json(body: bytes) -> JSON:
 def _asked(format_: WireFormat, body: JSON, uri: str) -> WireRequest | None:
     """Return what a request says; None when it is no request of this format."""
     try:
-        asked = format_.read_request(body, uri)
+        request = format_.read_request(body, uri)
     except BadRequest:
         return None
-    return asked if asked.messages else None
+    return request if request.messages else None
 
 
-def _prefixes(format_: WireFormat, asked: WireRequest) -> list[str]:
+def _prefixes(format_: WireFormat, request: WireRequest) -> list[str]:
     """Return what stands for the first message, the first two, and so on to all of them."""
     found, before = [], format_.NAME.encode()
-    for message in asked.messages:
+    for message in request.messages:
         before = blake2b(before + canonical(dict(message)).encode(), digest_size=16).digest()
         found.append(before.hex())
     return found

@@ -75,12 +75,12 @@ def scenario_use(
 
 
 def _jobs(record: RunRecord, prices: PriceList, tokenizers: TokenizerRegistry | None) -> Iterable[JobUse]:
-    asked: dict[str, list[LLMRequested]] = {}
+    requests: dict[str, list[LLMRequested]] = {}
     for event in record.events:
         if isinstance(event, LLMRequested):
-            asked.setdefault(event.job, []).append(event)
+            requests.setdefault(event.job, []).append(event)
     for name, calls in groupby(record.calls, lambda call: call.job):
-        reader = _Reader(asked[name], prices, tokenizers)
+        reader = _Reader(requests[name], prices, tokenizers)
         answered = list(calls)
         turns = tuple(map(reader.turn, answered))
         cost = _cost(prices, answered[-1], answered)
@@ -197,15 +197,15 @@ def _tokens(call: AnsweredCall) -> Tokens:
 def _cost(prices: PriceList, last: AnsweredCall, calls: Sequence[AnsweredCall]) -> Cost:
     """Return the cost of calls as STATEK has it: all their tokens at the price of the model asked last."""
     tokens = summed(map(_tokens, calls))
-    told = [call.usage.reported_cost for call in calls if call.usage.reported_cost is not None]
-    reported = sum((Decimal(str(cost)) for cost in told), Decimal()) if told else None
+    costs = [call.usage.reported_cost for call in calls if call.usage.reported_cost is not None]
+    reported = sum((Decimal(str(cost)) for cost in costs), Decimal()) if costs else None
     found = prices.find(last.provider, last.model)
     problems = [] if reported is None or reported >= 0 else [f"negative cost {reported:f} reported"]
     if not found or tokens.prompt + tokens.completion <= 0:
         return Cost(statek=reported, billed=reported, reported=reported, problems=tuple(problems))
     price = found[0]
     if len(found) > 1:
-        places = ", ".join(one.place for one in found)
+        places = ", ".join(usage.place for usage in found)
         problems.append(f"{last.provider} {last.model} has several prices ({places}); STATEK takes any")
     problems += cost_problems(price, tokens, last.provider)
     if len({call.model for call in calls}) > 1:

@@ -27,8 +27,8 @@ def calibrate_recorded(
 ) -> Calibration:
     """Return the limit for this traffic; `BadInput` when no conversation says anything."""
     usable = [one for one in conversations if any(one.usage(basis) or ())]
-    found = tuple(conversation_limit(one, budget, basis) for one in usable)
-    values = sorted(one.limit for one in found if one.limit is not None)
+    found = tuple(conversation_limit(conversation, budget, basis) for conversation in usable)
+    values = sorted(found_limit.limit for found_limit in found if found_limit.limit is not None)
     if not values:
         raise BadInput(
             f"--budget-tokens {budget}: no conversation of {len(conversations)} has a limit that keeps it within this "
@@ -45,8 +45,10 @@ def calibrate_recorded(
         seed=seed,
         scenarios=found,
         stopped=stopped,
-        over=tuple(one.name for one in usable if _used(one, limit, basis)[1] > budget),
-        unknown=tuple(one.name for one in conversations if one not in usable),
+        over=tuple(
+            conversation.name for conversation in usable if _used(conversation, limit, basis)[1] > budget
+        ),
+        unknown=tuple(conversation.name for conversation in conversations if conversation not in usable),
         unit=UNIT,
     )
 
@@ -77,16 +79,16 @@ def _stopped(
     conversations: Sequence[Conversation], limit: int, budget: int, basis: UsageBasis
 ) -> Iterator[Stopped]:
     """Yield the conversations that the limit stops, also those of which the stopping call is the last one."""
-    for one in conversations:
-        calls, used = _used(one, limit, basis)
-        usage = one.usage(basis)
-        assert usage, one.name
-        if one.estimates()[calls - 1] > limit:
+    for conversation in conversations:
+        calls, used = _used(conversation, limit, basis)
+        usage = conversation.usage(basis)
+        assert usage, conversation.name
+        if conversation.estimates()[calls - 1] > limit:
             yield Stopped(
-                scenario=one.name,
+                scenario=conversation.name,
                 job=JOB,
                 calls=calls,
-                of=len(one.calls),
+                of=len(conversation.calls),
                 usage=used,
                 needlessly=usage[-1] <= budget,
             )

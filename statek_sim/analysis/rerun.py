@@ -105,8 +105,8 @@ class Replay:
 
 def _ending(record: RunRecord, job: JobRecord) -> Ending:
     calls = [call for call in record.calls if call.job == job.name]
-    told = [call.usage.reported_tokens for call in calls]
-    known = [tokens for tokens in told if tokens is not None]
+    reported = [call.usage.reported_tokens for call in calls]
+    known = [tokens for tokens in reported if tokens is not None]
     in_order = record.error is None or record.error.type in _IN_ORDER
     exhausted = record.error is not None and record.error.type in _SCRIPT_ENDS
     return Ending(
@@ -117,7 +117,7 @@ def _ending(record: RunRecord, job: JobRecord) -> Ending:
         streak=job.streak,
         approx_tokens=job.usage.approx_tokens,
         measured_tokens=job.usage.measured_tokens,
-        reported_tokens=sum(known) if known and len(known) == len(told) else None,
+        reported_tokens=sum(known) if known and len(known) == len(reported) else None,
         script_ended=exhausted and job.stop is None,
         failure=None if job.stop is not None or record.error is None or in_order else record.error.type,
     )

@@ -53,7 +53,10 @@ class JobStops:
     @property
     def differs(self) -> bool:
         """Whether another count would have decided otherwise."""
-        return any(one.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP) for one in self.comparisons)
+        return any(
+            comparison.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP)
+            for comparison in self.comparisons
+        )
 
 
 OTHERS = (UsageBasis.MEASURED, UsageBasis.REPORTED)

@@ -17,13 +17,14 @@ from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import context_rules
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import SUMMARY_PROMPT, Receipt, SideModel, Snapshot
+from statek_sim.agent.effects import SUMMARY_PROMPT, Question, Receipt, SideModel, Snapshot
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resuming import resumed
-from statek_sim.agent.simulated import Asked, Simulation
+from statek_sim.agent.simulated import Asked, Said, Simulation
+from statek_sim.agent.slots.rules import SlotRules
 from statek_sim.agent.spec import AgentSpec, Choice
-from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.mcp.failures import McpFailure
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named
@@ -31,6 +32,7 @@ from statek_sim.backends.agent_facts import record_of
 from statek_sim.backends.agent_memory import project_layer, session_layer
 from statek_sim.backends.agent_people import People
 from statek_sim.backends.agent_sessions import Sessions
+from statek_sim.backends.agent_slots import TOKEN, Desk, SlottedRun
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.driver import check_events
@@ -50,7 +52,7 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN
-from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, StepsText
+from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, SlotsText, StepsText
 from statek_sim.scenario.external_event import After, Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
@@ -151,10 +153,13 @@ class _Run:
         self.people = People()
         self.checks: list[Callable[[], None]] = [self.people.check_answered]
         self.calls = CallLog(self._provider(tokenizers, exchanges))
-        self.driver = driver(self.calls, self.clock, self.people.asked)
+        self.desk = None if scenario.slots is None else Desk(_slot_rules(scenario.slots), self.clock)
+        self.driver = driver(self.calls, self.clock, self._asked)
         self.driver.after_tool = self._tool_ended
         self.sessions: Sessions | None = None
         if any(event.action in ("crash", "restart") for event in scenario.events):
+            if self.desk is not None:
+                raise BadScenario(f"{self._place()}: slots do not go with a crash; leave one of them out")
             self.sessions = Sessions(self.clock.now)
             self.driver.committed = self.sessions.committed
             self.driver.receipted = self.sessions.receipted
@@ -255,9 +260,24 @@ class _Run:
 
     def _start(self, name: str, text: JobText) -> None:
         spec, around = self._around(text)
-        run = self.runs[name] = AgentRun(name, spec, around, text.message or "")
+        run = self.runs[name] = self._made(name, text, spec, around)
         if self.alive:
             self.driver.start(run)
+
+    def _made(self, name: str, text: JobText, spec: AgentSpec, around: Around) -> AgentRun:
+        message = text.message or ""
+        if self.desk is None:
+            return AgentRun(name, spec, around, message)
+        submitter = text.submitter or name
+        return SlottedRun(
+            name, spec, around, message, desk=self.desk, priority=text.priority, submitter=submitter
+        )
+
+    def _asked(self, question: Question, said: Said) -> None:
+        if self.desk is not None and question.token.startswith(TOKEN):
+            self.desk.asked(question, said)
+        else:
+            self.people.asked(question, said)
 
     def _around(self, text: JobText) -> tuple[AgentSpec, Around]:
         role = text.agent or next(iter(self.specs))
@@ -394,6 +414,17 @@ class _Run:
             for call in self.calls.answered_of(run.job, run.counters.turns, run.spec.provider.upper())
         )
         return replace(record, calls=tuple(calls))
+
+
+def _slot_rules(text: SlotsText) -> SlotRules:
+    return SlotRules(
+        slots=text.slots,
+        waiting=text.waiting,
+        aging=text.aging,
+        share=text.share,
+        preempts=text.preempts,
+        full=text.full,
+    )
 
 
 def _context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.protection.breaker import BreakerSettings
 from statek_sim.agent.protection.repetition import LoopSettings
+from statek_sim.agent.protection.variants import DOCUMENT as DOCUMENT_PROTECTION
 from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
 from statek_sim.agent.rescue import DOCUMENT
 from statek_sim.errors import ContextOverflow
@@ -185,9 +187,19 @@ def patient_watcher() -> TurnWatcher:
     return loop_watcher(LoopSettings(polling={"poll": 5}))
 
 
+def documents_watcher() -> TurnWatcher:
+    """Return the watcher of loops that compares the texts of turns, as document 002's detector does."""
+    return loop_watcher(rules=DOCUMENT_PROTECTION)
+
+
 def quick_breakers() -> BreakerGate:
     """Return breakers that two failures open for 30 seconds."""
     return BreakerGate(BreakerSettings(failures=2, cooldown=30.0))
+
+
+def reformatting_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
+    """Read a reply; what no rule can read is reformatted by a model that puts colons where they are missing."""
+    return rescued(text, offered, reformat=lambda reply: re.sub(r'" (?=["{])', '": ', reply))
 
 
 def documents_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:

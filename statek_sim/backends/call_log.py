@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from statek_sim.agent.reading import read_model_reply
+from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.errors import InvalidFormat, StatekSimError
 from statek_sim.metering.messages import model_text
 from statek_sim.metering.usage import TurnUsage

@@ -6,9 +6,9 @@ So a place is a pair: `(17, 0)` is after event 17, `(17, 2)` after the second si
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from statek_sim import trace as events
 from statek_sim.backends.event_words import told
@@ -22,12 +22,11 @@ from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
+from statek_sim.store.owed import REPLY_OVER
 from statek_sim.trace import Event
 
 Place = tuple[int, int]
 """Events so far, and silent things since the last of them."""
-
-REPLY_OVER: Final = frozenset({"reply stored", "reply held back"})
 
 
 class Point(NamedTuple):
@@ -73,12 +72,15 @@ class Picks(Protocol):
 class Exploring:
     """How a run is explored. `said`: what the undisturbed run's jobs were told; None: this is that run.
 
-    `watch` is told of every point; `pick` decides choices that no deviation decides, None: the first job.
+    `watch` is told of every point; `pick` decides choices that no deviation decides, None: the first job. `commit`
+    makes durable what there is, at every point and before a worker dies there. `pinned`: see `PinnedReplies.within`.
     """
 
     said: Said | None = None
     watch: Watcher | None = None
     pick: Picks | None = None
+    commit: Callable[[], None] | None = None
+    pinned: bool = True
 
 
 class Deviations:
@@ -102,6 +104,8 @@ class Deviations:
         self._lines = [] if exploring.said is None else exploring.said.lines
         self._watch = exploring.watch
         self._pick = exploring.pick
+        self._commit = exploring.commit
+        self._restarts: list[float] = []
         self._kills: dict[Place, Deviation] = {
             _dies(one): one for one in wanted if one.action in ("kill", "lose")
         }
@@ -119,6 +123,11 @@ class Deviations:
     def begin(self) -> None:
         """Let the run begin: the first point is before everything."""
         self._point("nothing yet", "")
+
+    @property
+    def place(self) -> Place:
+        """Where the run is."""
+        return (len(self._runtime.trace.events), self._silent)
 
     def check_happened(self) -> tuple[str, ...]:
         """Return the deviations that the run gave no occasion for."""
@@ -144,9 +153,11 @@ class Deviations:
 
     def _point(self, what: str, job: str) -> None:
         runtime = self._runtime
+        if self._commit is not None:
+            self._commit()
         if not runtime.worker_alive:
             return
-        place = (len(runtime.trace.events), self._silent)
+        place = self.place
         if self._watch is not None:
             self._watch(Point(place, what, job, runtime.clock.now()))
         wanted = self._kills.pop(place, None) if self._kills else None
@@ -160,8 +171,8 @@ class Deviations:
             # What was done outside of the store after its last commit stays done.
             self._ledger.extend(line for at, line in self._lines if wanted.to_event < at <= wanted.lose)
         if wanted.restart is not None:
-            runtime.at(runtime.clock.now() + wanted.restart, runtime.restart_worker)
-        reason = f"killed after event {place[0]}" + (f"+{place[1]}" if place[1] else "")
+            self.restart_at(runtime.clock.now() + wanted.restart)
+        reason = killed_after(place)
         death = WorkerKilled(reason)
         if current_execution() is not None:
             runtime.end_code(death)
@@ -169,6 +180,38 @@ class Deviations:
             raise death
         # Somebody else is at work, the application or the world; the worker dies beside it.
         runtime.crash_worker(reason)
+
+    def restart_at(self, at: float) -> None:
+        """Have a new worker start at virtual second `at`."""
+
+        def restart() -> None:
+            self._restarts.remove(at)
+            self._runtime.restart_worker()
+
+        self._restarts.append(at)
+        self._runtime.at(at, restart)
+
+    # -- from one process to the next ----------------------------------------------------------------------------
+
+    def saved(self) -> dict[str, object]:
+        """Return what has happened of the deviations, and which restarts are to come."""
+        return {
+            "kills": [*self._kills],
+            "firsts": [*self._firsts],
+            "missed": [*self.missed],
+            "choices": [(choice.after, choice.jobs) for choice in self.choices],
+            "deaths": [(death.place, death.at, death.ledger) for death in self.deaths],
+            "restarts": [*self._restarts],
+        }
+
+    def resume(self, saved: Mapping[str, Any]) -> Sequence[float]:
+        """Go on where another process `saved` it; return when new workers start, for `restart_at`."""
+        self._kills = {place: self._kills[place] for place in saved["kills"]}
+        self._firsts = {number: self._firsts[number] for number in saved["firsts"]}
+        self.missed.extend(saved["missed"])
+        self.choices.extend(Choice(*told) for told in saved["choices"])
+        self.deaths.extend(Death(*told) for told in saved["deaths"])
+        return list(saved["restarts"])
 
     # -- choices -----------------------------------------------------------------------------------------------
 
@@ -181,6 +224,11 @@ class Deviations:
                 return choice.jobs.index(wanted.first)
             self.missed.append(str(wanted))
         return 0 if self._pick is None else self._pick(choice, self._runtime.trace.events)
+
+
+def killed_after(place: Place) -> str:
+    """Return what the trace says of a worker that was killed at a place."""
+    return f"killed after event {place[0]}" + (f"+{place[1]}" if place[1] else "")
 
 
 def _dies(deviation: Deviation) -> Place:

@@ -6,7 +6,7 @@ One driver for every runtime, so that a difference between two runs of a scenari
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol, assert_never
 
 from statek_sim.call_hooks import CallHooks
@@ -111,6 +111,16 @@ def check_events(left: Iterable[Event]) -> None:
             )
 
 
+def style_of_all(scenario: Scenario) -> str | None:
+    """Return the chat style that every agent but dialog agents has, which STATEK then gets as its setting.
+
+    Without one, an application gives each job's definition its style when the job is made: only dialog agents read
+    theirs from their metadata. A definition that was given a style is no other job's (`find_existing_job_def`).
+    """
+    styles = {text.chat_style for text in scenario.agents.values() if not text.dialog}
+    return styles.pop() if len(styles) == 1 else None
+
+
 class Driver:
     """Plays the application of one scenario on a stage. `done` names what has happened, for a process that goes on."""
 
@@ -120,6 +130,8 @@ class Driver:
         self._hooks: CallHooks[str] = CallHooks()
         self._events = {f"event {number}": event for number, event in enumerate(scenario.events)}
         self._due: list[str] = []
+        self.acts: Callable[[], AbstractContextManager[None]] = nullcontext
+        """What an act of the application happens in: a store keeps all of it or nothing."""
         self.done: set[str] = set()
         self.subtasks: dict[str, DrivenSubtask] = {}
 
@@ -139,8 +151,9 @@ class Driver:
 
     def _plan_job(self, name: str, text: JobText) -> None:
         def start() -> None:
-            self.done.add(f"start {name}")
-            self._start(name, text)
+            with self.acts():
+                self.done.add(f"start {name}")
+                self._start(name, text)
 
         if text.at:
             self._stage.at(text.at, start)
@@ -202,10 +215,11 @@ class Driver:
         return {key: self._value(item) for key, item in value.items()} if isinstance(value, dict) else value
 
     def _act(self, key: str) -> None:
-        self.done.add(key)
-        if key in self._due:
-            self._due.remove(key)
-        self._do(self._events[key])
+        with self.acts():
+            self.done.add(key)
+            if key in self._due:
+                self._due.remove(key)
+            self._do(self._events[key])
 
     def _do(self, event: Event) -> None:
         stage = self._stage

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from statek_sim.errors import ProviderFailure, ScriptError
 from statek_sim.providers.delivery import deliver, manner
@@ -47,12 +47,17 @@ class PinnedReplies:
     """A provider that answers like another one did, and like that one itself where a script looks at its requests.
 
     `said` None: this is the undisturbed run, whose answers `taken` collects. `stored` hears of every reply that has
-    become durable.
+    become durable. Without `within` only another process gets an answer again: a worker that a scenario kills asks its
+    script anew.
     """
 
-    def __init__(self, provider: Provider, scenario: Scenario, said: Said | None) -> None:
+    def __init__(
+        self, provider: Provider, scenario: Scenario, said: Said | None, *, within: bool = True
+    ) -> None:
         self._provider = provider
         self._said = said
+        self._within = within
+        self._owed: dict[str, RawReply] = {}
         self._live = frozenset(key for key, replies in scenario.script.items() if any(map(_looks, replies)))
         self._script = frozenset(scenario.script)
         self._endless = frozenset(
@@ -88,6 +93,30 @@ class PinnedReplies:
             tuple(sorted(map(str, self._faults))),
         )
 
+    def saved(self) -> dict[str, object]:
+        """Return what the replies of a new process depend on."""
+        return {
+            "stored": [*self._stored.items()],
+            "pending": [(job, reply.body, reply.latency) for job, reply in self._pending.items()],
+            "failed": [*self._failed.items()],
+            "faults": [*self._faults],
+            "roles": [*self.taken.roles.items()],
+            "parents": [*self.taken.parents.items()],
+            "asked": (tuple(self.requests), tuple(self.unknown), tuple(self.repeated)),
+        }
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another process `saved` it: a job that had an answer and did not store it gets it again."""
+        self._stored = dict(saved["stored"])
+        self._pending = {job: RawReply(body, latency) for job, body, latency in saved["pending"]}
+        self._owed = dict(self._pending)
+        self._failed = dict(saved["failed"])
+        self._faults = {key: self._faults[key] for key in saved["faults"]}
+        self.taken.roles.update(saved["roles"])
+        self.taken.parents.update(saved["parents"])
+        for noted, told in zip((self.requests, self.unknown, self.repeated), saved["asked"], strict=True):
+            noted.extend(told)
+
     def created(self, job: str, role: str, parent: str | None) -> None:
         """Take note of a new job."""
         self.taken.roles[job], self.taken.parents[job] = role, parent
@@ -96,6 +125,7 @@ class PinnedReplies:
         """Take note that the last reply of `job` is durable, or that nobody will ask for it again."""
         self._stored[job] = self._stored.get(job, 0) + 1
         self._pending.pop(job, None)
+        self._owed.pop(job, None)
 
     def complete(self, request: ChatRequest) -> RawReply:
         """Give the reply that this job was given here before, or in the undisturbed run."""
@@ -106,7 +136,7 @@ class PinnedReplies:
         wanted = self._faults.pop(place, None)
         if wanted is not None:
             return deliver(_FAULTS[wanted](), request, manner(None, None))
-        reply = self._pending.get(job)
+        reply = self._pending.get(job) if self._within else self._owed.pop(job, None)
         if reply is not None:
             self.repeated.append(place)
             return reply

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import CallLog
@@ -17,7 +17,7 @@ from statek_sim.backends.deviating import (
     with_moved_events,
     with_other_limits,
 )
-from statek_sim.backends.driver import Driver, Refused
+from statek_sim.backends.driver import Driver, Refused, style_of_all
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.facts import record_of
 from statek_sim.backends.pinned_replies import PinnedReplies, Said
@@ -183,6 +183,16 @@ def _known_as(reason: Exception) -> str:
     return ValueError.__name__ if isinstance(reason, BadModelName) else type(reason).__name__
 
 
+class Durable(Protocol):
+    """Makes a run durable: it hears of the driver before anything is planned."""
+
+    def begin(self, driver: Driver) -> None:
+        """Let the driver go on where the process before ended, if there was one."""
+
+    def begun(self) -> None:
+        """Go on once everything is planned."""
+
+
 class ReferenceRun:
     """One run in the making: `finish` plays it and collects the facts, `play` leaves it to be looked at."""
 
@@ -200,10 +210,17 @@ class ReferenceRun:
     ) -> None:
         self.scenario = scenario = with_moved_events(scenario)
         settings = settings_of(scenario, preset=preset)
+        if (style := style_of_all(scenario)) is not None:
+            settings = settings.model_copy(update={"chat_style": style})
         behaviour = profile_named(profile) if isinstance(profile, str) else profile
         self.seed = seed = scenario.seed if seed is None else seed
         llm, self.check_finished = _llm(scenario, tokenizers, exchanges)
-        self._replies = None if exploring is None else PinnedReplies(llm, scenario, exploring.said)
+        self.script = llm if isinstance(llm, ScriptedLLM) else None
+        self._replies = (
+            None
+            if exploring is None
+            else PinnedReplies(llm, scenario, exploring.said, within=exploring.pinned)
+        )
         self.calls = CallLog(llm if self._replies is None else self._replies)
         self.runtime = Runtime(
             self.calls,
@@ -223,6 +240,10 @@ class ReferenceRun:
         self.world = world_for(scenario.world, self._world_changed)
         self.agents: dict[str, Agent] = {}
         self._driver: Driver | None = None
+        self.durable: Durable | None = None
+        """What makes this run durable; None: it ends with its process."""
+        self.resumed = False
+        """Whether an earlier process began it."""
         self.begun = False
         """Whether everything that the scenario's application plans is on the agenda."""
         self.deviations: Deviations | None = None
@@ -276,7 +297,7 @@ class ReferenceRun:
                 model=text.model,
                 metadata=metadata,
                 warmup=text.warmup,
-                chat_style=text.chat_style,
+                chat_style=None if text.chat_style == style_of_all(self.scenario) else text.chat_style,
             )
         reminder = text.reminder
         return DialogAgent(
@@ -370,10 +391,14 @@ class ReferenceRun:
         driver = self._driver = Driver(self.scenario, self)
         if any(event.after for event in self.scenario.events):
             self.runtime.on_tool_returned.append(driver.tool_returned)
-        if self.deviations is not None:
+        if self.durable is not None:
+            self.durable.begin(driver)
+        if self.deviations is not None and not self.resumed:
             self.deviations.begin()
         driver.begin()
         self.begun = True
+        if self.durable is not None:
+            self.durable.begun()
         return driver
 
     def driver_memory(self) -> JSON:
@@ -416,6 +441,9 @@ class ReferenceRun:
     def record(self, outcome: RunOutcome | None, error: RunError | None) -> RunRecord:
         """Return the facts of a run that has ended so."""
         record = record_of(self.scenario, self.runtime, self.world, outcome, error, seed=self.seed)
+        if self.resumed:
+            # What an earlier process asked is in the trace; requests and answers themselves are not kept.
+            return record
         default = self.runtime.settings.default_llm_api_provider
         return replace(record, calls=self.calls.answered(self.runtime.jobs, default_provider=default))
 

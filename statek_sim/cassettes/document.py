@@ -15,6 +15,7 @@ from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Res
 from statek_sim.cassettes.layout import original
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
 from statek_sim.errors import BadCassette
+from statek_sim.unreadable import why_unreadable
 
 _ADVICE: Final = "delete the file and record it again"
 
@@ -29,7 +30,7 @@ def source_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BadCassette(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise BadCassette(f"{path}: {why_unreadable(error, path)}") from error
 
 
 def parse(source: bytes, path: Path) -> list[Exchange]:

@@ -28,6 +28,7 @@ from statek_sim.cassettes.scrub import keys_in_header, learned, redacted
 from statek_sim.cassettes.secrets import Sought
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
 from statek_sim.errors import BadCassette, BadInput
+from statek_sim.unreadable import link_problem, why_unreadable
 
 SUFFIXES: Final = (
     ".yaml",
@@ -141,7 +142,7 @@ def _special(path: Path) -> str | None:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        return (error.strerror or str(error)).lower()
+        return link_problem(error, path) or (error.strerror or str(error)).lower()
     if stat.S_ISREG(mode):
         return None
     kinds = (
@@ -161,7 +162,7 @@ def scan(path: Path, own: OwnSecrets = NO_OWN) -> list[Leak]:
             raise Skipped(f"{size} bytes are more than the {LARGEST} that are looked into")
         source = path.read_bytes()
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise BadInput(f"{path}: {why_unreadable(error, path)}") from error
     text = as_text(source).text
     sought = Sought(own=own)
     try:

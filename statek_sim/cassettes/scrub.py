@@ -144,14 +144,14 @@ def _resized(response: Response, body: bytes) -> Iterator[Chunk]:
     """Yield the chunks that a changed body came in: each ends in the line it ended in, at most as far along."""
     before, after = response.body.split(b"\n"), body.split(b"\n")
     starts = [list(accumulate((len(line) + 1 for line in lines), initial=0)) for lines in (before, after)]
-    sent, told = 0, 0
+    sent, covered = 0, 0
     for chunk in response.chunks:
         sent += chunk.size
         line = min(bisect_right(starts[0], sent) - 1, len(after) - 1)
         end = min(starts[1][line] + min(sent - starts[0][line], len(after[line])), len(body))
-        end = max(end, told)
-        yield Chunk(chunk.at, end - told)
-        told = end
+        end = max(end, covered)
+        yield Chunk(chunk.at, end - covered)
+        covered = end
 
 
 def _headers(headers: Headers, known: Sought) -> Headers:

@@ -16,6 +16,7 @@ from statek_sim.cassettes.index import LEAST_SIZE, index_path, indexed, write_in
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.tape import Tape
 from statek_sim.errors import BadInput
+from statek_sim.unreadable import why_unreadable
 
 LONGEST_NAME: Final = 255
 """Bytes of a file name on common file systems."""
@@ -68,7 +69,7 @@ def check_changeable(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise BadInput(f"{path}: {why_unreadable(error, path)}") from None
     if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
         raise BadInput(f"{path}: it is read-only, so nothing is recorded into it; chmod u+w allows it")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 # `--help` lists commands in the order in which these are imported.
 # isort: off
 from statek_sim.cli import run
+from statek_sim.cli import jobs
 from statek_sim.cli import files
 from statek_sim.cli import trace
 from statek_sim.cli import usage
@@ -16,6 +17,7 @@ from statek_sim.cli import report
 from statek_sim.cli import limits
 from statek_sim.cli import gate
 from statek_sim.cli import explore
+from statek_sim.cli import fuzz
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
@@ -49,9 +51,11 @@ __all__ = [
     "evals_run",
     "explore",
     "files",
+    "fuzz",
     "gate",
     "guards",
     "init",
+    "jobs",
     "limits",
     "listing",
     "main",

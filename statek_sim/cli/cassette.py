@@ -36,6 +36,7 @@ def scan(
     from statek_sim.cassettes.own_secrets import OwnSecrets
     from statek_sim.cassettes.scan import Skipped, files_under
     from statek_sim.cassettes.scan import scan as leaks_of
+    from statek_sim.reporting.numbers import plural
 
     own = OwnSecrets.of(secret_name or (), secret_pattern or ())
     files, skipped = files_under(paths)
@@ -46,10 +47,8 @@ def scan(
         except Skipped as bound:
             unread.append(f"{file}: not scanned: {bound}")
     say(map(str, leaks))
-    say(
-        [*skipped, *unread, f"{len(files) - len(unread)} files scanned, {len(leaks)} credentials found"],
-        err=True,
-    )
+    scanned = plural(len(files) - len(unread), "file")
+    say([*skipped, *unread, f"{scanned} scanned, {plural(len(leaks), 'credential')} found"], err=True)
     if leaks or unread:
         raise typer.Exit(1)
 

@@ -15,6 +15,7 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs
 from statek_sim.errors import BadInput, ContainerFailed
+from statek_sim.unreadable import why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from statek_sim.agent.containment.matrix import Row
     from statek_sim.agent.permissions.contract import MakeAdapter
 
-SCHEMA = "statek-sim-containment/1"
+SCHEMA = "statek-sim/containment@1"
 """What `--json` writes."""
 BEGIN, END = "<!-- matrix -->", "<!-- end of matrix -->"
 """Between these lines of a page `--page` writes the matrix."""
@@ -76,8 +77,8 @@ def containment(
         raise BadInput(f"--enforcer {unknown[0]!r} is unknown; expected one of {', '.join(_ENFORCERS)}")
     if "docker" in names and not image:
         raise BadInput("--enforcer docker needs --docker IMAGE, one that has /usr/bin/python3")
-    made: list[Enforcer] = list(_made(names, image, asked=bool(enforcer)))
-    policies = [one for one in _policies() if one[0] in names]
+    made: list[Enforcer] = list(_made(names, image, required=bool(enforcer)))
+    policies = [policy for policy in _policies() if policy[0] in names]
     rows: list[Row] = []
     chosen = _chosen(attack or ())
     _some(attack or (), made, policies, sorted(names))
@@ -87,7 +88,7 @@ def containment(
             typer.echo(f"\r{len(rows)} {row.name:<50}", nl=False, err=True)
     if sys.stderr.isatty():
         typer.echo("\r" + " " * 60 + "\r", nl=False, err=True)
-    _show(rows, [*(one.name for one in made), *(name for name, _ in policies)])
+    _show(rows, [*(held.name for held in made), *(name for name, _ in policies)])
     if report is not None:
         write_artifact(report, json.dumps(_record(rows), indent=1) + "\n")
     if page is not None:
@@ -135,7 +136,7 @@ def _some(
         )
 
 
-def _made(names: set[str], image: str, *, asked: bool) -> Iterator[Enforcer]:
+def _made(names: set[str], image: str, *, required: bool) -> Iterator[Enforcer]:
     """Yield the enforcers that are here; one that is not is said, and fails the command that was asked for it."""
     from statek_sim.agent.containers.bubblewrap import Bubblewrap
     from statek_sim.agent.containers.docker import Docker
@@ -151,7 +152,7 @@ def _made(names: set[str], image: str, *, asked: bool) -> Iterator[Enforcer]:
             try:
                 yield make()
             except ContainerFailed as why:
-                if asked:
+                if required:
                     raise BadInput(f"--enforcer {name}: {why}") from None
                 typer.echo(f"not attacked: {name}: {why}", err=True)
 
@@ -194,7 +195,7 @@ def _parted(page: Path) -> tuple[str, str]:
     try:
         before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     except OSError as error:
-        raise BadInput(f"{page}: {error.strerror}") from None
+        raise BadInput(f"{page}: {why_unreadable(error, page)}") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"{page}: is not UTF-8: {error.reason} at byte {error.start}") from None
     if END not in rest:

@@ -14,6 +14,7 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
+from statek_sim.unreadable import why_unreadable
 
 if TYPE_CHECKING:
     from statek_sim.agent.context.talks import Talk
@@ -273,6 +274,6 @@ def _text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+        raise BadInput(f"{path}: {why_unreadable(error, path)}") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: byte {error.start} is not UTF-8") from None

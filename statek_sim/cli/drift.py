@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from statek_sim.cli.app import AlsoPaths, Paths, app
-from statek_sim.cli.inputs import check_writable, loaded, say
+from statek_sim.cli.inputs import check_outputs, loaded, say
 from statek_sim.errors import BadInput
 
 BeforeArgument = Annotated[
@@ -69,8 +69,7 @@ def drift(
     from statek_sim.reporting.artifact import write_artifact
     from statek_sim.suite.run import located_preset
 
-    for file in (json_file, markdown_file):
-        check_writable(json_file=file, folder=None)
+    check_outputs({"--json": json_file, "--markdown": markdown_file})
     sides = side_named(before), side_named(after)
     located = located_preset(preset)
     chosen = loaded([*(paths or ()), *(scenarios or ())])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import WATCHDOG, WatchdogOption, app
-from statek_sim.cli.inputs import check_writable, loaded
+from statek_sim.cli.inputs import check_once, check_writable, loaded
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def escalation(
 
     check_writable(json_file=json_file, folder=None)
     outcomes = Outcomes()
+    check_once(paths)
     files = [path for path in paths if path.suffix == ".jsonl"]
     scenarios = [path for path in paths if path.suffix != ".jsonl"]
     for path in files:

@@ -146,7 +146,7 @@ def explore(
     check_outputs({"--json": json_file, "--markdown": markdown})
     started = time.monotonic()
     limits = parse_watchdog(watchdog)
-    chosen = _pairs(loaded(paths), profile, select, tag or ())
+    chosen = pairs_of(loaded(paths), profile, select, tag or ())
     bounds = Bounds(
         kinds=tuple(map(str, kind)) if kind else KINDS,
         depth=depth,
@@ -163,8 +163,8 @@ def explore(
     for line in explore_lines(found, quiet=quiet):
         console.print(line, soft_wrap=True, highlight=False)
     over = list(_over_budget(found.scenarios, max_crash_tokens, max_crash_cost))
-    for told in over:
-        typer.echo(told)
+    for problem in over:
+        typer.echo(problem)
     _write(found, time.monotonic() - started, json_file, markdown)
     if found.failed or over:
         raise typer.Exit(1)
@@ -184,7 +184,7 @@ def _write(found: Exploration, seconds: float, json_file: Path | None, markdown:
         write_artifact(markdown, exploration_markdown(found))
 
 
-def _pairs(
+def pairs_of(
     scenarios: Sequence[Scenario], profile: Sequence[str] | None, select: str | None, tags: Sequence[str]
 ) -> list[Pair]:
     """Return what is explored: each scenario under the profiles asked for, or under its first."""
@@ -235,12 +235,12 @@ def _whose(found: Exploration, pairs: Sequence[Pair], python: Path) -> Explorati
     scenarios = []
     with Peer(str(python)) as peer:
         under = profile_of_peer(peer)
-        for one, (scenario, profile) in zip(found.scenarios, pairs, strict=False):
+        for explored, (scenario, profile) in zip(found.scenarios, pairs, strict=False):
             failures = []
-            for failure in one.failures:
+            for failure in explored.failures:
                 compared = compare(peer, scenario, profile, failure, under)
                 failures.append(replace(failure, whose=compared.whose, why=compared.why))
-            scenarios.append(replace(one, failures=tuple(failures)))
+            scenarios.append(replace(explored, failures=tuple(failures)))
     return replace(found, scenarios=tuple(scenarios))
 
 
@@ -250,22 +250,22 @@ def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Explorati
     from statek_sim.reporting.artifact import write_artifact
 
     scenarios = []
-    for one, (scenario, profile) in zip(found.scenarios, pairs, strict=False):
+    for explored, (scenario, profile) in zip(found.scenarios, pairs, strict=False):
         failures = []
-        for failure in one.failures:
+        for failure in explored.failures:
             path = folder / case_name(scenario, profile, failure.invariant)
             write_artifact(path, case_text(scenario, profile, failure, folder))
             failures.append(replace(failure, file=path.as_posix()))
-        scenarios.append(replace(one, failures=tuple(failures)))
+        scenarios.append(replace(explored, failures=tuple(failures)))
     return replace(found, scenarios=tuple(scenarios))
 
 
 def _over_budget(scenarios: Iterable[Explored], tokens: int | None, cost: float | None) -> Iterable[str]:
-    for one in scenarios:
-        if tokens is not None and one.crash.tokens > tokens:
-            yield f"FAILED {one.id}: one crash adds {one.crash.tokens:,} tokens, allowed are {tokens:,}"
-        if cost is not None and one.crash.cost > cost:
-            yield f"FAILED {one.id}: one crash adds {one.crash.cost:g} of reported cost, allowed are {cost:g}"
+    for scenario in scenarios:
+        if tokens is not None and scenario.crash.tokens > tokens:
+            yield f"FAILED {scenario.id}: one crash adds {scenario.crash.tokens:,} tokens, allowed are {tokens:,}"
+        if cost is not None and scenario.crash.cost > cost:
+            yield f"FAILED {scenario.id}: one crash adds {scenario.crash.cost:g} of reported cost, allowed are {cost:g}"
 
 
 def _replay(paths: Sequence[Path]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import WATCHDOG, ExecutorOption, WatchdogOption, app
-from statek_sim.cli.inputs import check_writable, say, scenarios_among
+from statek_sim.cli.inputs import check_outputs, say, scenarios_among
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -182,8 +182,7 @@ class _Outputs:
 
     def check(self) -> None:
         """Refuse what could not be written after everything has run."""
-        for file in (self.json_file, self.junit, self.markdown):
-            check_writable(json_file=file, folder=None)
+        check_outputs({"--json": self.json_file, "--junit": self.junit, "--markdown": self.markdown})
 
     def write(self, result: GateResult) -> None:
         """Write the files that were asked for."""

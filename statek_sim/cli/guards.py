@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from statek_sim.cli.app import app
+from statek_sim.cli.inputs import check_outputs
 from statek_sim.errors import BadInput
+from statek_sim.unreadable import Unreadable, why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,11 +20,6 @@ if TYPE_CHECKING:
     from statek_sim.agent.guards.efficacy import Corpus, Efficacy
     from statek_sim.agent.guards.guard import Guard
     from statek_sim.agent.guards.pipeline import GuardSet
-
-SCHEMA = "statek-sim-guards/1"
-"""What `--json` writes, and `--baseline` reads."""
-WHAT_IF_SCHEMA = "statek-sim-guards-what-if/1"
-
 
 CorpusArgument = Annotated[
     list[Path] | None,
@@ -102,6 +99,7 @@ def guards(
 
     Exits 1 when a guard got worse than the baseline, 2 when a file is wrong.
     """
+    check_outputs({"--json": report})
     if what_if:
         _show_what_if(what_if, cassettes, report)
         return
@@ -125,9 +123,10 @@ def guards(
         _show_variants(chosen, corpora)
     if mutants:
         _show_mutants(corpora)
-    record = {"schema": SCHEMA, "guards": [_record(efficacy) for efficacy in measured]}
     if report is not None:
-        _write(report, record)
+        from statek_sim.reporting.guard_tables import guards_json
+
+        _write(report, guards_json(measured))
     if baseline is not None and _got_worse(baseline, measured):
         raise typer.Exit(1)
 
@@ -153,8 +152,7 @@ def _guard_set(name: str | None, file: Path | None, environment: str) -> GuardSe
 
 
 def _show_what_if(paths: Sequence[Path], cassettes: Path | None, report: Path | None) -> None:
-    from dataclasses import asdict
-
+    from statek_sim.reporting.guard_tables import what_if_json
     from statek_sim.scenario.load import load_or_fail
     from statek_sim.suite.recorded import Cassettes
     from statek_sim.suite.what_if import what_if_warnings_block
@@ -169,12 +167,12 @@ def _show_what_if(paths: Sequence[Path], cassettes: Path | None, report: Path | 
     if not runs:
         raise BadInput("no run in these scenarios, expected engine: agent")
     for run in runs:
-        for line in (*(f"warned: {one}" for one in run.warnings), *run.changed):
+        for line in (*(f"warned: {warning}" for warning in run.warnings), *run.changed):
             typer.echo(f"{run.scenario}[{run.variant}] {line}")
     warned, changed = sum(bool(run.warnings) for run in runs), sum(bool(run.changed) for run in runs)
     typer.echo(f"{len(runs)} runs, {warned} with warnings, {changed} would have ended otherwise")
     if report is not None:
-        _write(report, {"schema": WHAT_IF_SCHEMA, "runs": [asdict(run) for run in runs]})
+        _write(report, what_if_json(runs))
 
 
 def _verdicts(file: Path, together: GuardSet, tier: str) -> Iterator[str]:
@@ -182,8 +180,8 @@ def _verdicts(file: Path, together: GuardSet, tier: str) -> Iterator[str]:
 
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file}: {error}") from None
+    except Unreadable as error:
+        raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
     for number, line in enumerate(lines, start=1):
         if line.strip():
             place = f"{file}:{number}"
@@ -224,55 +222,14 @@ def _measured(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> Iterato
             yield measure(chosen[corpus.guard], corpus, process_time)
 
 
-def _record(efficacy: Efficacy) -> dict[str, Any]:
-    return {
-        "name": efficacy.name,
-        "corpus": efficacy.corpus,
-        "attacks": efficacy.attacks,
-        "caught": efficacy.caught,
-        "harmless": efficacy.harmless,
-        "flagged": efficacy.flagged,
-        "precision": efficacy.precision,
-        "recall": efficacy.recall,
-        "intervals": {
-            name: None if found is None else list(found) for name, found in efficacy.intervals.items()
-        },
-        "microseconds_per_kb": efficacy.microseconds_per_kb,
-        "rules": {
-            rule: {"bad": bad, "harmless": harmless} for rule, (bad, harmless) in efficacy.by_rule.items()
-        },
-        "missed": list(efficacy.missed),
-        "wrong": list(efficacy.wrong),
-    }
-
-
 def _show(measured: Sequence[Efficacy]) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("guard", "corpus"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("caught", "recall, %", "flagged", "precision, %", "µs/KB"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for efficacy in measured:
-        table.add_row(
-            efficacy.name,
-            efficacy.corpus,
-            f"{efficacy.caught} of {efficacy.attacks}",
-            _percent(efficacy.recall, efficacy.intervals["recall"]),
-            f"{efficacy.flagged} of {efficacy.harmless}",
-            _percent(efficacy.precision, efficacy.intervals["precision"]),
-            f"{efficacy.microseconds_per_kb:,.0f}",
-        )
-    Console().print(table)
+    from statek_sim.reporting.guard_tables import guard_lines
 
-
-def _percent(share: float | None, interval: tuple[float, float] | None) -> str:
-    if share is None or interval is None:
-        return "-"
-    return f"{100 * share:.0f} ({100 * interval[0]:.0f}-{100 * interval[1]:.0f})"
+    console = Console(soft_wrap=True, highlight=False)
+    for line in guard_lines(measured, width=console.width):
+        console.print(line)
 
 
 def _show_variants(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> None:
@@ -297,14 +254,15 @@ def _show_mutants(corpora: Sequence[Corpus]) -> None:
 
 
 def _write(file: Path, record: Mapping[str, Any]) -> None:
-    try:
-        file.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{file}: {error}") from None
+    from statek_sim.reporting.artifact import write_artifact
+
+    write_artifact(file, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def _got_worse(file: Path, measured: Sequence[Efficacy]) -> bool:
     """Print what got worse than the baseline; return whether anything did."""
+    from statek_sim.reporting.guard_tables import SCHEMA
+
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
         known = {

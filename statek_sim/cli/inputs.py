@@ -51,6 +51,15 @@ def proven(scenarios: Sequence[Scenario]) -> tuple[tuple[Statement, ...], Covera
     return statements, coverage(statements, scenarios)
 
 
+def check_once(paths: Sequence[Path]) -> None:
+    """Raise BadInput for a file that is given twice, by whatever name: what it tells would count twice."""
+    places: dict[Path, Path] = {}
+    for path in paths:
+        before = places.setdefault(path.resolve(), path)
+        if before is not path:
+            raise BadInput(f"{path}: is {before}, which is given already; expected each file once")
+
+
 def check_writable(*, json_file: Path | None, folder: Path | None) -> None:
     """Raise BadInput before anything runs when a report could not be written after it."""
     from statek_sim.reporting.artifact import check_writable

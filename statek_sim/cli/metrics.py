@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import WATCHDOG, ProfileOption, SelectOption, TagOption, WatchdogOption, app
-from statek_sim.cli.inputs import check_outputs, loaded
+from statek_sim.cli.inputs import check_once, check_outputs, loaded
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -130,11 +130,13 @@ def _tasks(
     watchdog: str,
     cost: Cost | None,
 ) -> list[TaskFacts]:
-    from statek_sim.agent.telemetry.files import tasks_of_file
+    from statek_sim.agent.telemetry.files import groups_of, tasks_of_file
 
     files = [path for path in paths if path.suffix in _FILES]
     scenarios = [path for path in paths if path.suffix not in _FILES]
-    found = [task for path in files for task in tasks_of_file(path, cost=cost)]
+    check_once(files)
+    groups = groups_of(files)
+    found = [task for path in files for task in tasks_of_file(path, cost=cost, group=groups[path])]
     if scenarios or not paths:
         found += _of_scenarios(scenarios, profiles, select, tags, watchdog, cost)
     if not found:

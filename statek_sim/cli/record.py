@@ -160,6 +160,7 @@ def _lines(recording: Recording) -> Iterator[str]:
     from statek_sim.suite.diff import failure_text
 
     result = recording.result
-    yield f"{result.id} {result.outcome}: {plural(recording.recorded, 'exchange')} recorded in {recording.path}"
+    recorded = f"{plural(recording.recorded, 'exchange')} recorded in {recording.path}"
+    yield f"{result.id} {result.outcome}: {recorded if recording.recorded else 'nothing was recorded'}"
     if result.mismatches:
         yield failure_text(result)

@@ -15,6 +15,7 @@ import typer
 
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
+from statek_sim.unreadable import why_unreadable
 
 if TYPE_CHECKING:
     from statek_sim.agent.rescue import RescueRules
@@ -97,7 +98,7 @@ def _lines(file: Path) -> Iterator[bytes]:
     try:
         opened = sys.stdin.buffer if file == _STANDARD_INPUT else file.open("rb")
     except OSError as error:
-        raise BadInput(f"{file}: cannot be read: {error.strerror}") from None
+        raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
     with opened:
         for number, line in enumerate(iter(opened.readline, b"")):
             yield line if number else line.removeprefix(codecs.BOM_UTF8)
@@ -135,7 +136,7 @@ def _text(file: Path) -> str:
     try:
         content = sys.stdin.buffer.read() if file == _STANDARD_INPUT else file.read_bytes()
     except OSError as error:
-        raise BadInput(f"{name}: cannot be read: {error.strerror}") from None
+        raise BadInput(f"{name}: {why_unreadable(error, file)}") from None
     try:
         return content.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:

@@ -28,7 +28,7 @@ from statek_sim.cli.app import (
     WatchdogOption,
     app,
 )
-from statek_sim.cli.inputs import check_writable, loaded, proven
+from statek_sim.cli.inputs import check_outputs, check_writable, loaded, proven, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -81,8 +81,13 @@ class _Outputs:
 
     def check(self) -> None:
         """Refuse what could not be written after everything has run."""
-        check_writable(json_file=self.json_file, folder=self.folder)
-        check_writable(json_file=self.html, folder=None)
+        check_writable(json_file=None, folder=self.folder)
+        check_outputs({"--json": self.json_file, "--html": self.html, **self._in_folder()})
+
+    def _in_folder(self) -> dict[str, Path | None]:
+        if self.folder is None:
+            return {}
+        return {"--report": self.folder / "report.json", "--report (page)": self.folder / "report.html"}
 
     def write(self, results: Sequence[ScenarioResult], report: Report) -> None:
         """Write them."""
@@ -145,6 +150,14 @@ ProviderOption = Annotated[
 ModelOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="With --cassettes: the model it was recorded with.")
 ]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Keep the runs in this store, sqlite:PATH or postgresql://..., and go on with those that it has: see "
+        "`statek-sim jobs`.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
 
 
@@ -167,6 +180,7 @@ def run(
     secret_name: SecretNameOption = None,
     secret_pattern: SecretPatternOption = None,
     watchdog: WatchdogOption = WATCHDOG,
+    store: StoreOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Run scenarios and compare what happens with what they expect."""
@@ -175,6 +189,8 @@ def run(
     recordings.check()
     if accept:
         _check_accept(paths, backend, recordings, preset=preset, seed=seed)
+    if store is not None:
+        _check_store(store, backend, recordings)
     outputs.check()
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.suite.run import chosen, nothing_chosen
@@ -188,13 +204,13 @@ def run(
     coverage = None if paths else proven(scenarios)[1]
     every_profile = profile is not None or backend is Backend.INSTALLED
     with ExitStack() as stack:
-        runner = None
+        runner = None if store is None else _on_store(store, preset=preset, seed=seed)
         if backend is Backend.INSTALLED:
             runner, pairs = _installed(stack, pairs, preset=preset, seed=seed)
         if replayed is not None:
             runner = runner or _own_runner(preset=preset, seed=seed)
             runner, pairs = _replaying(replayed, pairs, runner, every_profile=every_profile)
-        results, told = _run(
+        results, summary = _run(
             pairs,
             preset=preset,
             seed=seed,
@@ -204,8 +220,8 @@ def run(
             # The installed package runs in a process of its own, with a watchdog of its own.
             watchdog=None if backend is Backend.INSTALLED else limits,
         )
-    outputs.write(results, told)
-    failed = _accept(results) if accept else told.overall.failed > 0
+    outputs.write(results, summary)
+    failed = _accept(results) if accept else summary.overall.failed > 0
     if failed:
         raise typer.Exit(1)
 
@@ -225,6 +241,24 @@ def _check_accept(
         raise BadInput("--accept: name the files to rewrite, and leave --preset and --seed to the scenarios")
     if recordings.folder is not None:
         raise BadInput("--accept: expectations belong to the scripts; leave --cassettes out")
+
+
+def _check_store(store: str, backend: Backend, recordings: _Recordings) -> None:
+    """Refuse what a store does not keep, and a store that cannot be opened."""
+    from statek_sim.store.opening import open_store
+    from statek_sim.store.worker import real_seconds
+
+    if backend is not Backend.REFERENCE:
+        raise BadInput("--store: it keeps runs of the reference runtime; leave --backend out")
+    if recordings.folder is not None:
+        raise BadInput("--store: recordings are not kept in a store; leave --cassettes out")
+    open_store(store, clock=real_seconds).close()
+
+
+def _on_store(store: str, *, preset: str | None, seed: int | None) -> Runner:
+    from statek_sim.suite.stored import StoredRunner
+
+    return StoredRunner(address=store, preset=preset, seed=seed)
 
 
 def _own_runner(*, preset: str | None, seed: int | None) -> Runner:
@@ -248,7 +282,7 @@ def _run(
 
     from statek_sim.reporting.model import build_report
     from statek_sim.reporting.terminal import TerminalReporter
-    from statek_sim.reporting.wording import verdict
+    from statek_sim.reporting.wording import under_a_preset, verdict
     from statek_sim.suite.watched import run_watched
 
     run = runner or _own_runner(preset=preset, seed=seed)
@@ -263,7 +297,7 @@ def _run(
     if quiet:
         for failure in report.failures:
             typer.echo(f"{failure.name}: {failure.text}\n")
-        typer.echo(verdict(report.overall))
+        say([verdict(report.overall), *filter(None, [under_a_preset(report)])])
     return results, report
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import WATCHDOG, Paths, PresetOption, SelectOption, TagOption, WatchdogOption, app
-from statek_sim.cli.inputs import check_writable, loaded, say
+from statek_sim.cli.inputs import check_outputs, loaded, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def usage(
         raise BadInput("--model: expected a model's name, got a blank one")
     if model is not None and not corpus:
         raise BadInput("--model: scenarios name their own models; it goes with --corpus")
-    check_writable(json_file=json_file, folder=None)
-    check_writable(json_file=markdown_file, folder=None)
+    check_outputs({"--json": json_file, "--markdown": markdown_file})
     from statek_sim.analysis.corpus.table import corpus_table
     from statek_sim.analysis.read import NO_PRICES, analyse
     from statek_sim.metering.local_tokenizers import registry_of

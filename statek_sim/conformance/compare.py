@@ -45,10 +45,10 @@ def _fields(facts: dict[str, JSON]) -> dict[str, JSON]:
             fields[name] = normal(value)
             continue
         fields["jobs"] = list(value)
-        for job, told in value.items():
-            if isinstance(told, dict):
+        for job, job_facts in value.items():
+            if isinstance(job_facts, dict):
                 fields.update(
-                    {f"jobs.{job}.{key}": normal(_job_fact(key, fact)) for key, fact in told.items()}
+                    {f"jobs.{job}.{key}": normal(_job_fact(key, fact)) for key, fact in job_facts.items()}
                 )
     return fields
 

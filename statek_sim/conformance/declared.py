@@ -55,16 +55,16 @@ def load_declarations(path: Path = DECLARED) -> Declarations:
 
 def _declaration(path: Path, node: Node) -> Declaration:
     where = f"{path}:{node.line}"
-    said = node_value(node)
-    if not isinstance(said, dict) or tuple(sorted(said)) != tuple(sorted(_KEYS)):
+    entry = node_value(node)
+    if not isinstance(entry, dict) or tuple(sorted(entry)) != tuple(sorted(_KEYS)):
         raise BadInput(f"{where}: a declared difference has exactly the keys {', '.join(_KEYS)}")
-    scenario, reason = said["scenario"], said["reason"]
+    scenario, reason = entry["scenario"], entry["reason"]
     if not (isinstance(scenario, str) and isinstance(reason, str) and reason.strip()):
         raise BadInput(f"{where}: scenario and reason are texts")
     return Declaration(
         scenario=scenario,
-        fields=_words(where, "fields", said["fields"]),
-        versions=_words(where, "versions", said["versions"]),
+        fields=_words(where, "fields", entry["fields"]),
+        versions=_words(where, "versions", entry["versions"]),
         reason=" ".join(reason.split()),
         line=node.line,
     )

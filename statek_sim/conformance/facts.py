@@ -79,8 +79,8 @@ def _handler(call: HandlerCall) -> dict[str, Any]:
 
 
 def _plain(facts: Mapping[str, Any]) -> dict[str, JSON]:
-    told: dict[str, JSON] = json.loads(json.dumps(facts, default=_mapping))
-    return told
+    plain: dict[str, JSON] = json.loads(json.dumps(facts, default=_mapping))
+    return plain
 
 
 def _mapping(value: Any) -> Any:

@@ -194,8 +194,13 @@ def scenario_of(written: Written, name: str, profile: Profile) -> Scenario:
 
     Profiles without plain notifications get it without them: see `examples.excluded`.
     """
-    said = {"id": name, "title": "A random example.", "profiles": [profile], **for_profile(written, profile)}
-    text = ScenarioText.model_validate_json(json.dumps(said))
+    fields = {
+        "id": name,
+        "title": "A random example.",
+        "profiles": [profile],
+        **for_profile(written, profile),
+    }
+    text = ScenarioText.model_validate_json(json.dumps(fields))
     findings = check(text, Path("-"))
     assert not findings, f"{name}: {findings[0].message}"
     return Scenario.placed(text, jobs_of(text), suite="random", path=Path("-"), line=0, file_digest="")
@@ -230,7 +235,7 @@ def reference(scenario: Scenario, profile: Profile) -> Reference:
 def _differing(peer: Peer, profile: Profile, examples: Sequence[Example]) -> list[RandomDifference]:
     found = []
     for example in examples:
-        different = _differences(peer, profile, example.written, example.name)
+        different = differences_of(peer, profile, example.written, example.name)
         if different:
             found.append(RandomDifference(example=example, differences=different))
     return found
@@ -241,20 +246,23 @@ def _made_small(
 ) -> list[RandomDifference]:
     """Return all differences, the first ones of every kind made small: fields tell the kinds."""
     kinds: set[str] = set()
-    told = []
-    for one in differing:
-        kind = one.differences[0].field
+    lines = []
+    for difference in differing:
+        kind = difference.differences[0].field
         if kind not in kinds and len(kinds) < MOST_SHOWN:
             kinds.add(kind)
-            told.append(
-                made_small(one, number, lambda written, name: _differences(peer, profile, written, name))
+            lines.append(
+                made_small(
+                    difference, number, lambda written, name: differences_of(peer, profile, written, name)
+                )
             )
         else:
-            told.append(one)
-    return told
+            lines.append(difference)
+    return lines
 
 
-def _differences(peer: Peer, profile: Profile, written: Written, name: str) -> tuple[Difference, ...]:
+def differences_of(peer: Peer, profile: Profile, written: Written, name: str) -> tuple[Difference, ...]:
+    """Return in which facts an example differs from its run on `peer`."""
     scenario = scenario_of(written, name, profile)
     ours = reference(scenario, profile)
     outcome = peer.run(scenario, behaviour(profile))

@@ -14,6 +14,7 @@ from statek_sim.conformance.randomised import RandomDifference, RandomRun, for_p
 from statek_sim.scenario.emit import block
 from statek_sim.values import JSON
 
+SCHEMA: Final = "statek-sim/conformance@1"
 _LONGEST: Final = 600
 """Characters of a value that are shown."""
 
@@ -111,9 +112,10 @@ def _found_lines(run: RandomRun, found: RandomDifference) -> Iterator[str]:
 
 
 def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = ()) -> dict[str, JSON]:
-    """Return the numbers per version; `verdicts` is the column of the matrix."""
+    """Return the numbers per version, as `conformance_schema.json` has them; `verdicts` is the column of the matrix."""
     randomly = {run.version: (run.examples, len(run.differing)) for run in runs}
     return {
+        "schema": SCHEMA,
         "versions": {
             matrix.version: {
                 "scenarios": len(matrix.rows),
@@ -125,7 +127,7 @@ def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = (
                 "verdicts": {row.scenario: str(row.verdict) for row in matrix.rows},
             }
             for matrix in matrices
-        }
+        },
     }
 
 

@@ -49,13 +49,13 @@ def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
             # What is said about a loss; the loss itself shows in what both sides have.
             continue
         kind = type(event).__name__
-        told: dict[str, JSON] = json.loads(json.dumps(as_dict(event), default=dict))
+        fields: dict[str, JSON] = json.loads(json.dumps(as_dict(event), default=dict))
         if isinstance(event, events.LLMRequested):
-            told["bytes_sent"] = event.bytes_sent + requests.correction(event)
+            fields["bytes_sent"] = event.bytes_sent + requests.correction(event)
             # A text with an id of the store may be another one although nothing else is: count in normal text.
-            told["kept"], told["new"] = requests.kept(event.job)
+            fields["kept"], fields["new"] = requests.kept(event.job)
         yield {
-            name: _normal(name, value) for name, value in told.items() if (kind, name) not in UNSEEN_FIELDS
+            name: _normal(name, value) for name, value in fields.items() if (kind, name) not in UNSEEN_FIELDS
         }
 
 
@@ -98,11 +98,11 @@ class Requests:
 def size_corrections(trace: Iterable[Event]) -> dict[str, int]:
     """Return by how many bytes each job's answered requests would be longer with normal text."""
     requests = Requests()
-    asked: dict[str, int] = {}
+    turns: dict[str, int] = {}
     total: dict[str, int] = {}
     for event in trace:
         if isinstance(event, events.LLMRequested):
-            asked[event.job] = requests.correction(event)
+            turns[event.job] = requests.correction(event)
         elif isinstance(event, events.LLMReplied):
-            total[event.job] = total.get(event.job, 0) + asked.get(event.job, 0)
+            total[event.job] = total.get(event.job, 0) + turns.get(event.job, 0)
     return total

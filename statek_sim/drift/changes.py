@@ -98,9 +98,9 @@ def find_changes(
 ) -> tuple[tuple[Change, ...], tuple[Resized, ...]]:
     """Return what behaves differently as the scenarios are written, and what only differs in size."""
     runs, rules = Runs(), tuple(differing_rules(before.rules, after.rules))
-    found = [one for scenario in scenarios for one in _changes(scenario, before, after, rules, runs)]
-    changes = tuple(one for one in found if isinstance(one, Change))
-    return changes, tuple(one for one in found if isinstance(one, Resized))
+    found = [change for scenario in scenarios for change in _changes(scenario, before, after, rules, runs)]
+    changes = tuple(change for change in found if isinstance(change, Change))
+    return changes, tuple(change for change in found if isinstance(change, Resized))
 
 
 def _changes(

@@ -24,7 +24,8 @@ def drift_json(report: DriftReport) -> dict[str, JSON]:
         "changed": report.changed,
         "resized": report.resized,
         "answers": [
-            {"question": one.question, "before": one.before, "after": one.after} for one in report.answers
+            {"question": answer.question, "before": answer.before, "after": answer.after}
+            for answer in report.answers
         ],
         "subjects": [_section(section) for section in report.sections],
         "unseen_rules": [_rule(rule) for rule in report.unseen],
@@ -43,7 +44,7 @@ def _section(section: Section) -> JSON:
         "rules": [_rule(rule) for rule in section.rules],
         "jobs_under_preset": counts,
         "changes": [_change(change) for change in section.changes],
-        "resized": [_resized(one) for one in section.resized],
+        "resized": [_resized(resized) for resized in section.resized],
         "stops": [_stop(stop) for stop in section.stops],
     }
 
@@ -58,21 +59,24 @@ def _change(change: Change) -> JSON:
         "scenario": change.scenario.id,
         "title": change.scenario.title,
         "causes": list(change.causes),
-        "told": [{"about": one.about, "before": one.before, "after": one.after} for one in told(change)],
+        "told": [
+            {"about": statement.about, "before": statement.before, "after": statement.after}
+            for statement in told(change)
+        ],
         "differences": [
-            {"field": one.field, "before": one.reference, "after": one.installed}
-            for one in change.differences
+            {"field": difference.field, "before": difference.reference, "after": difference.installed}
+            for difference in change.differences
         ],
     }
 
 
-def _resized(one: Resized) -> JSON:
+def _resized(resized: Resized) -> JSON:
     return {
-        "suite": one.scenario.suite,
-        "scenario": one.scenario.id,
-        "causes": list(one.causes),
-        "bytes_before": one.before,
-        "bytes_after": one.after,
+        "suite": resized.scenario.suite,
+        "scenario": resized.scenario.id,
+        "causes": list(resized.causes),
+        "bytes_before": resized.before,
+        "bytes_after": resized.after,
     }
 
 
@@ -100,8 +104,12 @@ def _package(check: PackageCheck) -> JSON:
             {
                 "scenario": row.scenario,
                 "differences": [
-                    {"field": one.field, "profile": one.reference, "package": one.installed}
-                    for one in row.differences
+                    {
+                        "field": difference.field,
+                        "profile": difference.reference,
+                        "package": difference.installed,
+                    }
+                    for difference in row.differences
                 ],
             }
             for row in check.disagreeing

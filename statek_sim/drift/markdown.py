@@ -26,7 +26,9 @@ def markdown_lines(report: DriftReport) -> Iterator[str]:
     before, after = report.before.name, report.after.name
     yield from (f"# STATEK {before} to {after}: what changes", "")
     yield from (summary_phrase(report), "", preset_phrase(report), "")
-    rows = [(one.question, answer_cell(one.before), answer_cell(one.after)) for one in report.answers]
+    rows = [
+        (answer.question, answer_cell(answer.before), answer_cell(answer.after)) for answer in report.answers
+    ]
     yield from _table((f"Under preset {report.preset}", before, after), rows)
     counted = [
         (section.subject, str(len(section.changes)), stops_phrase(section)) for section in report.sections
@@ -58,8 +60,8 @@ def _section(report: DriftReport, section: Section) -> Iterator[str]:
                 f"Under preset {report.preset} {_escaped(stop_phrase(stop))}.",
                 "",
             )
-    for causes in dict.fromkeys(one.causes for one in section.resized):
-        resized = [one for one in section.resized if one.causes == causes]
+    for causes in dict.fromkeys(found.causes for found in section.resized):
+        resized = [found for found in section.resized if found.causes == causes]
         yield from (f"{_escaped(resized_phrase(resized))}. Because of {_named(causes)}.", "")
 
 

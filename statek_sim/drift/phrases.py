@@ -36,10 +36,11 @@ def summary_phrase(report: DriftReport) -> str:
 
 def preset_phrase(report: DriftReport) -> str:
     """Return which limits the verdicts on stops are about."""
-    said = StatekSettings.from_env(load_preset(report.preset).values)
+    settings = StatekSettings.from_env(load_preset(report.preset).values)
     limits = (
-        f"{said.max_turns} turns, {said.max_exceptions} exceptions, {said.max_consecutive_exceptions} in a row, "
-        f"{said.max_token_usage:,} tokens, extension {said.limit_extension_per_completion:g}"
+        f"{settings.max_turns} turns, {settings.max_exceptions} exceptions, "
+        f"{settings.max_consecutive_exceptions} in a row, "
+        f"{settings.max_token_usage:,} tokens, extension {settings.limit_extension_per_completion:g}"
     )
     return (
         f"Outcomes are those under the limits of each scenario. What is said about preset {report.preset} "
@@ -55,8 +56,8 @@ def answer_cell(answer: int | None) -> str:
 def stops_phrase(section: Section) -> str:
     """Return what the changes of a section do to jobs under the preset."""
     counts = section.stop_counts()
-    told = "; ".join(_DONE[kind].format(_many(count, "job")) for kind, count in counts.items())
-    return told or "stops no job and lets none go on"
+    counted = "; ".join(_DONE[kind].format(_many(count, "job")) for kind, count in counts.items())
+    return counted or "stops no job and lets none go on"
 
 
 def stop_phrase(stop: Stop) -> str:
@@ -87,7 +88,7 @@ def _end(end: str, calls: int) -> str:
 def resized_phrase(resized: Sequence[Resized]) -> str:
     """Return by how much requests change in size, and in which scenarios."""
     most = max(resized, key=lambda one: abs(one.after - one.before))
-    names = ", ".join(one.scenario.id for one in resized)
+    names = ", ".join(found.scenario.id for found in resized)
     return (
         f"Requests of another size, and nothing else, in {_many(len(resized), 'scenario')}; most in "
         f"{most.scenario.id}, where {most.before:,} bytes become {most.after:,}: {names}"
@@ -96,24 +97,24 @@ def resized_phrase(resized: Sequence[Resized]) -> str:
 
 def witnesses_phrase(report: DriftReport, scenario: str) -> str:
     """Return whether the real packages that were given do in a scenario what is told of them."""
-    told = (
+    words = (
         f"{check.matrix.version} {_WITNESS.get(row.verdict, 'cannot run it')}"
         for check in report.packages
         for row in check.matrix.rows
         if row.scenario == scenario
     )
-    return "; ".join(told)
+    return "; ".join(words)
 
 
 def packages_phrase(check: PackageCheck) -> str:
     """Return how far a real package does what its profile says."""
     matrix = check.matrix
-    told = f"{matrix.count(Verdict.AGREE)} of {_many(len(matrix.rows), 'scenario')} agree"
+    words = f"{matrix.count(Verdict.AGREE)} of {_many(len(matrix.rows), 'scenario')} agree"
     declared = f"{len(check.declared)} differ for a declared reason"
     differ = f"{len(check.disagreeing)} differ otherwise"
     return (
         f"The real statek {matrix.version} (Python {matrix.python}) beside profile {matrix.profile}: "
-        f"{told}, {declared}, {differ}."
+        f"{words}, {declared}, {differ}."
     )
 
 

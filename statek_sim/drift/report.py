@@ -120,7 +120,7 @@ def drift_report(
     changes, resized = find_changes(chosen, before, after)
     stops = find_stops(chosen, before, after, preset)
     rules = _rules(before, after)
-    seen = {cause for one in (changes, resized, stops) for found in one for cause in found.causes}
+    seen = {cause for group in (changes, resized, stops) for found in group for cause in found.causes}
     return DriftReport(
         before=before,
         after=after,
@@ -150,9 +150,9 @@ def _sections(
     rules: dict[str, Rule], changes: Sequence[Change], resized: Sequence[Resized], stops: Sequence[Stop]
 ) -> Iterator[Section]:
     causes = {
-        *(one.causes for one in changes),
-        *(one.causes for one in resized),
-        *(one.causes for one in stops),
+        *(change.causes for change in changes),
+        *(found.causes for found in resized),
+        *(stop.causes for stop in stops),
     }
     named = {name for names in causes for name in names}
     for subject in dict.fromkeys((*SUBJECTS.values(), OTHER)):
@@ -161,9 +161,9 @@ def _sections(
             rules=tuple(
                 rule for name, rule in rules.items() if subject_of((name,)) == subject and name in named
             ),
-            changes=tuple(one for one in changes if subject_of(one.causes) == subject),
-            resized=tuple(one for one in resized if subject_of(one.causes) == subject),
-            stops=tuple(one for one in stops if subject_of(one.causes) == subject),
+            changes=tuple(change for change in changes if subject_of(change.causes) == subject),
+            resized=tuple(found for found in resized if subject_of(found.causes) == subject),
+            stops=tuple(stop for stop in stops if subject_of(stop.causes) == subject),
         )
         if section.rules or section.changes or section.resized or section.stops:
             yield section

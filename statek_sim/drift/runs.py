@@ -43,7 +43,9 @@ class Runs:
 def behaviour(before: RunRecord, after: RunRecord) -> tuple[Difference, ...]:
     """Return in what two runs differ, but for how much they sent and received."""
     return tuple(
-        one for one in differences(facts_of(before), facts_of(after)) if _last(one.field) not in SIZES
+        difference
+        for difference in differences(facts_of(before), facts_of(after))
+        if _last(difference.field) not in SIZES
     )
 
 

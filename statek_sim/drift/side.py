@@ -48,8 +48,8 @@ def side_named(name: str) -> Side:
             *STATEK_PROFILES,
             *(release.version for release in releases() if release.version not in STATEK_PROFILES),
         )
-        said = f"{name!r} is no release and no profile that is known; expected one of: {', '.join(known)}."
-        raise BadInput((said + suggestion(name, known)).removesuffix("."))
+        problem = f"{name!r} is no release and no profile that is known; expected one of: {', '.join(known)}."
+        raise BadInput((problem + suggestion(name, known)).removesuffix("."))
     return Side(called, profile)
 
 

@@ -52,12 +52,12 @@ def _answers(report: DriftReport) -> Iterator[str]:
     head = (f"Under preset {report.preset}", report.before.name, report.after.name, "")
     rows = [
         (
-            one.question,
-            answer_cell(one.before),
-            answer_cell(one.after),
-            "" if one.before == one.after else "<-",
+            answer.question,
+            answer_cell(answer.before),
+            answer_cell(answer.after),
+            "" if answer.before == answer.after else "<-",
         )
-        for one in report.answers
+        for answer in report.answers
     ]
     yield from _table([head, *rows])
 
@@ -99,10 +99,12 @@ def _section(report: DriftReport, section: Section) -> Iterator[str]:
     for stop in others[:_FAMILIES]:
         yield from _wrapped(f"{stop.scenario.id}: {stop_phrase(stop)}", indent=4, hanging=6)
     yield from _more([stop.scenario for stop in others[_FAMILIES:]])
-    for causes in dict.fromkeys(one.causes for one in section.resized):
+    for causes in dict.fromkeys(found.causes for found in section.resized):
         yield ""
         yield from _wrapped(
-            resized_phrase([one for one in section.resized if one.causes == causes]), indent=2, hanging=4
+            resized_phrase([found for found in section.resized if found.causes == causes]),
+            indent=2,
+            hanging=4,
         )
         yield from _wrapped(f"because of {' and '.join(causes)}", indent=4)
 

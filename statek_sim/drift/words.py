@@ -67,7 +67,7 @@ def told(change: Change) -> tuple[Told, ...]:
 
 
 def _told(change: Change) -> Iterator[Told]:
-    fields = {one.field: one for one in change.differences}
+    fields = {difference.field: difference for difference in change.differences}
     before, after = change.before, change.after
     if "error" in fields:
         yield Told("the run", _run_error(before), _run_error(after), ending=True)
@@ -92,8 +92,8 @@ def _run_error(record: RunRecord) -> str:
     kind, message = record.error.type, record.error.message.splitlines()[0]
     match kind:
         case "ScriptExhausted":
-            asked = _TURN.search(message)
-            number = f"reply {asked.group(1)}" if asked else "another reply"
+            turn = _TURN.search(message)
+            number = f"reply {turn.group(1)}" if turn else "another reply"
             return f"goes on: asks the model for {number}, which the scenario does not have"
         case "UnusedEvents":
             return f"ends early: {message}"
@@ -137,10 +137,10 @@ def _ending(job: JobRecord) -> str:
 
 
 def _with_counts(ending: str, job: JobRecord, counts: Sequence[str]) -> str:
-    told = ", ".join(_counted(key, getattr(job, key)) for key in counts)
+    counted = ", ".join(_counted(key, getattr(job, key)) for key in counts)
     if not ending:
-        return told
-    return f"{ending} after {told}" if told else ending
+        return counted
+    return f"{ending} after {counted}" if counted else ending
 
 
 def _counted(key: str, value: int | None) -> str:

@@ -8,7 +8,7 @@ from math import log
 from pathlib import Path
 from typing import Final
 
-from statek_sim.agent.reading import read_model_reply
+from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.cassettes.document import read
 from statek_sim.cassettes.exchange import Exchange
 from statek_sim.cassettes.folders import cassette_files

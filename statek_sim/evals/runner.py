@@ -12,9 +12,9 @@ from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.effects import CallGate, Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.nudges import LIMIT
 from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
-from statek_sim.agent.steps import NO_STEPS
+from statek_sim.agent.replies.nudges import LIMIT
+from statek_sim.agent.steps.enforcement import NO_STEPS
 from statek_sim.errors import RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.judge import judge

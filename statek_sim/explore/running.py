@@ -14,7 +14,7 @@ from statek_sim.executors.executor import Executor
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed
 from statek_sim.executors.processes import ProcessExecutor
-from statek_sim.explore.explorer import Bounds, Explorer
+from statek_sim.explore.explorer import REPEATS, SURVIVES, Bounds, Explorer
 from statek_sim.explore.invariants import BUILT_IN, Invariant, is_sometimes, sometimes
 from statek_sim.explore.result import Explored
 from statek_sim.explore.variation import Variation
@@ -148,10 +148,25 @@ def replay(scenario: Scenario) -> Replayed:
     own: Mapping[str, Invariant] = own_invariants([name]) if ":" in name else {}
     profile = scenario.profiles[0]
     try:
-        message, absent = Explorer(scenario, profile, own).replay(name, scenario.deviations)
+        message, absent = _replayed(scenario, profile, own)
     except _InvariantFailed as error:
         raise BadInput(f"{where}: {error}") from None
     return Replayed(scenario, profile, message, absent)
 
 
-_KNOWN: Final = frozenset({*BUILT_IN, "the-run-repeats", "the-runtime-survives"})
+def _replayed(
+    scenario: Scenario, profile: str, own: Mapping[str, Invariant]
+) -> tuple[str | None, tuple[str, ...]]:
+    try:
+        explorer = Explorer(scenario, profile, own)
+    except StatekSimError:
+        raise
+    except Exception as error:
+        # The runtime fails without any deviation.
+        if scenario.violates != SURVIVES:
+            raise
+        return f"{type(error).__name__}: {error}", ()
+    return explorer.replay(scenario.violates, scenario.deviations)
+
+
+_KNOWN: Final = frozenset({*BUILT_IN, REPEATS, SURVIVES})

@@ -198,4 +198,4 @@ def _job(walk: _Walk, job: Job, names: dict[str, object]) -> object:
 
 
 def _text(lines: list[str]) -> object:
-    return (len(lines), hashlib.blake2b("\n".join(lines).encode(), digest_size=8).hexdigest())
+    return (len(lines), hashlib.blake2b("\n".join(map(repr, lines)).encode(), digest_size=8).hexdigest())

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from statek_sim.errors import BadInput
 from statek_sim.gate.baseline import Baseline, Figures, Need
 from statek_sim.harness.limits import LimitName
+from statek_sim.unreadable import Unreadable, why_unreadable
 from statek_sim.values import JSON
 
 FORMAT: Final = "statek-sim/baseline@1"
@@ -83,9 +84,8 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
     """Return the baseline in a file; `BadInput` (`path:line: ...`) for a wrong one, or one of another profile."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise BadInput(f"{path}: cannot be read: {why}; --update-baseline writes it") from None
+    except Unreadable as error:
+        raise BadInput(f"{path}: {why_unreadable(error, path)}; --update-baseline writes it") from None
     try:
         written = BaselineText.model_validate_json(text)
     except ValidationError as error:

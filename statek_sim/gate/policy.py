@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadPolicy, BadScenario
@@ -107,11 +108,15 @@ def _fits(selection: Selection, scenario: Scenario) -> bool:
     return named or not set(selection.tags).isdisjoint(scenario.tags)
 
 
+_TAG_OR_RULE: Final = "tag those that are meant, or say --policy FILE with rules for yours"
+
+
 def _unknown(selection: Selection, scenarios: Sequence[Scenario]) -> Iterable[str]:
     tags = {tag for scenario in scenarios for tag in scenario.tags}
     for tag in selection.tags:
         if tag not in tags:
-            yield f"no scenario has the tag {tag!r}.{suggestion(tag, tags)}".removesuffix(".")
+            hint = suggestion(tag, tags)
+            yield f"no scenario has the tag {tag!r}" + (f".{hint}" if hint else f"; {_TAG_OR_RULE}")
     for name in selection.scenarios:
         known = {_name(scenario) if "/" in name else scenario.id for scenario in scenarios}
         if name not in known:

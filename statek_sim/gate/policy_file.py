@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import tomllib
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -17,6 +18,7 @@ from statek_sim.gate.policy_problems import Finding, Keypath, findings_of, lines
 from statek_sim.gate.policy_text import HeadroomText, PolicyText, RuleText
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
+from statek_sim.unreadable import Unreadable, why_unreadable
 
 POLICIES_DIR: Final = Path(__file__).parent / "policies"
 """Where the shipped policies are."""
@@ -56,13 +58,17 @@ def read_policy(path: Path) -> Policy:
     )
 
 
+_EXPECTED: Final = "expected a policy in TOML, or leave --policy out"
+
+
 def _text(path: Path) -> str:
     try:
-        content = path.read_bytes()[: MAX_BYTES + 1] if path.is_file() else None
-    except OSError as error:
-        raise BadPolicy(f"{path}: cannot be read: {error.strerror}") from None
-    if content is None:
-        raise BadPolicy(f"{path}: no such file; expected a policy in TOML, or leave --policy out")
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise BadPolicy(f"{path}: not a regular file; {_EXPECTED}")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except Unreadable as error:
+        raise BadPolicy(f"{path}: {why_unreadable(error, path)}; {_EXPECTED}") from None
     if len(content) > MAX_BYTES:
         raise BadPolicy(f"{path}: more than {MAX_BYTES} bytes; a policy is a page")
     try:

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.gate.policy_text import BaselineText, HeadroomText, PolicyText, RuleText, SelectText
+from statek_sim.scenario.locate import shown as shown_value
 from statek_sim.scenario.problem import dotted
 
 Keypath = tuple[str | int, ...]
@@ -120,7 +121,7 @@ def _finding(details: ErrorDetails) -> Finding:
         expected = "at least one" if kind == "too_short" else "text that is not empty"
     else:
         expected = _EXPECTED.get(kind, details["msg"])
-    return keypath, f"{shown}: expected {expected}, got {_shown(details['input'])}"
+    return keypath, f"{shown}: expected {expected}, got {shown_value(details['input'], mapping='a table')}"
 
 
 def _keys_beside(keypath: Keypath) -> list[str]:
@@ -134,16 +135,3 @@ def _keys_beside(keypath: Keypath) -> list[str]:
     for name in keypath[:-1]:
         part = inner.get(str(name), part)
     return list(part.model_fields)
-
-
-def _shown(value: object) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case dict():
-            return "a table"
-        case list() | tuple():
-            return "a list" if value else "an empty list"
-        case _:
-            text = repr(value)
-            return text if len(text) <= 60 else f"{text[:57]}..."

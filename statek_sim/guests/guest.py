@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from statek_sim import trace as events
-from statek_sim.agent.reading import read_model_reply
+from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.agent.virtual_loop import run_in
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, UnmatchedRequest
@@ -84,20 +84,20 @@ class Guest:
         known = len(self.llm.journal.problems)
         body = {"model": self.model, "messages": list(messages), **({"tools": list(tools)} if tools else {})}
         answer = self.answer(_CHAT, {}, json.dumps(body, default=dict).encode())
-        told = delivered(answer)
-        self.clock.advance(told.seconds)
-        self.heard(told, "openai")
+        delivery = delivered(answer)
+        self.clock.advance(delivery.seconds)
+        self.heard(delivery, "openai")
         if len(self.llm.journal.problems) > known:
             raise UnmatchedRequest(self.llm.journal.problems[-1])
-        if told.broken:
-            raise ProviderUnreachable("the connection broke", latency=told.seconds)
-        if told.status is None:
-            raise ProviderTimeout("", latency=told.seconds)
-        if told.status != 200:
+        if delivery.broken:
+            raise ProviderUnreachable("the connection broke", latency=delivery.seconds)
+        if delivery.status is None:
+            raise ProviderTimeout("", latency=delivery.seconds)
+        if delivery.status != 200:
             raise ProviderHTTPError(
-                http_error_text(told.status), status=told.status, retry_after=told.retry_after
+                http_error_text(delivery.status), status=delivery.status, retry_after=delivery.retry_after
             )
-        message: dict[str, Any] = json.loads(told.body)["choices"][0]["message"]
+        message: dict[str, Any] = json.loads(delivery.body)["choices"][0]["message"]
         return message
 
     def answer(self, target: str, headers: dict[str, str], body: bytes) -> Answer:
@@ -126,37 +126,37 @@ class Guest:
 
     def _note_request(self, wire: Any, path: str, body: bytes) -> None:
         try:
-            asked = FORMATS[wire].read_request(json.loads(body), path)
+            request = FORMATS[wire].read_request(json.loads(body), path)
         except (ValueError, KeyError, TypeError):
             return  # The fake refuses it, which is in its journal.
         self._attempt = self._attempt + 1 if body == self._body else 1
         self._turn += self._attempt == 1
         self._body = body
-        kept = in_common(self._sent, asked.messages)
-        self._asked = asked
+        kept = in_common(self._sent, request.messages)
+        self._asked = request
         self.trace.add(
             events.LLMRequested(
                 self.clock.now(),
                 self.name,
                 self._turn,
                 self._attempt,
-                asked.model,
+                request.model,
                 len(body),
                 kept,
-                tuple(asked.messages[kept:]),
+                tuple(request.messages[kept:]),
             )
         )
-        self._sent = asked.messages
+        self._sent = request.messages
 
-    def heard(self, told: Delivered, wire: Any) -> None:
+    def heard(self, delivery: Delivered, wire: Any) -> None:
         """Note how a request ended, at the second at which it did."""
         now = self.clock.now()
-        if told.status != 200 or told.broken:
-            error = "no answer" if told.status is None else f"HTTP {told.status}"
-            said = "the connection broke" if told.broken else error
-            self.trace.add(events.RequestFailed(now, self.name, self._turn, self._attempt, said, None))
+        if delivery.status != 200 or delivery.broken:
+            error = "no answer" if delivery.status is None else f"HTTP {delivery.status}"
+            error_text = "the connection broke" if delivery.broken else error
+            self.trace.add(events.RequestFailed(now, self.name, self._turn, self._attempt, error_text, None))
             return
-        body = FORMATS[wire].join_stream(told.body) if told.streamed else told.body
+        body = FORMATS[wire].join_stream(delivery.body) if delivery.streamed else delivery.body
         reply = read_model_reply(body, wire)
         tokenizer = tokenizer_for_model(self._asked.model).tokenizer
         calls: list[JSON] = [
@@ -167,7 +167,7 @@ class Guest:
                 now,
                 self.name,
                 self._turn,
-                len(told.body),
+                len(delivery.body),
                 prompt_tokens(self._asked.messages, self._asked.tools, tokenizer),
                 completion_tokens(reply.text, calls, tokenizer),
                 reply.usage.prompt,
@@ -208,8 +208,8 @@ class Delivered:
     @property
     def retry_after(self) -> float | None:
         """Seconds after which the provider wants to be asked again, where it says so."""
-        said = dict(self.headers).get("retry-after")
-        return None if said is None else float(said)
+        seconds = dict(self.headers).get("retry-after")
+        return None if seconds is None else float(seconds)
 
 
 def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:

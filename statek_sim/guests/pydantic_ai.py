@@ -85,7 +85,7 @@ def compaction_of(processor: Processor) -> Callable[[list[Message]], list[Messag
     """Return a history processor as `check_compaction` takes it: from messages in OpenAI's shape to such messages."""
 
     def compact(messages: list[Message]) -> list[Message]:
-        return [told for message in processor(history_of(messages)) for told in _told(message)]
+        return [written for message in processor(history_of(messages)) for written in _told(message)]
 
     return compact
 
@@ -94,7 +94,7 @@ def processor_of(compact: Callable[[list[Message]], Sequence[Message] | None]) -
     """Return a compactor of messages in OpenAI's shape as a history processor; None leaves the history as it is."""
 
     def process(history: list[ModelMessage]) -> list[ModelMessage]:
-        shorter = compact([told for message in history for told in _told(message)])
+        shorter = compact([written for message in history for written in _told(message)])
         return history if shorter is None else history_of(shorter)
 
     return process
@@ -154,8 +154,8 @@ def _told(message: ModelMessage) -> list[Message]:
         for part in message.parts
         if isinstance(part, ToolCallPart)
     ]
-    told: dict[str, JSON] = {"role": "assistant", "content": text or None}
-    return [{**told, "tool_calls": calls} if calls else told]
+    fields: dict[str, JSON] = {"role": "assistant", "content": text or None}
+    return [{**fields, "tool_calls": calls} if calls else fields]
 
 
 def _part(part: ModelRequestPart) -> Message:

@@ -30,17 +30,19 @@ def client_of(guest: Guest, http: Any, **options: Any) -> Any:
                 target, {key.lower(): value for key, value in request.headers.items()}, body
             )
             limit = request.extensions.get("timeout", {}).get("read") or _UNTIL
-            told = delivered(answer, timeout=limit)
-            await asyncio.sleep(told.seconds)
-            guest.heard(told, route("POST", target).wire)
-            if told.status is None:
+            delivery = delivered(answer, timeout=limit)
+            await asyncio.sleep(delivery.seconds)
+            guest.heard(delivery, route("POST", target).wire)
+            if delivery.status is None:
                 raise http.ReadTimeout("", request=request)
-            if told.broken:
+            if delivery.broken:
                 raise http.ReadError("", request=request)
-            return http.Response(told.status, headers=_headers(told), content=told.body, request=request)
+            return http.Response(
+                delivery.status, headers=_headers(delivery), content=delivery.body, request=request
+            )
 
     return http.AsyncClient(transport=Transport(), **options)
 
 
-def _headers(told: Delivered) -> dict[str, str]:
-    return {**dict(told.headers), "content-type": told.content_type}
+def _headers(delivery: Delivered) -> dict[str, str]:
+    return {**dict(delivery.headers), "content-type": delivery.content_type}

@@ -16,6 +16,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.harness.variables import PREFIX, VARIABLES
+from statek_sim.unreadable import Unreadable, why_unreadable
 
 PRESETS_DIR: Final = Path(__file__).parent / "presets"
 """Where the built-in presets are."""
@@ -81,10 +82,19 @@ def _locate(name_or_path: str | Path) -> Path:
     if os.path.exists(given):
         raise BadSetting(f"preset {given!r}: expected a file of KEY=VALUE lines, found something else")
     if os.path.islink(given):
-        raise BadSetting(f"preset {given!r}: a symbolic link that leads nowhere: to {os.readlink(given)!r}")
+        raise BadSetting(f"preset {given!r}: {_link(Path(given))}")
     known = ", ".join(BUILT_IN)
     hint = suggestion(given, BUILT_IN)
     raise BadSetting(f"preset {given!r}: no such file, and the built-in presets are {known}.{hint}")
+
+
+def _link(path: Path) -> str:
+    """Return what is wrong with a symbolic link that leads to no file."""
+    try:
+        path.stat()
+    except Unreadable as error:
+        return why_unreadable(error, path)
+    return "a symbolic link that leads nowhere"
 
 
 def _bindings(path: Path) -> Iterator[tuple[int, Binding]]:
@@ -104,7 +114,7 @@ def _read(path: Path) -> str:
             raise BadSetting(f"{path}: {path.stat().st_size} bytes; a preset has at most {MAX_BYTES}")
         content = path.read_bytes()
     except OSError as error:
-        raise BadSetting(f"{path}: cannot be read: {error.strerror}") from None
+        raise BadSetting(f"{path}: {why_unreadable(error, path)}") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -65,8 +65,9 @@ class McpFault:
     def __post_init__(self) -> None:
         """Raise `BadInput` for what no server can do."""
         if self.kind not in get_args(Kind):
-            said = f"fault {self.kind!r} is unknown; expected one of {', '.join(KINDS)}.{suggestion(self.kind, KINDS)}"
-            raise BadInput(said.removesuffix("."))
+            hint = suggestion(self.kind, KINDS)
+            problem = f"fault {self.kind!r} is unknown; expected one of {', '.join(KINDS)}.{hint}"
+            raise BadInput(problem.removesuffix("."))
         if self.nth is not None and self.nth < 1:
             raise BadInput(f"fault {self}: strikes call {self.nth}, expected 1 or more")
         if self.kind in _SECONDS and not (self.kind == "dies" and not self.value):
@@ -138,9 +139,9 @@ class Faults:
             self.struck.append(chosen)
         return chosen
 
-    def count(self, asked: Iterable[str]) -> None:
+    def count(self, names: Iterable[str]) -> None:
         """Count requests that an earlier process was asked, so that a fault that struck it does not strike again."""
-        for on in asked:
+        for on in names:
             self.strike(on)
         self.struck.clear()
 
@@ -152,8 +153,10 @@ class Faults:
                 fault.names if fault.kind == "changes" else ()
             ):
                 if name not in known:
-                    said = f"fault {fault}: there is no tool {name!r}; known: {', '.join(known) or 'none'}."
-                    raise BadInput((said + suggestion(str(name), known)).removesuffix("."))
+                    problem = (
+                        f"fault {fault}: there is no tool {name!r}; known: {', '.join(known) or 'none'}."
+                    )
+                    raise BadInput((problem + suggestion(str(name), known)).removesuffix("."))
 
     def unused(self) -> tuple[McpFault, ...]:
         """Return the faults that never struck."""

@@ -26,8 +26,8 @@ class Asked:
     def line(self) -> str:
         """Return it as one line for people."""
         about = f" {self.name}({json.dumps(dict(self.arguments), ensure_ascii=False)})" if self.name else ""
-        said = f"{self.what} {self.method}".strip() + about
-        return f"{said}: {self.detail}" if self.detail else said
+        words = f"{self.what} {self.method}".strip() + about
+        return f"{words}: {self.detail}" if self.detail else words
 
 
 def counted(lines: Iterable[str]) -> Iterator[str]:
@@ -51,19 +51,19 @@ class McpJournal:
         """Keep an entry."""
         self.entries.append(entry)
         if self._written is not None:
-            told = {key: value for key, value in asdict(entry).items() if value}
-            self._written(json.dumps(told, ensure_ascii=False, default=dict))
+            fields = {key: value for key, value in asdict(entry).items() if value}
+            self._written(json.dumps(fields, ensure_ascii=False, default=dict))
 
     @property
     def calls(self) -> list[tuple[str, dict[str, JSON]]]:
         """The tools that were called, with their arguments."""
         return [
-            (one.name, dict(one.arguments))
-            for one in self.entries
-            if one.method == "tools/call" and one.what == "request"
+            (entry.name, dict(entry.arguments))
+            for entry in self.entries
+            if entry.method == "tools/call" and entry.what == "request"
         ]
 
     @property
     def methods(self) -> list[str]:
         """The methods of requests and notifications, in order."""
-        return [one.method for one in self.entries if one.what in ("request", "notification")]
+        return [entry.method for entry in self.entries if entry.what in ("request", "notification")]

@@ -62,8 +62,8 @@ def error(id_: JSON, code: int, message: str) -> Message:
 
 def notification(method: str, params: Mapping[str, JSON] | None = None) -> Message:
     """Return a message that nobody answers."""
-    told: Message = {"jsonrpc": "2.0", "method": method}
-    return told if params is None else {**told, "params": dict(params)}
+    message: Message = {"jsonrpc": "2.0", "method": method}
+    return message if params is None else {**message, "params": dict(params)}
 
 
 def request(id_: JSON, method: str, params: Mapping[str, JSON]) -> Message:

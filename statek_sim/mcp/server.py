@@ -69,6 +69,7 @@ class McpServer:
         for name in names:
             if name not in self.tools:
                 known = ", ".join(self.tools) or "none"
-                said = f"MCP server {self.name!r} has no tool {name!r}; it has: {known}.{suggestion(name, self.tools)}"
-                raise BadInput(said.removesuffix("."))
+                hint = suggestion(name, self.tools)
+                problem = f"MCP server {self.name!r} has no tool {name!r}; it has: {known}.{hint}"
+                raise BadInput(problem.removesuffix("."))
         return tuple(dict.fromkeys(names))

@@ -103,29 +103,29 @@ class Session:
         self._note(Asked(what="request", method=method))
         match method:
             case "initialize":
-                told = self._initialize(params)
+                answer = self._initialize(params)
             case "ping":
-                told = {}
+                answer = {}
             case "logging/setLevel":
-                told = self._set_level(params)
+                answer = self._set_level(params)
             case "tools/list":
                 await self._list(message["id"], params, reply)
                 return
             case _:
                 raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
-        await reply(_line(result(message["id"], told)))
+        await reply(_line(result(message["id"], answer)))
 
     def _initialize(self, params: Mapping[str, JSON]) -> dict[str, JSON]:
-        asked = params.get("protocolVersion")
-        self.version = asked if isinstance(asked, str) and asked in VERSIONS else VERSIONS[0]
-        told: dict[str, JSON] = {
+        version = params.get("protocolVersion")
+        self.version = version if isinstance(version, str) and version in VERSIONS else VERSIONS[0]
+        answer: dict[str, JSON] = {
             "protocolVersion": self.version,
             "capabilities": {"tools": {"listChanged": True}, "logging": {}},
             "serverInfo": {"name": self.server.name, "version": VERSION},
         }
         if self.server.instructions is not None:
-            told["instructions"] = self.server.instructions
-        return told
+            answer["instructions"] = self.server.instructions
+        return answer
 
     def _set_level(self, params: Mapping[str, JSON]) -> dict[str, JSON]:
         level = params.get("level")
@@ -142,12 +142,12 @@ class Session:
         start = 0 if cursor is None else int(cursor[:9])
         fault = self.server.faults.strike(LIST)
         end = len(tools) if page is None else start + page
-        told: dict[str, JSON] = {"tools": [tool.listed() for tool in tools[start:end]]}
+        answer: dict[str, JSON] = {"tools": [tool.listed() for tool in tools[start:end]]}
         if end < len(tools):
-            told["nextCursor"] = str(end)
+            answer["nextCursor"] = str(end)
         if fault is not None and fault.kind == "loops":
-            told["nextCursor"] = str(start)
-        await self._give(id_, told, fault, reply)
+            answer["nextCursor"] = str(start)
+        await self._give(id_, answer, fault, reply)
 
     async def _call(self, id_: JSON, params: Mapping[str, JSON], reply: Send) -> None:
         name, arguments = params.get("name"), params.get("arguments", {})
@@ -172,17 +172,17 @@ class Session:
             given = text_result(f"{type(failure).__name__}: {failure}", is_error=True)
         await self._give(id_, given.as_json(), fault, reply)
 
-    async def _give(self, id_: JSON, told: Mapping[str, JSON], fault: McpFault | None, reply: Send) -> None:
+    async def _give(self, id_: JSON, answer: Mapping[str, JSON], fault: McpFault | None, reply: Send) -> None:
         """Answer, or do what the fault says."""
         if fault is None:
-            await reply(_line(result(id_, told)))
+            await reply(_line(result(id_, answer)))
             return
         self._note(Asked(what="fault", detail=str(fault)))
         if fault.seconds:
             await asyncio.sleep(fault.seconds)
         match fault.kind:
             case "slow" | "changes" | "loops":
-                await reply(_line(result(id_, told)))
+                await reply(_line(result(id_, answer)))
             case "silent":
                 await asyncio.get_running_loop().create_future()
             case "dies":
@@ -193,7 +193,7 @@ class Session:
             case "no-json":
                 await reply(_NO_JSON)
             case "wrong-id":
-                await reply(_line(result(_NOBODYS_ID, told)))
+                await reply(_line(result(_NOBODYS_ID, answer)))
                 await asyncio.get_running_loop().create_future()
             case "huge":
                 await reply(_line(result(id_, text_result("x" * fault.size).as_json())))
@@ -232,8 +232,8 @@ class Session:
         id_ = f"server-{self._number}"
         waiting = self._asked[id_of(id_)] = asyncio.get_running_loop().create_future()
         await reply(_line(request(id_, method, params)))
-        told: JSON = await waiting
-        return told
+        answer: JSON = await waiting
+        return answer
 
     def wants_log(self, level: str) -> bool:
         """Return whether the client wants lines of this level."""
@@ -247,9 +247,9 @@ class Session:
             self._loop.call_soon_threadsafe(self._tell)
 
     def _tell(self) -> None:
-        told = self._loop.create_task(self._tell_list_changed())
-        self._told.add(told)
-        told.add_done_callback(self._told.discard)
+        notice = self._loop.create_task(self._tell_list_changed())
+        self._told.add(notice)
+        notice.add_done_callback(self._told.discard)
 
     async def _tell_list_changed(self) -> None:
         await self._announce(_line(notification("notifications/tools/list_changed")))
@@ -284,12 +284,12 @@ class _Call:
     async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         if self._token is None:
             return
-        told: dict[str, JSON] = {"progressToken": self._token, "progress": done}
+        fields: dict[str, JSON] = {"progressToken": self._token, "progress": done}
         if total is not None:
-            told["total"] = total
+            fields["total"] = total
         if message is not None:
-            told["message"] = message
-        await self._reply(_line(notification("notifications/progress", told)))
+            fields["message"] = message
+        await self._reply(_line(notification("notifications/progress", fields)))
 
     async def log(self, level: str, data: JSON) -> None:
         if self._session.wants_log(level):

@@ -19,12 +19,12 @@ class CallResult:
 
     def as_json(self) -> dict[str, JSON]:
         """Return it as the `result` of a `tools/call`."""
-        told: dict[str, JSON] = {"content": [dict(block) for block in self.content]}
+        fields: dict[str, JSON] = {"content": [dict(block) for block in self.content]}
         if self.structured is not None:
-            told["structuredContent"] = dict(self.structured)
+            fields["structuredContent"] = dict(self.structured)
         if self.is_error:
-            told["isError"] = True
-        return told
+            fields["isError"] = True
+        return fields
 
 
 def text_result(text: str, *, is_error: bool = False) -> CallResult:
@@ -71,9 +71,9 @@ class ServedTool:
 
     def listed(self) -> dict[str, JSON]:
         """Return it as an entry of `tools/list`."""
-        told: dict[str, JSON] = {"name": self.name, "inputSchema": dict(self.input_schema)}
+        fields: dict[str, JSON] = {"name": self.name, "inputSchema": dict(self.input_schema)}
         if self.description:
-            told["description"] = self.description
+            fields["description"] = self.description
         if self.output_schema is not None:
-            told["outputSchema"] = dict(self.output_schema)
-        return told
+            fields["outputSchema"] = dict(self.output_schema)
+        return fields

@@ -187,7 +187,7 @@ def summed(tokens: Iterable[Tokens]) -> Tokens:
     """Return all tokens together."""
     found = tuple(tokens)
     return Tokens(
-        prompt=sum(one.prompt for one in found),
-        completion=sum(one.completion for one in found),
-        cached=sum(one.cached for one in found),
+        prompt=sum(price.prompt for price in found),
+        completion=sum(price.completion for price in found),
+        cached=sum(price.cached for price in found),
     )

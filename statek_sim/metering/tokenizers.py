@@ -115,6 +115,7 @@ def tokenizer_for_model(model: str, registry: TokenizerRegistry | None = None) -
     return ModelTokenizer(PROXY_ENCODING, proxy=True, tokenizer=_vendored(PROXY_ENCODING))
 
 
+@functools.lru_cache
 def bare_model_name(model: str) -> str:
     """Return `model` without provider, family and trailing options such as `/rl=60` (behaviour 11)."""
     parts = [part for part in model.split("/") if part and "=" not in part]

@@ -60,5 +60,5 @@ def access_from(environment: Mapping[str, str], provider: str) -> Access:
 
 def client_options(environment: Mapping[str, str]) -> ClientOptions:
     """Return what the environment says about requests beside the conversation; only Anthropic's look at it."""
-    said = (environment.get(provider + CACHING, "") for provider in ANTHROPIC_PROVIDERS)
-    return ClientOptions(prompt_caching=any(text.lower() in _TRUE for text in said))
+    settings = (environment.get(provider + CACHING, "") for provider in ANTHROPIC_PROVIDERS)
+    return ClientOptions(prompt_caching=any(text.lower() in _TRUE for text in settings))

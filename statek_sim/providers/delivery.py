@@ -210,8 +210,8 @@ def usage_of(
         case UsageKind.MEASURED:
             if measure is None:
                 raise BadInput("'measured' usage needs an LLM that was given a `measure` function")
-            said = [content or "", *(part for call in calls for part in (call.name, call.arguments))]
-            prompt, completion = measure(request, "\n".join(said))
+            texts = [content or "", *(part for call in calls for part in (call.name, call.arguments))]
+            prompt, completion = measure(request, "\n".join(texts))
             return ReportedUsage(prompt=prompt, completion=completion)
         case _:
             assert_never(usage)

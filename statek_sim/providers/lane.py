@@ -33,11 +33,12 @@ class Lane:
     no more than a script of ten. All others are looked through in order.
     """
 
-    __slots__ = ("_by_message", "_others", "key", "total")
+    __slots__ = ("_by_message", "_others", "_used", "key", "total")
 
     def __init__(self, key: str, entries: Sequence[ScriptEntry]) -> None:
         self.key = key
         self.total = len(entries)
+        self._used: dict[int, int] = {}
         self._others: deque[Entry] = deque()
         self._by_message: dict[str, deque[Entry]] = {}
         for position, entry in enumerate(entries, 1):
@@ -55,11 +56,28 @@ class Lane:
             found, named = other, self._others
         if found is None:
             return None
-        found.used += 1
+        self._use(found, 1)
         repeat = found.reply.repeat
         if repeat is not None and found.used >= repeat:
             named.remove(found)
         return found
+
+    def _use(self, entry: Entry, times: int) -> None:
+        entry.used += times
+        self._used[entry.position] = entry.used
+
+    def saved(self) -> tuple[tuple[int, int], ...]:
+        """Return which replies were given, by their positions, and how often."""
+        return tuple(self._used.items())
+
+    def resume(self, saved: Iterable[tuple[int, int]]) -> None:
+        """Go on where another process `saved` it."""
+        given = dict(saved)
+        for home in (self._others, *self._by_message.values()):
+            for entry in [one for one in home if one.position in given]:
+                self._use(entry, given[entry.position])
+                if entry.reply.repeat is not None and entry.used >= entry.reply.repeat:
+                    home.remove(entry)
 
     def pending(self) -> list[PendingReply]:
         """Return the replies that may still be given, in script order."""

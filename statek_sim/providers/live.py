@@ -69,10 +69,10 @@ class AsyncHttpLLM:
 
     async def __call__(self, request: ChatRequest) -> RawReply:
         """Answer one request; what goes wrong on the way is a `ProviderFailure`."""
-        asked = http_request(request, self._accesses(request.provider.upper()))
+        sent = http_request(request, self._accesses(request.provider.upper()))
         try:
             response = await self._client.request(
-                asked.method, asked.url, headers=dict(asked.headers), content=asked.body
+                sent.method, sent.url, headers=dict(sent.headers), content=sent.body
             )
         except httpx.TimeoutException as failure:
             raise ProviderTimeout("") from failure
@@ -80,7 +80,7 @@ class AsyncHttpLLM:
             # A connection that broke has no words in httpx.
             raise ProviderUnreachable(str(failure) or type(failure).__name__) from failure
         check_status(
-            asked,
+            sent,
             HttpResponse(status=response.status_code, headers=dict(response.headers), body=response.content),
         )
         return RawReply(response.content)

@@ -140,16 +140,16 @@ def _describe_answer(answer: Answer) -> str:
 def _message_line(message: Message) -> str:
     content = message.get("content")
     text = text_in(content)
-    said = [shorten(text)] if text else []
+    parts = [shorten(text)] if text else []
     if isinstance(content, list):
         silent = sum(not (isinstance(part, dict) and isinstance(part.get("text"), str)) for part in content)
-        said += [f"[{silent} part{'s' * (silent > 1)} without text]"] if silent else []
+        parts += [f"[{silent} part{'s' * (silent > 1)} without text]"] if silent else []
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):
-            said.append(f"[calls {function.get('name')} {shorten(str(function.get('arguments')))}]")
-    return f"{message.get('role')}: {' '.join(said)}"
+            parts.append(f"[calls {function.get('name')} {shorten(str(function.get('arguments')))}]")
+    return f"{message.get('role')}: {' '.join(parts)}"
 
 
 def _listing(pending: Sequence[PendingReply]) -> list[str]:

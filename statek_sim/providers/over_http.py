@@ -21,9 +21,9 @@ class HttpLLM:
 
     def complete(self, request: ChatRequest) -> RawReply:
         """Answer one request; a status that is not a success is a `ProviderHTTPError` in httpx's words."""
-        asked = http_request(request, self._accesses(request.provider.upper()))
-        response = self._transport.send(asked)
-        check_status(asked, response)
+        sent = http_request(request, self._accesses(request.provider.upper()))
+        response = self._transport.send(sent)
+        check_status(sent, response)
         return RawReply(response.body, response.latency)
 
 

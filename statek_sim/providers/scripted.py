@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, final
+from typing import Any, Final, final
 
 from statek_sim.errors import BadInput, ScriptError, ScriptExhausted, UnmatchedRequest, UnusedReplies
 from statek_sim.providers.delivery import Measure, Styles, deliver, manner
@@ -70,6 +70,15 @@ class ScriptedLLM:
         if entry is None:
             raise _no_reply(lane, request)
         return deliver(entry.reply, request, self._manner)
+
+    def saved(self) -> dict[str, object]:
+        """Return how far the script is."""
+        return {"lanes": [(key, lane.saved()) for key, lane in self._lanes.items()]}
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another process `saved` it."""
+        for key, given in saved["lanes"]:
+            self._lanes[key].resume(given)
 
     def unused(self) -> list[PendingReply]:
         """Return the replies that were given too seldom; for one that repeats forever, once is enough."""

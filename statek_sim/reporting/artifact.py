@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Final
 
 from statek_sim.errors import BadInput
 
@@ -28,8 +29,17 @@ def write_artifact(path: Path, text: str) -> None:
         raise BadInput(f"{path}: cannot write the report: {reason}") from error
 
 
+WRITTEN_BY_PEOPLE: Final = (".yaml", ".yml", ".toml", ".env", ".py")
+"""How files end that are read, and that no report is called: one would take the place of somebody's work."""
+
+
 def check_writable(path: Path) -> None:
-    """Raise the `BadInput` that `write_artifact` would, as far as one can know beforehand; writes nothing."""
+    """Raise the `BadInput` that `write_artifact` would, as far as one can know beforehand; writes nothing.
+
+    So does a file that is there and looks like one that people write, a scenario or a preset.
+    """
+    if path.suffix.lower() in WRITTEN_BY_PEOPLE and path.is_file():
+        raise BadInput(f"{path}: is there already, and is no report to be replaced; name another file")
     problem = _problem(path)
     if problem:
         raise BadInput(f"{path}: cannot write the report: {os.strerror(problem)}")

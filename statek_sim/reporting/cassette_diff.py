@@ -78,11 +78,11 @@ def _format_of(exchange: Exchange) -> WireFormat | None:
 def _readable(format_: WireFormat, response: Response) -> dict[str, JSON] | None:
     """Return what a reply says, None for what is no reply of this format: what can be read in it says nothing."""
     try:
-        told = _reply(format_, response)
+        reply = _reply(format_, response)
     except (InvalidFormat, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError):
         # RuntimeError is what STATEK's own clients raise for an answer that they take for an error.
         return None
-    return told if told["reply"] or told["tool_calls"] or any(_counted(told["usage"])) else None
+    return reply if reply["reply"] or reply["tool_calls"] or any(_counted(reply["usage"])) else None
 
 
 def _counted(usage: JSON) -> Iterable[JSON]:

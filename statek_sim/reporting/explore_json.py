@@ -18,7 +18,7 @@ def exploration_json(exploration: Exploration, seconds: float) -> dict[str, JSON
     return {
         "schema": SCHEMA,
         "version": VERSION,
-        "scenarios": [_scenario(one) for one in exploration.scenarios],
+        "scenarios": [_scenario(explored) for explored in exploration.scenarios],
         "runs": exploration.runs,
         "seconds": round(seconds, 3),
         "stopped": exploration.stopped,
@@ -41,27 +41,27 @@ def exploration_schema() -> dict[str, JSON]:
     return schema
 
 
-def _scenario(one: Explored) -> JSON:
-    beyond = one.beyond
+def _scenario(explored: Explored) -> JSON:
+    beyond = explored.beyond
     return {
-        "id": one.id,
-        "suite": one.suite,
-        "profile": one.profile,
-        "points": one.points,
-        "explored": one.explored,
-        "proven": {kind: [count.tried, count.of] for kind, count in one.proven.items()},
+        "id": explored.id,
+        "suite": explored.suite,
+        "profile": explored.profile,
+        "points": explored.points,
+        "explored": explored.explored,
+        "proven": {kind: [count.tried, count.of] for kind, count in explored.proven.items()},
         "beyond": {
             "pairs": [beyond.pairs.tried, beyond.pairs.of],
             "triples": beyond.triples,
             "depth": beyond.depth,
             "probability": beyond.probability,
         },
-        "failures": [_failure(failure) for failure in one.failures],
-        "reached": dict(one.reached),
-        "unknown": one.unknown,
-        "repeats": one.repeats,
-        "runs": one.runs,
-        "crash": _crash(one.crash),
+        "failures": [_failure(failure) for failure in explored.failures],
+        "reached": dict(explored.reached),
+        "unknown": explored.unknown,
+        "repeats": explored.repeats,
+        "runs": explored.runs,
+        "crash": _crash(explored.crash),
         "tools": [
             {
                 "tool": tool.tool,
@@ -70,10 +70,10 @@ def _scenario(one: Explored) -> JSON:
                 "during": tool.during,
                 "after": tool.after,
             }
-            for tool in one.tools
+            for tool in explored.tools
         ],
-        "map": [[cell.event, cell.silent, cell.what, cell.job, cell.came] for cell in one.cells],
-        "problem": one.problem,
+        "map": [[cell.event, cell.silent, cell.what, cell.job, cell.came] for cell in explored.cells],
+        "problem": explored.problem,
     }
 
 
@@ -82,7 +82,9 @@ def _failure(failure: Failure) -> JSON:
         "invariant": failure.invariant,
         "message": failure.message,
         "times": failure.times,
-        "deviations": [one.model_dump(mode="json", exclude_unset=True) for one in failure.deviations],
+        "deviations": [
+            deviation.model_dump(mode="json", exclude_unset=True) for deviation in failure.deviations
+        ],
         "file": failure.file,
         "whose": failure.whose,
     }

@@ -22,7 +22,7 @@ def _blocks(exploration: Exploration) -> Iterator[str]:
     yield f"{verdict_words(exploration)}."
     if exploration.stopped:
         yield "It was stopped: this is what was covered so far."
-    played = [one for one in exploration.scenarios if one.problem is None]
+    played = [explored for explored in exploration.scenarios if explored.problem is None]
     if played:
         head = ("scenario", "proven", "failures", "crash adds", "crash map")
         yield markdown_table(head, map(_row, played))
@@ -30,32 +30,32 @@ def _blocks(exploration: Exploration) -> Iterator[str]:
             "The crash map has a letter per distinct place to die: `=` as undisturbed, `~` ends otherwise, `?` leaves "
             "the script, `X` breaks an invariant."
         )
-    for one in exploration.scenarios:
-        yield from _failures(one)
+    for explored in exploration.scenarios:
+        yield from _failures(explored)
     tools = [f"- {escaped(line.strip())}" for line in tool_lines(exploration.scenarios)]
     if tools:
         yield "## Tools of your own, when their worker dies"
         yield "\n".join(tools)
-    left = [one for one in exploration.scenarios if one.problem is not None]
+    left = [explored for explored in exploration.scenarios if explored.problem is not None]
     if left:
         yield "## Not explored"
-        yield "\n".join(f"- {one.id}: {escaped(one.problem or '')}" for one in left)
+        yield "\n".join(f"- {explored.id}: {escaped(explored.problem or '')}" for explored in left)
 
 
-def _row(one: Explored) -> tuple[str, ...]:
-    failing = ", ".join(failure.invariant for failure in one.failures) or "none"
-    letters = "".join(MARKS.get(cell.came, "X") for cell in one.cells)
+def _row(explored: Explored) -> tuple[str, ...]:
+    failing = ", ".join(failure.invariant for failure in explored.failures) or "none"
+    letters = "".join(MARKS.get(cell.came, "X") for cell in explored.cells)
     return (
-        escaped(f"{one.id} {one.profile}"),
-        proven_words(one),
+        escaped(f"{explored.id} {explored.profile}"),
+        proven_words(explored),
         failing,
-        f"{one.crash.tokens:,} tokens",
+        f"{explored.crash.tokens:,} tokens",
         f"`{letters}`" if letters else "",
     )
 
 
-def _failures(one: Explored) -> Iterator[str]:
-    for failure in one.failures:
-        yield f"## {one.id} {one.profile}: {failure.invariant}"
+def _failures(explored: Explored) -> Iterator[str]:
+    for failure in explored.failures:
+        yield f"## {explored.id} {explored.profile}: {failure.invariant}"
         yield escaped(failure.message)
         yield "\n".join(f"- {escaped(line)}" for line in failure_words(failure))

@@ -47,8 +47,8 @@ class ExploreProgress:
         self._runs += explored.runs
         self._failures += len(explored.failures)
         if self._progress is not None:
-            told = f"{self._runs:,} runs  {plural(self._failures, 'failure')}  {explored.id}"
-            self._progress.update(self._task, advance=1, description=told)
+            line = f"{self._runs:,} runs  {plural(self._failures, 'failure')}  {explored.id}"
+            self._progress.update(self._task, advance=1, description=line)
 
     def close(self) -> None:
         """Take it away."""
@@ -59,10 +59,12 @@ class ExploreProgress:
 
 def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[Text]:
     """Yield a line per scenario, the failures, the tools' certificates and the verdict."""
-    for one in exploration.scenarios if not quiet else ():
-        yield Text(scenario_line(one), "red" if one.failed else "yellow" if one.problem else "")
-    for one in exploration.scenarios:
-        yield from failure_lines(one)
+    for explored in exploration.scenarios if not quiet else ():
+        yield Text(
+            scenario_line(explored), "red" if explored.failed else "yellow" if explored.problem else ""
+        )
+    for explored in exploration.scenarios:
+        yield from failure_lines(explored)
     tools = () if quiet else [*tool_lines(exploration.scenarios)]
     if tools:
         yield Text()
@@ -74,18 +76,18 @@ def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[
     yield Text(verdict_words(exploration), "bold red" if exploration.failed else "bold green")
 
 
-def scenario_line(one: Explored) -> str:
+def scenario_line(explored: Explored) -> str:
     """Return what was proven of a scenario, in one line."""
-    name = f"{one.suite}/{one.id}[{one.profile}]"
-    if one.problem is not None:
-        return f"{name}: not explored: {one.problem}"
-    return f"{name}: {proven_words(one)}"
+    name = f"{explored.suite}/{explored.id}[{explored.profile}]"
+    if explored.problem is not None:
+        return f"{name}: not explored: {explored.problem}"
+    return f"{name}: {proven_words(explored)}"
 
 
-def proven_words(one: Explored) -> str:
+def proven_words(explored: Explored) -> str:
     """Return what the result stands for: `22 of 22 crash points, 4 of 4 orders; beyond that ...`."""
-    told = ", ".join(f"{count} {_NOUNS[kind]}" for kind, count in one.proven.items() if count.of)
-    beyond = one.beyond
+    proven = ", ".join(f"{count} {_NOUNS[kind]}" for kind, count in explored.proven.items() if count.of)
+    beyond = explored.beyond
     more = []
     if beyond.pairs.of:
         more.append(f"{beyond.pairs} pairs")
@@ -93,21 +95,26 @@ def proven_words(one: Explored) -> str:
         more.append(f"{beyond.triples} drawn triples")
     if beyond.depth is not None and beyond.probability is not None:
         more.append(f"orders of depth {beyond.depth} with {100 * beyond.probability:.0f} %")
-    if one.unknown:
-        more.append(f"{plural(one.unknown, 'run')} left the script")
-    return "; ".join([told or "nothing to vary", *(["beyond that " + ", ".join(more)] if more else [])])
+    if explored.unknown:
+        more.append(f"{plural(explored.unknown, 'run')} left the script")
+    return "; ".join([proven or "nothing to vary", *(["beyond that " + ", ".join(more)] if more else [])])
 
 
-def failure_lines(one: Explored) -> Iterator[Text]:
+def failure_lines(explored: Explored) -> Iterator[Text]:
     """Yield what fails in a scenario, with where it departs."""
-    for failure in one.failures:
+    for failure in explored.failures:
         yield Text()
-        yield Text(f"FAILED {one.suite}/{one.id}[{one.profile}] {failure.invariant}", "bold red")
+        yield Text(
+            f"FAILED {explored.suite}/{explored.id}[{explored.profile}] {failure.invariant}", "bold red"
+        )
         yield Text(f"  {failure.message}")
         yield from (Text(f"  {line}") for line in failure_words(failure))
-    for name, reached in one.reached.items():
+    for name, reached in explored.reached.items():
         if not reached:
-            yield Text(f"FAILED {one.suite}/{one.id}[{one.profile}] {name}: no run reached it", "bold red")
+            yield Text(
+                f"FAILED {explored.suite}/{explored.id}[{explored.profile}] {name}: no run reached it",
+                "bold red",
+            )
 
 
 def failure_words(failure: Failure) -> Iterator[str]:
@@ -127,8 +134,8 @@ def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
     """Yield the certificate of each of the user's own tools: the worst that was seen in any scenario."""
     order = (None, "safe", "at least once", "leaks")
     worst: dict[str, list[str | None]] = {}
-    for one in scenarios:
-        for tool in one.tools:
+    for explored in scenarios:
+        for tool in explored.tools:
             if not tool.own:
                 continue
             known = worst.setdefault(tool.tool, [None, None, None])
@@ -141,13 +148,17 @@ def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
 
 def verdict_words(exploration: Exploration) -> str:
     """Return what comes of it all."""
-    failing = Counter(failure.invariant for one in exploration.scenarios for failure in one.failures)
-    told = f"{plural(len(exploration.scenarios), 'scenario')}, {plural(exploration.runs, 'run')}"
+    failing = Counter(
+        failure.invariant for explored in exploration.scenarios for failure in explored.failures
+    )
+    words = f"{plural(len(exploration.scenarios), 'scenario')}, {plural(exploration.runs, 'run')}"
     if not exploration.failed:
-        return f"{told}: nothing fails"
-    unreached = sum(not reached for one in exploration.scenarios for reached in one.reached.values())
+        return f"{words}: nothing fails"
+    unreached = sum(
+        not reached for explored in exploration.scenarios for reached in explored.reached.values()
+    )
     parts = [f"{name} in {times}" for name, times in sorted(failing.items())]
-    return f"{told}: {', '.join([*parts, *([f'{unreached} never reached'] if unreached else [])])}"
+    return f"{words}: {', '.join([*parts, *([f'{unreached} never reached'] if unreached else [])])}"
 
 
 def replay_line(replayed: Replayed) -> str:

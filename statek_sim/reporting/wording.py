@@ -30,6 +30,16 @@ def settings(report: Report) -> str:
     return f"{noun} {', '.join(report.profiles) or 'none'}; {preset}; {seed}"
 
 
+def under_a_preset(report: Report) -> str:
+    """Say what failures under a preset mean that the scenarios were not written for; empty where there is none."""
+    if report.preset == AS_WRITTEN or not report.overall.failed:
+        return ""
+    return (
+        f"failures show what the preset {report.preset} would change: scenarios expect what happens under their own; "
+        f"whether it is good enough says `statek-sim gate {report.preset}`"
+    )
+
+
 def explanation(offender: Offender) -> str:
     """Return both numbers and why they differ."""
     usage = offender.row.usage

@@ -174,7 +174,7 @@ class LazyTypes:
     def _tee(self, iterable: Item, n: Item = 2, /) -> tuple[LazyIterator, ...]:
         self._budget.allocate(64 * n if isinstance(n, int) and n > 0 else 0)
         return tuple(
-            LazyIterator(self._budget, one) for one in itertools.tee(iterated(self._budget, iterable), n)
+            LazyIterator(self._budget, copy) for copy in itertools.tee(iterated(self._budget, iterable), n)
         )
 
     def _type(self, kind: _Kind) -> Any:

@@ -36,6 +36,9 @@ _SIMPLE: Final = (bool, int, float, Decimal, str, datetime)
 STORES_OWN: Final = "__stores_own__"
 """The attribute of a `__str__` that a store gave to a class: what agents see of its objects is not that."""
 
+STORE_MEMBERS: Final = "__store_members__"
+"""The method of a stored object that says what agents are shown of it, asked with which names are wanted."""
+
 
 class StoredCollection:
     """A collection of a durable store: no `list`, `tuple`, `dict` or `set`, but shown as one of them."""
@@ -269,8 +272,8 @@ class _Printer:
 
 
 def _has_own_str(kind: Any) -> bool:
-    told = kind.__str__
-    return told is not object.__str__ and not hasattr(told, STORES_OWN)
+    method = kind.__str__
+    return method is not object.__str__ and not hasattr(method, STORES_OWN)
 
 
 def _simple(value: Value, *, quoted: bool) -> str:
@@ -296,6 +299,10 @@ def _members_of(value: Value, wanted: _Members) -> dict[str, Value] | None:
     """Return the members to show, or None for a value that has none. Hidden ones are not even read."""
     if isinstance(value, type):
         return None
+    stored = getattr(value, STORE_MEMBERS, None)
+    if stored is not None:
+        members: dict[str, Value] = stored(wanted.shows)
+        return members
     if is_dataclass(value):
         names = [field.name for field in fields(value)]
         return {name: getattr(value, name) for name in names if wanted.shows(name)}

@@ -249,6 +249,29 @@ class LevelText(Part):
     )
 
 
+class SlotsText(Part):
+    """How many runs a model serves at a time, and who is next (004 §9)."""
+
+    slots: Positive = Field(default=1, description="Runs that may work at a time.")
+    waiting: Count | None = Field(default=50, description="Runs that may wait beside them; null: any number.")
+    aging: Seconds | None = Field(
+        default=60.0,
+        description="Virtual seconds of waiting that are worth one level of priority; null: none are.",
+    )
+    share: Seconds | None = Field(
+        default=1.0,
+        description="Virtual seconds by which a submitter's next waiting run counts as later; null: none.",
+    )
+    preempts: Literal["never", "step"] = Field(
+        default="step",
+        description="Whether a more urgent run has the slot before the next request of one that works.",
+    )
+    full: Literal["displace", "refuse"] = Field(
+        default="displace",
+        description="Who goes when one too many waits: who would be last, or the newcomer.",
+    )
+
+
 class EscalationText(Part):
     """Who is asked next when a task is not solved (002 §5)."""
 
@@ -384,16 +407,16 @@ class ToolText(Part):
     @model_validator(mode="after")
     def _one_behaviour(self) -> Self:
         ways = ("result", "error", "results", "call", "asks")
-        said = [key for key in ways if self.said(key)]
-        if len(said) != 1:
-            raise refused(f"expected exactly one of {', '.join(ways)}; got {' and '.join(said) or 'none'}")
-        if self.said("within") and said[0] != "asks":
+        given = [key for key in ways if self.said(key)]
+        if len(given) != 1:
+            raise refused(f"expected exactly one of {', '.join(ways)}; got {' and '.join(given) or 'none'}")
+        if self.said("within") and given[0] != "asks":
             raise refused("within goes with asks")
         properties = self.parameters.get("properties")
         for name in self.access:
             if not isinstance(properties, dict) or name not in properties:
                 raise refused(f"access names {name!r}, which is none of the parameters")
-        if self.said("takes") and said[0] not in ("result", "error"):
+        if self.said("takes") and given[0] not in ("result", "error"):
             raise refused("takes goes with result or error; say it in each of results")
         return self
 

@@ -29,9 +29,9 @@ from statek_sim.semantics import PROFILES
 from statek_sim.values import JSON
 
 _AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
-    "": ("tools", "servers", "task_types"),
+    "": ("tools", "servers", "task_types", "slots"),
     "agents": ("layers", "offer", "workflow", "harness"),
-    "jobs": (),
+    "jobs": ("priority", "submitter"),
     "script": (),
     "expect": (),
     "expect.jobs": (
@@ -81,8 +81,8 @@ def engine_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     agent = scenario.engine == "agent"
     refused = _STATEK_ONLY if agent else _AGENT_ONLY
     yield from _said((), scenario, refused[""], scenario.engine)
-    for role, told in scenario.agents.items():
-        yield from _said(("agents", role), told, refused["agents"], scenario.engine)
+    for role, declared in scenario.agents.items():
+        yield from _said(("agents", role), declared, refused["agents"], scenario.engine)
     for name, job in scenario.jobs.items():
         yield from _said(("jobs", name), job, refused["jobs"], scenario.engine)
     for key, replies in scenario.script.items():
@@ -147,44 +147,44 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         return
     yield from _servers(scenario)
     registered = [known for name, tool in scenario.tools.items() for known in _names(scenario, name, tool)]
-    for role, told in scenario.agents.items():
+    for role, agent in scenario.agents.items():
         at: Keypath = ("agents", role)
-        for key in told.metadata:
+        for key in agent.metadata:
             if key not in _AGENT_METADATA:
                 yield Finding(
                     (*at, "metadata", key),
                     f"{dotted((*at, 'metadata', key))}: engine agent knows PROVIDER only",
                 )
-        own = [name.rpartition(":")[2] for name in told.tools if ":" in name]
+        own = [name.rpartition(":")[2] for name in agent.tools if ":" in name]
         known = [*registered, *own]
-        for position, name in enumerate(told.tools):
+        for position, name in enumerate(agent.tools):
             if ":" not in name:
                 yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
-        yield from _overrides((*at, "harness", "overrides"), told.harness.overrides)
-        yield from _context((*at, "harness"), told.harness, scenario.agents)
-        yield from _guards((*at, "harness", "guards"), told.harness, scenario.agents)
-        for name in told.harness.approvals:
+        yield from _overrides((*at, "harness", "overrides"), agent.harness.overrides)
+        yield from _context((*at, "harness"), agent.harness, scenario.agents)
+        yield from _guards((*at, "harness", "guards"), agent.harness, scenario.agents)
+        for name in agent.harness.approvals:
             approval: Keypath = (*at, "harness", "approvals", name)
             yield from _known(approval, name, [*registered, *own], "tool")
         yield from _permissions(
-            (*at, "harness", "permissions"), told.harness.permissions, [*registered, *own]
+            (*at, "harness", "permissions"), agent.harness.permissions, [*registered, *own]
         )
         flow: Keypath = (*at, "workflow")
-        for position, step in enumerate(told.workflow.steps):
+        for position, step in enumerate(agent.workflow.steps):
             yield from _known((*flow, "steps", position), step.tool, known, "tool")
             for number, before in enumerate(step.after):
                 yield from _known((*flow, "steps", position, "after", number), before, known, "tool")
         for key in ("helpers", "terminal"):
-            for position, name in enumerate(getattr(told.workflow, key) or ()):
+            for position, name in enumerate(getattr(agent.workflow, key) or ()):
                 yield from _known((*flow, key, position), name, known, "tool")
 
 
-def _permissions(at: Keypath, told: PermissionsText | None, tools: Sequence[str]) -> Iterator[Finding]:
+def _permissions(at: Keypath, permissions: PermissionsText | None, tools: Sequence[str]) -> Iterator[Finding]:
     """Yield rules about a tool that is not there; a pattern may be about none."""
-    if told is None:
+    if permissions is None:
         return
     for key in ("allow", "ask", "deny"):
-        for position, rule in enumerate(getattr(told, key)):
+        for position, rule in enumerate(getattr(permissions, key)):
             if rule.tool and "*" not in rule.tool:
                 yield from _known((*at, key, position, "tool"), rule.tool, tools, "tool")
 
@@ -222,17 +222,17 @@ def _names(scenario: ScenarioText, name: str, tool: ToolText) -> Iterator[str]:
 
 
 def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterator[Finding]:
-    said = harness.context
-    if said is None:
+    context = harness.context
+    if context is None:
         return
     here: Keypath = (*at, "context")
     if harness.compactor is not None:
         yield Finding(
             here, f"{dotted(here)}: expected only one of context, compactor; both make the history shorter"
         )
-    if said.summary != "rule":
+    if context.summary != "rule":
         yield from _known(
-            (*here, "summary"), said.summary, ["rule", *agents], "agent of this scenario, nor 'rule'"
+            (*here, "summary"), context.summary, ["rule", *agents], "agent of this scenario, nor 'rule'"
         )
 
 
@@ -271,8 +271,8 @@ def _overrides(at: Keypath, overrides: Mapping[str, JSON]) -> Iterator[Finding]:
             check.validate_python(value, strict=True)
         except ValidationError:
             hint = suggestion(str(value), expected) if isinstance(value, str) else ""
-            said = f"{dotted(here)}: expected {_either(expected)}, got {json.dumps(value)}.{hint}"
-            yield Finding(here, said.removesuffix("."))
+            problem = f"{dotted(here)}: expected {_either(expected)}, got {json.dumps(value)}.{hint}"
+            yield Finding(here, problem.removesuffix("."))
 
 
 @cache
@@ -296,8 +296,8 @@ def _values(hint: Any) -> Iterator[str]:
     if get_origin(hint) is Literal:
         yield from get_args(hint)
     elif get_origin(hint) in (Union, UnionType):
-        for one in get_args(hint):
-            yield from _values(one)
+        for option in get_args(hint):
+            yield from _values(option)
     else:
         yield _IN_WORDS[hint]
 

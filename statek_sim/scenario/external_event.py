@@ -133,7 +133,11 @@ class Event(Part):
     def _check_companions(self, action: EventAction) -> None:
         for companion, goes_with in _COMPANIONS.items():
             if self.said(companion) and action not in goes_with:
-                raise refused(f"{companion} goes with {' or '.join(goes_with)}, not with {action}")
+                own = " or ".join(name for name, actions in _COMPANIONS.items() if action in actions)
+                raise refused(
+                    f"{companion} goes with {' or '.join(goes_with)}, not with {action}"
+                    + (f", which has {own}" if own else "")
+                )
         needed = _NEEDS.get(action)
         if needed and not self.said(needed):
             raise refused(f"{action} needs {needed}")

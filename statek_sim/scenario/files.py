@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -15,6 +14,7 @@ from typing import Final
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.problem import Problem
 from statek_sim.scenario.tree import Malformed, Node, parse
+from statek_sim.unreadable import why_unreadable
 
 MAX_BYTES: Final = 5_000_000
 """Largest scenario file, in bytes; larger ones are refused before they are read."""
@@ -38,17 +38,24 @@ def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, 
         try:
             found = [path] if not path.is_dir() else list(_walk(path, seen=set()))
         except (OSError, RuntimeError) as error:
-            problems.append(Problem(path, 0, 0, _reason(error, path)))
+            problems.append(Problem(path, 0, 0, why_unreadable(error, path)))
             continue
         for file in found:
             try:
                 files.setdefault(file.resolve(strict=True), file)
             except (OSError, RuntimeError) as error:
-                problems.append(Problem(file, 0, 0, _reason(error, file)))
+                problems.append(Problem(file, 0, 0, why_unreadable(error, file) + _one_of_a_file(file)))
         if not found:
             expected = " or ".join(f"*{suffix}" for suffix in SUFFIXES)
             problems.append(Problem(path, 0, 0, f"no scenario files here, expected {expected}"))
     return tuple(files.values()), tuple(problems)
+
+
+def _one_of_a_file(path: Path) -> str:
+    """Return what to do where somebody names a scenario as pytest does, `FILE::ID`."""
+    file, separator, scenario = str(path).partition("::")
+    name = scenario.rpartition("/")[2].partition("[")[0]
+    return f"; one scenario of a file: {file} --select {name}" if separator and Path(file).is_file() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ def read(path: Path) -> SourceText | Problem:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, RuntimeError) as error:
-        return Problem(path, 0, 0, _reason(error, path))
+        return Problem(path, 0, 0, why_unreadable(error, path))
     if len(content) > MAX_BYTES:
         return Problem(path, 0, 0, f"grew while it was read, expected at most {MAX_BYTES} bytes")
     text = _decode(path, content)
@@ -108,17 +115,6 @@ def _walk(folder: Path, *, seen: set[Path]) -> Iterator[Path]:
             yield from _walk(path, seen=seen)
         elif path.suffix in SUFFIXES:
             yield path
-
-
-def _reason(error: OSError | RuntimeError, path: Path) -> str:
-    # Python 3.11 and 3.12 report a symlink loop as RuntimeError, later ones as OSError.
-    if isinstance(error, RuntimeError) or error.errno == errno.ELOOP:
-        return "a symbolic link that leads to itself"
-    if isinstance(error, FileNotFoundError) and path.is_symlink():
-        return f"a symbolic link to {os.readlink(path)!r}, which is not there"
-    if isinstance(error, FileNotFoundError):
-        return "no such file or folder"
-    return f"cannot be read: {error.strerror}"
 
 
 def read_list(path: Path, *, of: str) -> Node | None:

@@ -113,7 +113,7 @@ def _hint(details: ErrorDetails) -> str:
     return ""
 
 
-def shown(value: object) -> str:
+def shown(value: object, *, mapping: str = "a mapping") -> str:
     """Return `value` as an error shows it: short, and with its kind where the text alone would not tell."""
     match value:
         case None:
@@ -121,7 +121,7 @@ def shown(value: object) -> str:
         case bool():
             return str(value).lower()
         case dict():
-            return "a mapping"
+            return mapping
         case list() | tuple():
             return "a list" if value else "an empty list"
         case str() if len(value) > 60:

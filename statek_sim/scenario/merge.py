@@ -26,5 +26,5 @@ def expectations_for(scenario: Scenario, profile: Profile) -> Expect:
 
 
 def _said(expect: Expect) -> JSON:
-    said: dict[str, JSON] = expect.model_dump(exclude_unset=True)
-    return said
+    fields: dict[str, JSON] = expect.model_dump(exclude_unset=True)
+    return fields

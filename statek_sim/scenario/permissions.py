@@ -30,9 +30,9 @@ class RuleText(Part):
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
-        said = [kind for kind in _KINDS if self.said(kind)]
-        if len(said) != 1:
-            raise refused(f"expected exactly one of {', '.join(_KINDS)}; got {' and '.join(said) or 'none'}")
+        given = [kind for kind in _KINDS if self.said(kind)]
+        if len(given) != 1:
+            raise refused(f"expected exactly one of {', '.join(_KINDS)}; got {' and '.join(given) or 'none'}")
         try:
             self.rule  # noqa: B018  # made to see whether it can be
         except BadInput as error:
@@ -106,9 +106,9 @@ class PermissionsText(Part):
         """The policy."""
         return Policy(
             root=self.root,
-            allow=[one.rule for one in self.allow],
-            ask=[one.rule for one in self.ask],
-            deny=[one.rule for one in self.deny],
+            allow=[text.rule for text in self.allow],
+            ask=[text.rule for text in self.ask],
+            deny=[text.rule for text in self.deny],
             protected=self.protected,
             seconds=self.within,
             hard_links=self.hard_links,

@@ -198,15 +198,15 @@ class Reply(Part):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        said = [kind for kind in KINDS if kind in self.model_fields_set]
-        if not said:
+        given = [kind for kind in KINDS if kind in self.model_fields_set]
+        if not given:
             raise refused(f"expected exactly one of {', '.join(KINDS)}")
-        if len(said) > 1 and not (len(said) == 2 and "tools" in said and said[0] in ("code", "text")):
+        if len(given) > 1 and not (len(given) == 2 and "tools" in given and given[0] in ("code", "text")):
             raise refused(
-                f"{' and '.join(said)} contradict each other; only tools may come with code or text"
+                f"{' and '.join(given)} contradict each other; only tools may come with code or text"
             )
-        if self.said("retry_after") and "http" not in said:
+        if self.said("retry_after") and "http" not in given:
             raise refused("retry_after needs http")
-        if self.said("malformed_arguments") and said[-1] not in ("tools", "python"):
+        if self.said("malformed_arguments") and given[-1] not in ("tools", "python"):
             raise refused("malformed_arguments needs tools or python")
         return self

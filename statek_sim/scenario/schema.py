@@ -20,6 +20,7 @@ from statek_sim.scenario.agent import (
     LayersText,
     OfferText,
     ServerText,
+    SlotsText,
     StepsText,
     ToolText,
     Variant,
@@ -193,6 +194,12 @@ class JobText(Part):
     at: Seconds = Field(
         default=0.0, description="Virtual second at which it is created, unless a start event does."
     )
+    priority: Annotated[int, Field(ge=1, le=10)] = Field(
+        default=5, description="Engine agent, with `slots`: 1 (urgent) to 10 (background)."
+    )
+    submitter: str = Field(
+        default="", description="Engine agent, with `slots`: who submitted it, its own name by default."
+    )
 
 
 class Shared(Part):
@@ -236,6 +243,10 @@ class Shared(Part):
     )
     task_types: dict[str, Items[str]] = Field(
         default_factory=dict, description="Engine agent: names of tools by type of task."
+    )
+    slots: SlotsText | None = Field(
+        default=None,
+        description="Engine agent: the slots that its runs share; without it none waits for another.",
     )
     agents: dict[Name, AgentText] = Field(default_factory=dict, description="Agents by role.")
     jobs: dict[Name, JobText] = Field(

@@ -74,10 +74,10 @@ class FaultText(Part):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        said = [kind for kind in FAULTS if self.said(kind)]
-        if len(said) != 1:
+        given = [kind for kind in FAULTS if self.said(kind)]
+        if len(given) != 1:
             raise refused(f"expected exactly one of {', '.join(FAULTS)}")
-        if self.said("retry_after") and said != ["http"]:
+        if self.said("retry_after") and given != ["http"]:
             raise refused("retry_after needs http")
         if not any(self.said(key) for key in ("requests", "rate", "when", "times")):
             raise refused("expected at least one of requests, rate, when, times")

@@ -27,13 +27,13 @@ def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """
     known: dict[str, str | None] = {}
     for scenario in scenarios:
-        said: set[str] = set()
+        missing: set[str] = set()
         for keypath, name in _names(scenario):
             if name not in known:
                 known[name] = _problem(name)
             problem = known[name]
-            if problem is not None and name not in said:
-                said.add(name)
+            if problem is not None and name not in missing:
+                missing.add(name)
                 line, column = _place(scenario, keypath)
                 message = f"scenario {scenario.id!r}: {name!r}: {problem}"
                 yield Problem(scenario.path, line, column, message)

@@ -50,20 +50,20 @@ class ReadRequest:
 
     __slots__ = ("_prompt", "asked", "estimated", "size", "turn")
 
-    def __init__(self, asked: WireRequest, size: int = 0) -> None:
-        self.asked = asked
+    def __init__(self, request: WireRequest, size: int = 0) -> None:
+        self.asked = request
         self.size = size
         self.estimated = size > LARGEST_COUNTED
-        self.turn = 1 + sum(message.get("role") == "assistant" for message in asked.messages)
+        self.turn = 1 + sum(message.get("role") == "assistant" for message in request.messages)
         self._prompt: int | None = None
 
     def prompt_tokens(self) -> int:
         """Return the tokens of the prompt, counted or estimated with the model's tokenizer."""
         if self._prompt is None:
-            asked, tokenizer = self.asked, model_tokenizer(self.asked.model)
-            messages, images = _texts_alone(asked.messages)
+            request, tokenizer = self.asked, model_tokenizer(self.asked.model)
+            messages, images = _texts_alone(request.messages)
             count = _estimated if self.estimated else prompt_tokens
-            self._prompt = count(messages, asked.tools, tokenizer) + IMAGE_TOKENS * images
+            self._prompt = count(messages, request.tools, tokenizer) + IMAGE_TOKENS * images
         return self._prompt
 
     def text_tokens(self, text: str) -> int:
@@ -130,15 +130,15 @@ def _texts_alone(messages: Sequence[Message]) -> tuple[Sequence[Message], int]:
     else:
         return messages, 0
     images = 0
-    told: list[Message] = []
+    written: list[Message] = []
     for message in messages:
         content = message.get("content")
         if isinstance(content, list):
             images += sum(not isinstance(_text(part), str) for part in content)
-            told.append({**message, "content": text_in(content)})
+            written.append({**message, "content": text_in(content)})
         else:
-            told.append(message)
-    return told, images
+            written.append(message)
+    return written, images
 
 
 def _text(part: JSON) -> JSON:

@@ -62,7 +62,7 @@ class PlayedScript:
             known = ", ".join(map(repr, self._lanes)) or "nobody"
             return (
                 f"{question} is for {request.role!r}, but there are scripts for {known} only; "
-                f"the header {AGENT_HEADER} names another one"
+                f"the header {AGENT_HEADER} names another one, and a list instead of names is for everybody"
             )
         script = f"script {lane.key!r}" if lane.key else "the script"
         pending = [entry for entry in lane.pending() if entry.reply.place == request.place]

@@ -36,10 +36,10 @@ def _replies(exchange: Exchange) -> Iterator[Reply]:
     if found.place not in (Place.CHAT, Place.COUNT):
         return
     try:
-        asked = FORMATS[found.wire].read_request(json.loads(request.body), found.path)
+        wire_request = FORMATS[found.wire].read_request(json.loads(request.body), found.path)
     except (BadRequest, ValueError):
         return
-    condition = Condition(last_message=equals(asked.last_message), model=equals(asked.model))
+    condition = Condition(last_message=equals(wire_request.last_message), model=equals(wire_request.model))
     place: PlaceName = "chat" if found.place is Place.CHAT else "count_tokens"
     yield Reply(answer=_answer(response), condition=condition, place=place)
 

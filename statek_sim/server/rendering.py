@@ -125,10 +125,10 @@ class Renderer:
     ) -> WireReply:
         """Return what a reply says, in the form that the request demands."""
         manner = replace(self._spoken, measure=read.measured)
-        said = wire_reply(reply, chat, request, manner, reply_id=reply_id)
+        answer = wire_reply(reply, chat, request, manner, reply_id=reply_id)
         asked = read.asked
-        formed = met(said, asked.demands, model=request.model, name=f"reply {entry.position}")
-        if formed is not said and reply.usage is UsageKind.MEASURED:
+        formed = met(answer, asked.demands, model=request.model, name=f"reply {entry.position}")
+        if formed is not answer and reply.usage is UsageKind.MEASURED:
             usage = usage_of(reply, request, formed.text, formed.calls, read.measured)
             formed = replace(formed, usage=usage)
         return formed if asked.echo is None else replace(formed, echo=asked.echo)
@@ -147,9 +147,9 @@ class Renderer:
         delay = self._pacing.real(max(reply.latency for reply in given))
         match reply.answer:
             case Chat():
-                said = self._choices(entries, given, request, read, str(number))
+                choices = self._choices(entries, given, request, read, str(number))
                 gap = self._pacing.real(self._pacing.token_seconds)
-                return _spoken(_reporting(said, faults), read, wire, delay, gap, _notes(read, reply))
+                return _spoken(_reporting(choices, faults), read, wire, delay, gap, _notes(read, reply))
             case HttpFault(status=status, retry_after=retry_after):
                 return http_error(wire, status, retry_after, delay=delay)
             case RawBody(body=body):
@@ -173,14 +173,14 @@ class Renderer:
         read: ReadRequest,
         reply_id: str,
     ) -> WireReply:
-        said: list[WireReply] = []
+        choices: list[WireReply] = []
         for entry, reply in zip(entries, given, strict=True):
             if not isinstance(reply.answer, Chat):
                 raise BadInput(
                     f"reply {entry.position} is no message, and the request wants {len(entries)} choices"
                 )
-            said.append(self._message(entry, reply, reply.answer, request, read, reply_id))
-        return said[0] if len(said) == 1 else together(said)
+            choices.append(self._message(entry, reply, reply.answer, request, read, reply_id))
+        return choices[0] if len(choices) == 1 else together(choices)
 
     def _recorded(self, recorded: RawStream, read: ReadRequest, wire: WireFormat, delay: float) -> Answer:
         real = self._pacing.real
@@ -290,7 +290,7 @@ def _reporting(reply: WireReply, faults: tuple[Fault, ...]) -> WireReply:
 
 
 def _spoken(
-    said: WireReply,
+    answer: WireReply,
     read: ReadRequest,
     wire: WireFormat,
     delay: float,
@@ -298,14 +298,14 @@ def _spoken(
     headers: tuple[tuple[str, str], ...],
 ) -> Answer:
     if not read.asked.stream:
-        return Whole(status=200, body=wire.reply_body(said), headers=headers, delay=delay)
-    return Streamed(frames=tuple(_frames(said, read, wire, delay, gap)), headers=headers)
+        return Whole(status=200, body=wire.reply_body(answer), headers=headers, delay=delay)
+    return Streamed(frames=tuple(_frames(answer, read, wire, delay, gap)), headers=headers)
 
 
 def _frames(
-    said: WireReply, read: ReadRequest, wire: WireFormat, delay: float, gap: float
+    answer: WireReply, read: ReadRequest, wire: WireFormat, delay: float, gap: float
 ) -> Iterator[Frame]:
     split = partial(token_pieces, model=read.asked.model)
-    for event in wire.reply_stream(said, split, usage=read.asked.stream_usage):
+    for event in wire.reply_stream(answer, split, usage=read.asked.stream_usage):
         yield Frame(delay, event)
         delay = gap

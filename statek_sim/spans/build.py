@@ -232,8 +232,8 @@ class SpanBuilder:
         return self._job(record.job, record.at).inner or self._root_of(record.job, record.at)
 
     def _mark(self, record: Record, name: str, **attributes: Attribute) -> None:
-        told = {key.replace("__", "."): value for key, value in attributes.items()}
-        self._inner(record).marks += (Mark(name, record.at, told),)
+        named = {key.replace("__", "."): value for key, value in attributes.items()}
+        self._inner(record).marks += (Mark(name, record.at, named),)
 
     # -- jobs and steps ----------------------------------------------------------------------------------------
 
@@ -276,8 +276,8 @@ class SpanBuilder:
     def _close_inner(self, job: _Job, at: float) -> None:
         for call in job.tools:
             self._close(call, at, "cancelled")
-        for asked in job.people.values():
-            self._close(asked, at, "cancelled")
+        for question in job.people.values():
+            self._close(question, at, "cancelled")
         self._close(job.chat, at, "cancelled")
         self._close(job.step, at)
         job.step = job.chat = None
@@ -376,20 +376,20 @@ class SpanBuilder:
         job = self._jobs.get(record.job) or self._job(record.job, record.at)
         root = job.inner or self._root_of(record.job, record.at)
         point, at = record.point, record.at
-        told: dict[str, Attribute] = {
+        attributes: dict[str, Attribute] = {
             "statek.iteration": record.iteration,
             "statek.messages": record.messages,
         }
-        root.marks += (Mark(f"checkpoint {point}", at, told),)
-        span = self._open(record.job, root, Operation.CHECKPOINT, point, at, dict(told))
+        root.marks += (Mark(f"checkpoint {point}", at, attributes),)
+        span = self._open(record.job, root, Operation.CHECKPOINT, point, at, dict(attributes))
         self._close(span, at)
 
     def resumed(self, record: Record) -> None:
         """Mark that a run was taken up again from a checkpoint, as a span as well."""
-        told: dict[str, Attribute] = {"statek.point": record.point}
+        attributes: dict[str, Attribute] = {"statek.point": record.point}
         root = self._inner(record)
-        root.marks += (Mark("checkpoint restored", record.at, told),)
-        span = self._open(record.job, root, Operation.CHECKPOINT, "restored", record.at, dict(told))
+        root.marks += (Mark("checkpoint restored", record.at, attributes),)
+        span = self._open(record.job, root, Operation.CHECKPOINT, "restored", record.at, dict(attributes))
         self._close(span, record.at)
 
     def asked(self, record: Record) -> None:

@@ -117,7 +117,7 @@ class Agent(runtime.Agent):
     def _named(self, names: Sequence[str] | None) -> list[Tool]:
         return [self.context[name] for name in names or () if name in self.context]
 
-    def system_prompt(  # type: ignore[override]  # STATEK's own signature
+    def system_prompt(  # type: ignore[override]
         self,
         task_difficulty: Any = None,
         job_params: Mapping[str, Any] | None = None,
@@ -259,7 +259,7 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
         send_message: Tool,
         tools: Iterable[Tool] | None = None,
         role: str = "dialog_agent",
-        add_answer_tool: bool = True,  # STATEK's own signature
+        add_answer_tool: bool = True,
         _metadata: dict[str, str] | None = None,
     ) -> None:
         # The runtime's dialog agent makes its tools around `send_message`; they stay in the context, as in STATEK.

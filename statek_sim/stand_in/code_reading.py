@@ -121,7 +121,10 @@ class _Reading(ast.NodeVisitor):
         self._bound.add(node.name)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        for default in (*node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)):
+        for default in (
+            *node.args.defaults,
+            *(default_ for default_ in node.args.kw_defaults if default_ is not None),
+        ):
             self.visit(default)
 
     def _comprehension(self, generators: list[ast.comprehension], *results: ast.expr) -> None:

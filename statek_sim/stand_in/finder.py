@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any, Final
@@ -16,8 +16,8 @@ from statek_sim.stand_in.names import MODULES, elsewhere
 from statek_sim.stand_in.not_covered import ModuleNotCovered, NotCovered
 
 PACKAGES: Final = ("statek", "dbzero")
-NOT_COVERED_PACKAGES: Final = ("dbzero_modelkit",)
-"""What builds on the real dbzero, and is therefore out of reach while the stand-ins are there."""
+ON_DBZERO: Final = "dbzero_modelkit"
+"""A package of models that is written in Python on dbzero: as installed it works on the stand-in too."""
 
 
 class StandInModule(ModuleType):
@@ -57,8 +57,12 @@ class StandIns(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of a stand-in; another module of these packages is an error that names it."""
-        if fullname.partition(".")[0] in NOT_COVERED_PACKAGES:
-            raise ModuleNotCovered(fullname)
+        if fullname == ON_DBZERO and PathFinder.find_spec(fullname, path) is None:
+            raise ModuleNotFoundError(
+                f"{ON_DBZERO} is not installed: pip install dbzero-modelkit (it works on the reference runtime, and "
+                "without dbzero)",
+                name=fullname,
+            )
         if fullname.partition(".")[0] not in PACKAGES:
             return None
         if fullname not in MODULES:
@@ -96,8 +100,9 @@ class StandIns(MetaPathFinder, Loader):
         """Take the stand-ins away: from now on `import statek` finds what is installed, if anything."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        for name in [name for name, module in sys.modules.items() if isinstance(module, StandInModule)]:
-            del sys.modules[name]
+        for name, module in list(sys.modules.items()):
+            if isinstance(module, StandInModule) or name.partition(".")[0] == ON_DBZERO:
+                del sys.modules[name]
 
 
 def shadowed() -> tuple[str, ...]:

@@ -13,8 +13,8 @@ HERE_ONLY: Final[Mapping[str, frozenset[str]]] = {
     for kind, names in {
         "Agent": "chat_style metadata prompt warmup",
         "Job": (
-            "chat_style counters done_signal history host id inbox llm_calls remark remarked sent steps stop_reason "
-            "tool_via"
+            "chat_style counters done_signal history host id inbox llm_calls remark remarked sent shared_names "
+            "steps stop_reason tool_via"
         ),
     }.items()
 }

@@ -32,6 +32,7 @@ from statek_sim.stand_in.memo import EnumValue, enum
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.pricing import ModelPricing, get_model_pricing
 from statek_sim.stand_in.queries import as_tag
+from statek_sim.stand_in.shared_context import ContextCategoryDict, init_shared_context
 from statek_sim.stand_in.store import open_store
 from statek_sim.stand_in.tools import registered
 
@@ -244,8 +245,8 @@ class AppJob(Job):
                     times.append((self.created_at if isinstance(item, str) else item.timestamp, None))
             elif isinstance(item, LLM_LogItem) and waiting and faces_user(self, item):
                 for index in waiting:
-                    asked = times[index][0]
-                    times[index] = (asked, (item.timestamp - asked).total_seconds())
+                    time = times[index][0]
+                    times[index] = (time, (item.timestamp - time).total_seconds())
                 waiting = []
         return times
 
@@ -255,7 +256,7 @@ class AppJob(Job):
         self,
         var_type: type | None = None,
         var_name: str | None = None,
-        ext_scan: bool = True,  # STATEK's own signature
+        ext_scan: bool = True,
     ) -> Iterator[Any]:
         """Yield variables of the workspace by type or name, then those that `perm_ctx_set` keeps."""
         env: Any = self.py_env
@@ -285,5 +286,10 @@ for _named, _base in ((AppJob, Job), (AppJobDef, JobDef), (AppPyEnv, PyEnv), (Ap
     # Agents and error messages show the names of classes.
     _named.__name__ = _named.__qualname__ = _base.__name__
 
-BROUGHT: Final = Brought(registered=registered, job=AppJob, job_def=AppJobDef)
+
+def _tools() -> tuple[Any, ...]:
+    return (init_shared_context, *registered())
+
+
+BROUGHT: Final = Brought(registered=_tools, job=AppJob, job_def=AppJobDef, categories=ContextCategoryDict)
 """What an application brings to the runtime that it runs on."""

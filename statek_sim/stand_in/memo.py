@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any, Final, TypeVar, overload
 
 from statek_sim.runtime.agents.job_def import JobDef
@@ -15,7 +16,8 @@ from statek_sim.runtime.state.access import FULL, IN_METHOD, access, current_acc
 from statek_sim.runtime.state.futures import STORE_ID
 from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.hashing import OBJECTS, text_hash
-from statek_sim.sandbox.llm_repr import STORES_OWN
+from statek_sim.runtime.stored.kinds import named
+from statek_sim.sandbox.llm_repr import STORE_MEMBERS, STORES_OWN
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store, open_store
@@ -27,6 +29,8 @@ _TRANSIENT: Final = "_X__"
 """How attributes begin that dbzero does not store."""
 _IN_THE_MAKING: Final[list[Any]] = []
 """Objects whose `__init__` runs, innermost last."""
+_MADE: Final = "__memo_by_statek_sim__"
+"""Holds, in classes that `memo` made, whether their objects are found by their class."""
 _OPTIONS: Final = ("prefix", "singleton", "id", "no_default_tags", "access_control")
 
 
@@ -35,16 +39,17 @@ def memo(kind: type[T], /) -> type[T]: ...
 @overload
 def memo(kind: None = None, /, **options: Any) -> Callable[[type[T]], type[T]]: ...
 def memo(kind: type[T] | None = None, /, **options: Any) -> type[T] | Callable[[type[T]], type[T]]:
-    """Make a class whose objects are stored. Of the options `singleton` means something here."""
+    """Make a class whose objects are stored. Of the options `singleton` and `no_default_tags` mean something here."""
     for name in options:
         if name not in _OPTIONS:
             raise NotCovered(f"dbzero.memo({name}=...)")
-    if kind is None:
-        return lambda given: _stored(given, singleton=bool(options.get("singleton")))
-    return _stored(kind, singleton=False)
+    if kind is not None:
+        return _stored(kind, singleton=False, tagged=True)
+    singleton, tagged = bool(options.get("singleton")), not options.get("no_default_tags")
+    return lambda given: _stored(given, singleton=singleton, tagged=tagged)
 
 
-def _stored(given: type[T], *, singleton: bool) -> type[T]:
+def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     kind: Any = given  # its methods are replaced
     made = any(STORED_MARK in vars(base) for base in kind.__mro__)
     if vars(kind).get("__hash__", kind) is None:
@@ -78,13 +83,23 @@ def _stored(given: type[T], *, singleton: bool) -> type[T]:
     kind.__new__ = make
     kind.__init__ = initialise
     setattr(kind, STORED_MARK, True)
+    setattr(kind, _MADE, tagged)
+    named(kind)
+    if kind.__eq__ is object.__eq__:
+        kind.__eq__ = _is_it
     if kind.__str__ is object.__str__:
         kind.__str__ = _text
     if not made:
         setattr(kind, STORE_PLACE, _place)
+        setattr(kind, STORE_MEMBERS, _members)
         kind.__setattr__ = _set
         kind.__getattribute__ = _get
     return given
+
+
+def _is_it(self: Any, other: object) -> bool:
+    """Compare objects whose class says nothing about it: dbzero answers, and does not ask the other one."""
+    return self is other
 
 
 def _text(self: Any) -> str:
@@ -102,6 +117,13 @@ def _place(self: Any) -> int | None:
     return None if number is None else OBJECTS + number
 
 
+def _members(self: Any, shows: Callable[[str], bool]) -> dict[str, Any]:
+    """Return the members that agents are shown: those that any object of the class has had, this one or others."""
+    names = current_store().members_of(type(self)).names
+    with access(FULL):
+        return {name: getattr(self, name) for name in names if shows(name)}
+
+
 def _set(self: Any, name: str, value: Any) -> None:
     _check_open(self)
     if name.startswith(_TRANSIENT):
@@ -109,19 +131,57 @@ def _set(self: Any, name: str, value: Any) -> None:
         return
     found = kept(value, type(self).__name__, name)
     object.__setattr__(self, name, found.value)
+    current_store().members_of(type(self)).note(name, found.value)
     if found.error is not None:
-        in_the_making = any(one is self for one in _IN_THE_MAKING)
+        in_the_making = any(made is self for made in _IN_THE_MAKING)
         raise ended_in(f"{type(self).__qualname__}.__init__") if in_the_making else found.error
 
 
 def _get(self: Any, name: str) -> Any:
     if name.startswith("__"):
-        return object.__getattribute__(self, name)
+        return _special(self, name)
     _check_open(self)
     level = current_access()
-    if level == FULL or name in object.__getattribute__(self, "__dict__"):
+    if name in object.__getattribute__(self, "__dict__"):
         return object.__getattribute__(self, name)
+    if level == FULL:
+        return _got_by_application(self, name)
     return _got_by_agents(self, name, level)
+
+
+def _special(self: Any, name: str) -> Any:
+    if name == "__dict__":
+        return _vars(self)
+    if name == "__class__" and current_access() != FULL and not _reads_for_us():
+        # So agent code cannot compare two objects of a dataclass: its `__eq__` asks for this.
+        raise AttributeError(f"Restricted memo attribute access denied: {name}")
+    return object.__getattribute__(self, name)
+
+
+def _reads_for_us() -> bool:
+    """Return whether it is the runtime that reads an attribute, as `isinstance` does for it with abstract classes."""
+    frame: FrameType | None = sys._getframe(3)
+    while frame is not None and frame.f_globals.get("__name__") == "abc":
+        frame = frame.f_back
+    return frame is not None and str(frame.f_globals.get("__name__", "")).startswith("statek_sim.")
+
+
+def _got_by_application(self: Any, name: str) -> Any:
+    try:
+        return object.__getattribute__(self, name)
+    except AttributeError:
+        if inspect.getattr_static(type(self), name, None) is not None:
+            raise
+        kind = type(self)
+        text = f"'{kind.__module__}.{kind.__qualname__}' object has no attribute {name!r}"
+        raise AttributeError(text, name=name, obj=self) from None
+
+
+def _vars(self: Any) -> dict[str, Any]:
+    """Return a copy of the members that are stored, in dbzero's order."""
+    store = open_store()
+    members: dict[str, Any] = object.__getattribute__(self, "__dict__")
+    return members if store is None else store.members_of(type(self)).in_vars_order(members)
 
 
 def _got_by_agents(self: Any, name: str, level: int) -> Any:
@@ -139,6 +199,9 @@ def _got_by_agents(self: Any, name: str, level: int) -> Any:
             value = object.__getattribute__(self, name)
         if value is not None:
             return value
+    if found is None and name in current_store().members_of(type(self)).names:
+        # Another object of the class has it.
+        return None
     raise AttributeError(f"Restricted memo attribute access denied: {name}")
 
 
@@ -160,7 +223,12 @@ def _check_open(self: Any) -> None:
 def is_memo(value: Any) -> bool:
     """Return whether a value, or the objects of a class, are stored."""
     kind = value if isinstance(value, type) else type(value)
-    return STORED_MARK in vars(kind) or issubclass(kind, (Job, JobDef, SubTaskHandler))
+    return _MADE in vars(kind) or issubclass(kind, (Job, JobDef, SubTaskHandler))
+
+
+def has_class_tag(value: Any) -> bool:
+    """Return whether a query for its class finds an object: `@memo(no_default_tags=True)` says no."""
+    return bool(vars(type(value)).get(_MADE, True))
 
 
 def number_of(stored: Any) -> int:
@@ -205,6 +273,7 @@ class StoredEnum:
     def __init__(self, name: str, values: Sequence[str]) -> None:
         self._name = name
         self._values = {value: EnumValue(name, value) for value in values}
+        self._nameless = EnumValue(name, "")
 
     def __getattr__(self, name: str) -> EnumValue:
         try:
@@ -215,10 +284,12 @@ class StoredEnum:
     def __getitem__(self, name: str | int) -> EnumValue:
         if isinstance(name, int):
             return self.values()[name]
-        if name not in self._values:
+        # dbzero reads up to a NUL, and finds something without a name.
+        text = name.partition("\0")[0]
+        if text and text not in self._values:
             # dbzero's own words, its line break included.
-            raise RuntimeError(f"Enum value not found: {name}\n")
-        return self._values[name]
+            raise RuntimeError(f"Enum value not found: {text}\n")
+        return self._values[text] if text else self._nameless
 
     def __iter__(self) -> Iterator[EnumValue]:
         raise TypeError("'dbzero.Enum' object is not iterable")
@@ -241,8 +312,11 @@ def is_enum_value(value: Any) -> bool:
     return isinstance(value, EnumValue)
 
 
-def enum(name: Any = None, values: Sequence[str] | None = None) -> Any:
-    """Return a stored enumeration: `enum("Status", ["NEW", "DONE"])`, or `@enum(values=[...])` on a class."""
+def enum(name: Any = None, values: Sequence[str] | None = None, type_id: str | None = None) -> Any:
+    """Return a stored enumeration: `enum("Status", ["NEW", "DONE"])`, or `@enum(values=[...])` on a class.
+
+    `type_id` names it in files, which a test does not keep.
+    """
     if isinstance(name, str):
         return StoredEnum(name, values or ())
     if name is None and values is not None:

@@ -127,9 +127,25 @@ _HOMES: Final[Mapping[str, str]] = {
             "resolve_locale",
         )
     },
+    **{
+        name: f"{_HERE}.shared_context:{name}"
+        for name in (
+            "ContextCategory",
+            "ContextCategoryDict",
+            "ContextVar",
+            "SharedContext",
+            "SharedContextProxy",
+            "init_shared_context",
+            "print_locals",
+            "shared_context_set_var",
+        )
+    },
     "ChatStyle": f"{_RUNTIME}.state.chat_style:ChatStyle",
 }
 
+_SHARED: Final = (
+    "ContextCategory ContextCategoryDict ContextVar init_shared_context print_locals shared_context_set_var"
+)
 _NAMES: Final[Mapping[str, str]] = {
     "statek": (
         "FinalCheck LLM_Harness LLM_HarnessError LLM_StepData PostProcessor StatekSettings SubTaskHandler "
@@ -137,7 +153,7 @@ _NAMES: Final[Mapping[str, str]] = {
         "error_handler find_sub_task_handler find_tools format_default_llm_repr get_all get_any "
         "get_current_agent get_current_agent_name get_current_job get_llm_harness get_pending_notifications "
         "get_statek_settings init is_valid_error_handler open_prefix send_notification_to start_statek "
-        "start_statek_async statek_print subtask tool"
+        "start_statek_async statek_print subtask tool " + _SHARED
     ),
     "statek.agents": (
         "Agent DialogAgent MessageDispatcher RecurringReminder Reminder Researcher SupervisedAgent WarmupDef"
@@ -168,6 +184,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "statek.pyenv": "PyEnv",
     "statek.runner": "start_statek start_statek_async",
     "statek.settings": "StatekSettings get_statek_settings",
+    "statek.shared_context": f"{_SHARED} SharedContext SharedContextProxy",
     "statek.statek_client_api": "StatekClientAPI",
     "statek.system": (
         "brief create_tool docs_style docstr error_handler find_sub_task_handler find_tools get_all get_any "
@@ -194,6 +211,11 @@ _DBZERO: Final[Mapping[str, str]] = {
     **{name: f"{_QUERIES}:{name}" for name in ("as_tag", "exists", "fetch", "find", "no", "tags", "uuid")},
     "filter": f"{_QUERIES}:filter_",
     **{name: f"{_HERE}.memo:{name}" for name in ("enum", "is_enum", "is_enum_value", "is_memo", "memo")},
+    "index": f"{_HERE}.index:index",
+    **{
+        name: f"{_HERE}.store:{name}"
+        for name in ("get_current_prefix", "get_prefix_of", "immutable", "set_prefix")
+    },
     **dict.fromkeys(("close", "commit", "init", "open"), f"{_HERE}.store:nothing"),
 }
 

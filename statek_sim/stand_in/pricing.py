@@ -42,7 +42,7 @@ def get_model_pricing(
     provider: str,
     model: str,
     model_family: str | None = None,
-    no_create: bool = False,  # STATEK's own signature
+    no_create: bool = False,
 ) -> Any:
     """Return the prices of a model; where there are none, make an empty entry, or return None with `no_create`."""
     known = next(iter(find(ModelPricing, *_tags(provider, model, model_family))), None)

@@ -9,7 +9,7 @@ from typing import Any, Final, final
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.stand_in.memo import EnumValue, is_memo, number_of
+from statek_sim.stand_in.memo import EnumValue, has_class_tag, is_memo, number_of
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store
 
@@ -32,28 +32,49 @@ class Tag:
 
 @final
 class Found:
-    """What a query finds: it can be counted and gone through, again and again, and has no positions."""
+    """What a query finds: it can be counted and gone through, again and again, and has no positions.
 
-    def __init__(self, items: Callable[[], list[Any]]) -> None:
+    `sorted_from` is the query that an index put in order: dbzero counts that one, also where the index lacks some.
+    """
+
+    def __init__(self, items: Callable[[], list[Any]], sorted_from: Found | None = None) -> None:
         self._items = items
+        self._sorted_from = sorted_from
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether an index put it in order."""
+        return self._sorted_from is not None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._items())
 
     def __len__(self) -> int:
-        return len(self._items())
+        return len(self._items() if self._sorted_from is None else self._sorted_from)
 
     def __bool__(self) -> bool:
-        return bool(self._items())
+        return len(self) > 0
 
 
 def find(*criteria: Any) -> Found:
-    """Find stored objects that fulfil every criterion: a class, a tag, `no(...)`, or a list of alternatives."""
-    if not criteria:
+    """Find stored objects that fulfil every criterion: a class, a tag, an object, another query, `no(...)`.
+
+    A tuple holds more of them; of a list one is enough.
+    """
+    wanted = tuple(_each(criteria))
+    if not wanted:
         return Found(list)
     return Found(
-        lambda: [item for item in _candidates(criteria) if all(_fits(item, one) for one in criteria)]
+        lambda: [item for item in _candidates(wanted) if all(_fits(item, criterion) for criterion in wanted)]
     )
+
+
+def _each(criteria: tuple[Any, ...]) -> Iterator[Any]:
+    for criterion in criteria:
+        if isinstance(criterion, tuple):
+            yield from _each(criterion)
+        else:
+            yield criterion
 
 
 def _candidates(criteria: tuple[Any, ...]) -> Iterable[Any]:
@@ -70,15 +91,19 @@ def _candidates(criteria: tuple[Any, ...]) -> Iterable[Any]:
 def _fits(item: Any, criterion: Any) -> bool:
     match criterion:
         case Found():
-            return any(item is one for one in criterion)
+            return any(item is element for element in criterion)
         case type():
-            return isinstance(item, criterion)
+            return isinstance(item, criterion) and has_class_tag(item)
         case No():
             return not _fits(item, criterion.criterion)
-        case list() | tuple() | set():
-            return any(_fits(item, one) for one in criterion)
+        case tuple():
+            return all(_fits(item, part) for part in criterion)
+        case list() | set():
+            return any(_fits(item, part) for part in criterion)
         case JobStatus():
             return isinstance(item, Job) and item.status is criterion
+    if is_memo(criterion):
+        return item is criterion
     if isinstance(item, Job):
         return _is_tagged(item, criterion)
     return current_store().has_tag(number_of(item), _tag(criterion))
@@ -108,23 +133,25 @@ def as_tag(stored: Any) -> Tag:
 
 
 class Tags:
-    """The tags of one object."""
+    """The tags of some objects."""
 
-    def __init__(self, stored: Any) -> None:
+    def __init__(self, stored: tuple[Any, ...]) -> None:
         self._stored = stored
-        self._number = number_of(stored)
+        self._numbers = [number_of(one) for one in stored]
 
     def add(self, *tags: Any) -> None:
         """Add tags."""
-        current_store().tag(self._number, {_tag(tag) for tag in _flat(tags)})
+        for number in self._numbers:
+            current_store().tag(number, {_tag(tag) for tag in _flat(tags)})
 
     def remove(self, *tags: Any) -> None:
         """Take tags away."""
-        current_store().untag(self._number, {_tag(tag) for tag in _flat(tags)})
+        for number in self._numbers:
+            current_store().untag(number, {_tag(tag) for tag in _flat(tags)})
 
 
-def tags(stored: Any) -> Tags:
-    """Return the tags of an object, to be changed."""
+def tags(*stored: Any) -> Tags:
+    """Return the tags of objects, to be changed."""
     return Tags(stored)
 
 

@@ -24,7 +24,7 @@ def format_llm_repr(value: Any, **kwargs: Any) -> str:
     return llm_members(value, **{"is_nested": True, **_known(kwargs)})
 
 
-def format_value_repr(value: Any, is_nested: bool = True) -> str:  # STATEK's own signature
+def format_value_repr(value: Any, is_nested: bool = True) -> str:
     """Return a value as the member of another: text in quotes, collections by size, objects as `<Object>`."""
     return llm_value(value, quoted=is_nested)
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from statek_sim.runtime.stored.members import Members
+from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.values import JSON
 
 
@@ -22,6 +26,7 @@ class Store:
         self._tags: dict[int, set[Hashable]] = {}
         self._tagged: dict[int, Any] = {}
         self.singletons: dict[type, Any] = {}
+        self._members: dict[type, Members] = {}
 
     def add(self, instance: Any) -> int:
         """Take a new object in and return its number."""
@@ -35,6 +40,10 @@ class Store:
     def number_of(self, instance: Any) -> int | None:
         """Return the number of one of its objects, None for any other."""
         return self._places.get(id(instance))
+
+    def members_of(self, kind: type) -> Members:
+        """Return the names that objects of a class have had."""
+        return self._members.setdefault(kind, Members())
 
     def newest_first(self) -> list[Any]:
         """Return all objects in the order in which dbzero finds them; it promises none."""
@@ -97,3 +106,43 @@ def opened_store() -> Iterator[Store]:
 def nothing(*_args: Any, **_options: JSON) -> None:
     """Stand in for `init`, `open`, `commit` and `close`: a test's store is opened and closed around the test."""
     current_store()
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Where objects are: a test has one store."""
+
+    name: str
+    uuid: int
+
+
+PREFIX: Final = Prefix("statek-test", 1)
+
+
+def set_prefix(stored: Any, prefix: str | None) -> None:
+    """Say in an `__init__` where an object is kept; None leaves it where it is, and a test has no other place."""
+    if current_store().number_of(stored) is None:
+        raise TypeError("Invalid object type")
+    if prefix not in (None, PREFIX.name):
+        raise NotCovered(f"dbzero.set_prefix(..., {prefix!r}), a store beside the test's own")
+
+
+def get_current_prefix() -> Prefix:
+    """Return the test's store."""
+    current_store()
+    return PREFIX
+
+
+def get_prefix_of(_stored: Any) -> Prefix:
+    """Return the store that an object is in: the test's."""
+    return get_current_prefix()
+
+
+def immutable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a method that only reads, as dbzero does: it is called as any other."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return call

@@ -56,7 +56,7 @@ def _registering(mark: Callable[[Any], Any], f: Any) -> Any:
 def find_tools(
     scope: str | None = None,
     chat_style: ChatStyle | None = None,
-    include_hidden: bool = False,  # STATEK's own signature
+    include_hidden: bool = False,
 ) -> list[Tool]:
     """Return registered tools: SYSTEM, APPLICATION or all; the first of each name, hidden ones only if asked for."""
     own = system_tools(current_runtime().profile.system_tools)
@@ -69,16 +69,18 @@ def find_tools(
 
 def select_tools(tools: Iterable[Tool], scope: str | None, chat_style: ChatStyle | None = None) -> list[Tool]:
     """Return those of `tools` that are SYSTEM, APPLICATION or any, and fit a style; hidden ones are left out."""
-    return [one for one in _selected(tools, scope, chat_style) if not getattr(one, "tool_hidden", False)]
+    return [
+        found for found in _selected(tools, scope, chat_style) if not getattr(found, "tool_hidden", False)
+    ]
 
 
 def _selected(tools: Iterable[Tool], scope: str | None, chat_style: ChatStyle | None) -> Iterator[Tool]:
-    for one in tools:
-        system = bool(getattr(one, "tool_system", False))
+    for found in tools:
+        system = bool(getattr(found, "tool_system", False))
         if (scope == "SYSTEM" and not system) or (scope == "APPLICATION" and system):
             continue
-        if fits(one, chat_style):
-            yield one
+        if fits(found, chat_style):
+            yield found
 
 
 def create_tool(

@@ -81,7 +81,7 @@ async def run_agentic_loop(
     queue_prefixes: Sequence[Any],
     max_concurrency: int = 100,
     provider: str | None = None,
-    auto_terminate: bool = False,  # STATEK's own signature
+    auto_terminate: bool = False,
 ) -> None:
     """Let one agent work until nothing is left to do."""
     run_loops([AgentLoopDef(agent, warmup_code, task_queue_size_func)])
@@ -92,7 +92,7 @@ async def run_agentic_fleet(
     queue_prefixes: Sequence[Any],
     max_concurrency: int = 100,
     provider: str | None = None,
-    auto_terminate: bool = False,  # STATEK's own signature
+    auto_terminate: bool = False,
 ) -> None:
     """Let several agents work until nothing is left to do."""
     run_loops(agent_loop_defs)

@@ -60,7 +60,7 @@ def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
     """
     scenario = results[0].scenario
     actual: dict[Keypath, dict[Profile, JSON]] = {}
-    if not any(one.model_fields_set for one in (scenario.expect, *scenario.expect_in.values())):
+    if not any(expect.model_fields_set for expect in (scenario.expect, *scenario.expect_in.values())):
         yield from _first_changes(results)
     for result in results:
         for mismatch in result.mismatches:
@@ -103,13 +103,13 @@ def _beginnings(result: ScenarioResult) -> Iterator[Mismatch]:
         return
     facts: list[tuple[Keypath, object]] = [(("llm_calls",), record.llm_calls)]
     for name, job in record.jobs.items():
-        told = {
+        happened = {
             "status": job.status,
             "stop": job.stop,
             "exit": job.exit,
             "exceptions": job.exceptions or None,
         }
-        facts += [(("jobs", name, key), value) for key, value in told.items() if value is not None]
+        facts += [(("jobs", name, key), value) for key, value in happened.items() if value is not None]
     if result.scenario.world.queue is not None:
         facts += [(("world", "items", name, "status"), item["status"]) for name, item in record.items.items()]
         facts.append((("claims_leaked",), len(record.leaked_claims)))

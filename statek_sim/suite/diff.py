@@ -61,14 +61,14 @@ def rerun_command(result: ScenarioResult, *others: ScenarioResult) -> str:
     """Return the `statek-sim` command that runs this scenario under this profile, and those of `others`, alone."""
     scenario = result.scenario
     command = ["statek-sim", "run", _shown(scenario.path), "--select", scenario.id]
-    profiles = [word for one in (result, *others) for word in ("--profile", one.profile)]
+    profiles = [word for run in (result, *others) for word in ("--profile", run.profile)]
     return shlex.join([*command, *profiles, *_overrides(result, "--")])
 
 
 def pytest_command(result: ScenarioResult, *others: ScenarioResult) -> str:
     """Return the pytest command that does the same."""
     path = _shown(result.scenario.path)
-    names = [f"{path}::{one.id}" for one in (result, *others)]
+    names = [f"{path}::{run.id}" for run in (result, *others)]
     return shlex.join(["pytest", *names, *_overrides(result, "--statek-")])
 
 

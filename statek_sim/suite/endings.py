@@ -64,8 +64,8 @@ def _tells_of_the_stop(event: Event) -> bool:
 
 
 def _expected(detail: str) -> str:
-    for said, end in CORRESPONDING:
-        if said in detail:
+    for reason, end in CORRESPONDING:
+        if reason in detail:
             return end
     return f"contained: {detail}"
 

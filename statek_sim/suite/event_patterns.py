@@ -59,7 +59,8 @@ def _missing(
 def _flaw(pattern: Mapping[str, JSON]) -> str | None:
     """Return why no event at all can match, or None."""
     kind = pattern.get("event")
-    if kind is not None and kind not in _FIELDS:
+    # Anything may stand there that YAML can say, also what no dictionary takes as a key.
+    if kind is not None and str(kind) not in _FIELDS:
         return f"no event is called {kind!r}.{suggestion(str(kind), _FIELDS)}".removesuffix(".")
     known = ("event", *(_FIELDS[str(kind)] if kind is not None else _every_field()))
     for key in pattern:

@@ -76,15 +76,15 @@ def _mismatches(
 
 def answerable(expect: Expect) -> Expect:
     """Return the expectations without those that only the reference runtime's tokenizers can answer."""
-    said: dict[str, Any] = expect.model_dump(exclude_unset=True)
-    _drop(said, _OF_A_RUN)
-    _drop(said.get("usage"), _OF_USAGE)
-    for job in said.get("jobs", {}).values():
+    fields: dict[str, Any] = expect.model_dump(exclude_unset=True)
+    _drop(fields, _OF_A_RUN)
+    _drop(fields.get("usage"), _OF_USAGE)
+    for job in fields.get("jobs", {}).values():
         _drop(job.get("usage"), _OF_USAGE)
-    return Expect.model_validate(said)
+    return Expect.model_validate(fields)
 
 
-def _drop(said: dict[str, Any] | None, keys: tuple[str, ...]) -> None:
+def _drop(fields: dict[str, Any] | None, keys: tuple[str, ...]) -> None:
     for key in keys:
-        if said is not None:
-            said.pop(key, None)
+        if fields is not None:
+            fields.pop(key, None)

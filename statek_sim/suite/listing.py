@@ -124,9 +124,9 @@ def tool_lines() -> Iterator[str]:
         yield f"{title}:"
         for name in names:
             parameters = [
-                str(one).partition(":")[0]
-                for one in inspect.signature(found[name]).parameters.values()
-                if one.name != "kwargs"
+                str(parameter).partition(":")[0]
+                for parameter in inspect.signature(found[name]).parameters.values()
+                if parameter.name != "kwargs"
             ]
             yield f"  {name}({', '.join(parameters)})"
             what = (inspect.getdoc(found[name]) or "").partition("\n\n")[0]

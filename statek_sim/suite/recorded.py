@@ -94,8 +94,8 @@ def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Sce
     for role, agent in scenario.agents.items():
         chosen = agent.model if model is None else model
         for name in dict.fromkeys(models_by_difficulty(chosen).values()):
-            said = model_provider(name)
-            if said is not None and said.upper() != provider.upper():
+            found = model_provider(name)
+            if found is not None and found.upper() != provider.upper():
                 raise BadInput(
                     f"{scenario.path}:{scenario.line}: model {name!r} of agent {role!r} names its provider: "
                     f"expected {provider.upper()}, or another model with --model"

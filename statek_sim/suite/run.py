@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from statek_sim import semantics
 from statek_sim.backends.exchanges import Exchanges
+from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
@@ -64,25 +66,35 @@ def nothing_chosen(
     tags: Collection[str] = (),
 ) -> str:
     """Return what to say when `chosen` chose nothing, with the tag or the scenario that may have been meant."""
-    said = f"no scenario to run: none of {len(scenarios)} fits what was asked for."
+    problem = f"no scenario to run: none of {len(scenarios)} fits what was asked for."
     unnamed = [name for name in profiles or () if not any(name in one.profiles for one in scenarios)]
-    asked = {scenario.id: scenario for scenario, _ in chosen(scenarios, select=select, tags=tags)}
-    other = _of_other_engine(tuple(asked.values()), profiles or ())
+    known = {scenario.id: scenario for scenario, _ in chosen(scenarios, select=select, tags=tags)}
+    other = _of_other_engine(tuple(known.values()), profiles or ())
     if other:
         return f"no scenario to run: {other}"
     if unnamed:
         named = ", ".join(f'"{name}"' for name in unnamed)
         return (
-            said
+            problem
             + f" They do not hold for it unless they say `profiles: [{named}]`, alone or in their defaults"
         )
     known_tags = {tag for scenario in scenarios for tag in scenario.tags}
     for tag in tags:
-        said += "" if tag in known_tags else suggestion(tag, known_tags)
+        problem += "" if tag in known_tags else suggestion(tag, known_tags) or _tags_there_are(known_tags)
     if select is not None and not chosen(scenarios, select=select):
         prefixed = "/" in select
-        said += suggestion(select, {f"{one.suite}/{one.id}" if prefixed else one.id for one in scenarios})
-    return said.removesuffix(".")
+        problem += suggestion(select, {f"{one.suite}/{one.id}" if prefixed else one.id for one in scenarios})
+    return problem.removesuffix(".")
+
+
+_MOST_TAGS: Final = 12
+"""Tags that an error lists: more are no help."""
+
+
+def _tags_there_are(tags: Collection[str]) -> str:
+    if not tags:
+        return " They have no tags"
+    return f" Their tags: {', '.join(sorted(tags))}" if len(tags) <= _MOST_TAGS else ""
 
 
 def _of_other_engine(scenarios: Sequence[Scenario], profiles: Sequence[str]) -> str:
@@ -148,13 +160,20 @@ def run_one(
         tokenizers=tokenizers,
         exchanges=exchanges,
     )
-    mismatches = compare(record, expectations_for(scenario, behaviour))
+    return compared(scenario, behaviour, record, seconds=time.perf_counter() - started, preset=preset)
+
+
+def compared(
+    scenario: Scenario, profile: Profile, record: RunRecord, *, seconds: float, preset: str | None = None
+) -> ScenarioResult:
+    """Return what came of a run that left this record."""
+    mismatches = compare(record, expectations_for(scenario, profile))
     return ScenarioResult(
         scenario=scenario,
-        profile=behaviour,
+        profile=profile,
         record=record,
         mismatches=mismatches,
-        seconds=time.perf_counter() - started,
+        seconds=seconds,
         preset=preset,
     )
 
@@ -162,11 +181,11 @@ def run_one(
 def profile_known(name: str) -> Profile:
     """Return `name` as scenario files know it; raises BadInput when no profile is called that."""
     if name not in VARIANTS and name not in semantics.PROFILES:
-        said = (
+        problem = (
             f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or of engine agent: "
             f"{', '.join(VARIANTS)}."
         )
-        raise BadInput((said + suggestion(name, (*semantics.PROFILES, *VARIANTS))).removesuffix("."))
+        raise BadInput((problem + suggestion(name, (*semantics.PROFILES, *VARIANTS))).removesuffix("."))
     known = name if name in VARIANTS else profile_named(name).name
     return next(profile for profile in PROFILES if profile == known)
 

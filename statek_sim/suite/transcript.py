@@ -231,8 +231,8 @@ def lost_words(event: events.Compacted) -> str:
         "messages dropped": event.dropped,
         "results cut": event.cut,
     }
-    told = [f"{number} {what}" for what, number in done.items() if number]
-    return ", ".join([*told, f"the first {event.prefix_tokens} tokens as before"])
+    counted = [f"{number} {what}" for what, number in done.items() if number]
+    return ", ".join([*counted, f"the first {event.prefix_tokens} tokens as before"])
 
 
 def _request(event: events.LLMRequested, seen: _Seen) -> Iterator[tuple[str, str]]:
@@ -250,10 +250,10 @@ def _request(event: events.LLMRequested, seen: _Seen) -> Iterator[tuple[str, str
 def _is_console(content: str, console: Sequence[str]) -> bool:
     """Return whether a message shows console lines and nothing else; styles differ in prefix and box only."""
     printed = {line for text in console for line in text.splitlines()}
-    said = [line.removeprefix("> ") for line in content.splitlines()]
-    if len(said) > 2 and said[0].startswith("<") and said[-1].startswith("</"):
-        said = said[1:-1]
-    return bool(printed) and all(line in printed for line in said)
+    lines = [line.removeprefix("> ") for line in content.splitlines()]
+    if len(lines) > 2 and lines[0].startswith("<") and lines[-1].startswith("</"):
+        lines = lines[1:-1]
+    return bool(printed) and all(line in printed for line in lines)
 
 
 def _result(event: events.ToolReturned) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from statek_sim.scenario.merge import expectations_for
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import Mismatch, ScenarioResult
+from statek_sim.trace import Packed, packed, unpacked
 
 Pair = tuple[Scenario, Profile]
 """A scenario and the profile that it runs under."""
@@ -33,9 +34,13 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a worker sends of a result: all but its scenario, which is here already and a third of what there is."""
+    """What a worker sends of a result: all but its scenario, which is here already and a third of what there is.
+
+    `record` is without its events.
+    """
 
     record: RunRecord
+    events: Packed
     mismatches: tuple[Mismatch, ...]
     seconds: float
     preset: str | None
@@ -63,7 +68,8 @@ class _One:
 
 
 def _answer(result: ScenarioResult) -> _Answer:
-    return _Answer(result.record, result.mismatches, result.seconds, result.preset)
+    record = replace(result.record, events=())
+    return _Answer(record, packed(result.record.events), result.mismatches, result.seconds, result.preset)
 
 
 def run_watched(
@@ -126,7 +132,7 @@ def _result(
     return ScenarioResult(
         scenario=scenario,
         profile=profile,
-        record=answer.record,
+        record=replace(answer.record, events=unpacked(answer.events)),
         mismatches=answer.mismatches,
         seconds=answer.seconds,
         preset=answer.preset,
@@ -156,8 +162,8 @@ def killed(scenario: Scenario, profile: Profile, why: Killed, *, seed: int | Non
     )
     found = compare(record, expectations_for(scenario, profile))
     # A scenario that expects an error of any text would pass otherwise.
-    own = next((one for one in found if one.keypath == ("error",)), None)
-    told = own or Mismatch(keypath=("error",), expected=None, actual=str(why))
+    own = next((mismatch for mismatch in found if mismatch.keypath == ("error",)), None)
+    why_failed = own or Mismatch(keypath=("error",), expected=None, actual=str(why))
     return ScenarioResult(
-        scenario=scenario, profile=profile, record=record, mismatches=(told,), seconds=why.after
+        scenario=scenario, profile=profile, record=record, mismatches=(why_failed,), seconds=why.after
     )

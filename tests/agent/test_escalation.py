@@ -587,6 +587,21 @@ def test_files_of_one_name_in_two_folders_are_different_runs(
     assert "fast > strong (recorded)  2 of 2" in capsys.readouterr().out
 
 
+def test_a_file_that_is_given_twice_is_refused_since_it_would_count_twice(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text('{"task": "t", "level": "fast", "solved": true}\n')
+    Path("b.jsonl").symlink_to("a.jsonl")
+    for again in ("a.jsonl", "./a.jsonl", "b.jsonl"):
+        for name in ("escalation", "metrics"):
+            with pytest.raises(SystemExit) as exit_:
+                main([name, "a.jsonl", again])
+            told = capsys.readouterr().err
+            assert exit_.value.code == 2
+            assert told == f"{Path(again)}: is a.jsonl, which is given already; expected each file once\n"
+
+
 @pytest.mark.parametrize("content", [b"\xff", b'{"task": "t", "level": "a", "solved": true}\n\xff'])
 def test_a_file_that_is_not_text_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes

@@ -10,6 +10,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statek_sim.agent.budget import Budget, Prices
 from statek_sim.agent.effects import GuardPoint, Parts, SideModel, TextWanted
 from statek_sim.agent.guards import foreign
 from statek_sim.agent.guards.contract import GuardFinding, GuardUnderTest, check_guard, guard_findings
@@ -57,9 +59,12 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.cli import main
 from statek_sim.errors import BadInput, ContractViolation
 from statek_sim.intervals import wilson
+from statek_sim.providers.function import FunctionLLM
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Reply, raw, tool_call
 from statek_sim.providers.script import text as says
-from statek_sim.providers.script import tool_call
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.trace import LLMReplied
 
 INPUT, CALL, RESULT, OUTPUT, BUDGET = GuardPoint
 
@@ -489,6 +494,44 @@ def test_a_judge_that_does_not_answer_as_asked_fails(said: str | None, action: s
     assert asyncio.run(guards.arun(Subject(point=OUTPUT, text="Hello."), model=model)).action == action
 
 
+def judged_agent(judge: Callable[[ChatRequest], Reply], **changes: Any) -> AgentHarness:
+    """Return an agent that says "Hello.", and whose answers a judge looks at."""
+    guard = judged_by_model("toxicity", SideModel(model="judge", prompt=""), max_tokens=17)
+    llm = FunctionLLM(lambda request: judge(request) if request.model == "judge" else says("Hello."))
+    return AgentHarness(llm, parts=Parts(guards=(in_loop(GuardSet([guard])),)), nudges=0, **changes)
+
+
+def test_the_bound_of_a_judges_answer_is_sent() -> None:
+    asked: list[ChatRequest] = []
+
+    def judge(request: ChatRequest) -> Reply:
+        asked.append(request)
+        return says("OK")
+
+    assert judged_agent(judge).run("Hi").answer == "Hello."
+    assert [(one.body()["max_tokens"], one.bytes_sent) for one in asked] == [
+        (17, len(json.dumps(asked[0].body())))
+    ]
+
+
+def test_an_answer_of_a_judge_that_cannot_be_read_is_paid_for() -> None:
+    run = judged_agent(lambda request: raw("no JSON")).run("Hi")
+    assert run.stop == "max_nudges"
+    replied = [event for event in run.trace.events if isinstance(event, LLMReplied)]
+    assert [(one.text, one.measured_completion) for one in replied] == [("Hello.", 2), ("no JSON", 2)]
+    assert run.budget.tokens == sum(one.measured_prompt + one.measured_completion for one in replied)
+
+
+def test_a_bound_of_the_cost_that_nobody_can_hold_is_told() -> None:
+    guards = GuardSet([budget(cost=1.0)])
+    priced = Budget(prices=Prices(prompt=Decimal(1), completion=Decimal(2)))
+    why = "budget: did not answer (the guard raised LookupError: its cost is not known; give the run's budget prices)"
+    for spending, stop, detail in ((Budget(), "blocked", why), (priced, "final", None)):
+        llm = ScriptedLLM([says("Hello.")])
+        run = AgentHarness(llm, parts=Parts(guards=(in_loop(guards),)), budget=spending).run("Hi")
+        assert (run.stop, run.detail) == (stop, detail)
+
+
 def test_a_sensitive_call_is_no_pass_and_says_what_to_ask() -> None:
     guards = GuardSet([confirmation(["pay"], question="Pay {amount}?", within=60)])
     outcome = guards.run(Subject(point=CALL, text="", tool="pay", arguments={"amount": 5}))
@@ -813,3 +856,21 @@ def test_a_guard_without_a_corpus_is_said_so(cli: Cli) -> None:
     done = cli("guards", "--guard", "secrets")
     assert done.code == 2
     assert "no corpus for secrets; name a file of lines" in done.err
+
+
+@pytest.mark.parametrize("checked", [check_guard, guard_findings])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"harmless": []}, r"^a guard is shown at least one bad and one harmless text$"),
+        ({"harmless": [""]}, r"^a guard is shown at least one bad and one harmless text$"),
+        ({"bad": []}, r"^a guard is shown at least one bad and one harmless text$"),
+        ({"disguises": ["uper case"]}, r"^no disguise is called 'uper case': .* Did you mean 'upper case'\?"),
+    ],
+)
+def test_what_a_guard_cannot_be_shown_is_said(
+    checked: Callable[..., object], wrong: Any, message: str
+) -> None:
+    shown: dict[str, Any] = {"bad": ["bad"], "harmless": ["good"], "disguises": []} | wrong
+    with pytest.raises(BadInput, match=message):
+        checked(lambda: None, **shown)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.errors import BadInput, BadTool
 

@@ -374,6 +374,116 @@ def test_a_denied_command_is_seen_in_a_line_that_cannot_be_taken_apart(line: str
     assert deciding("(ls firm)", "*").effect == "allow"
 
 
+HIDING = (
+    "env X=1 rm x",
+    "time rm x",
+    "nice -n 5 rm x",
+    "sudo -u ann rm x",
+    "ls | xargs -I{} rm {}",
+    "sh -c 'ls && env rm x'",
+    "find . -exec rm {} \\;",
+    "flock /tmp/lock rm x",
+    "somebodys-own-wrapper --quick rm x",
+    "/bin/rm x",
+    "./rm x",
+    "RM x",
+    "{rm,-rf,x}",
+    "r{m,} x",
+    "/bin/r? x",
+    "sort --compress-program=rm x",
+    "tar -Irm -xf x",
+    "ssh -oProxyCommand=rm host",
+    "make SHELL=rm",
+    "alias x=rm",
+    "GIT_PAGER=rm git log",
+    "git grep -Orm x",
+    "echo rm x | nice",
+    "exec -a ls rm x",
+    "if true; then rm x; fi",
+    "trap 'rm x' EXIT",
+    "awk 'BEGIN{system(\"rm x\")}'",
+    "git -c alias.x='!rm y' x",
+)
+"""Ways to run what is denied, in which its name is still to be seen."""
+
+UNREADABLE = (
+    "$X x",
+    "nice $X",
+    "$(printf r)m x",
+    "`echo r`m x",
+    "echo cm0= | base64 -d | sh",
+    "bash script.sh",
+    "sh",
+    "eval $X",
+    ". ./x",
+    "python -c 'x'",
+    "python3.12 -c 'x'",
+    "perl -e x",
+    "nice node -e x",
+    "PATH=/tmp ls",
+    "LD_PRELOAD=./x ls",
+    "$'\\x72m' x",
+)
+"""Ways to run what nobody can read out of the line."""
+
+PLAIN = (
+    "echo rm",
+    "grep rm README.md",
+    "git rm --cached a",
+    "git commit -m 'rm it'",
+    "command -v rm",
+    "cat a | grep rm",
+    "pytest -q | grep rm",
+    "nohup npm start",
+    "nice -n 5 pytest",
+    "timeout 30 go test ./...",
+    "env X=1 pytest -x",
+    "X=1 pytest",
+    "find . -name '*.py'",
+    "python -m pytest -q 2>&1 | tail -5",
+    "python script.py",
+    "echo $HOME",
+    "mkdir -p a/{b,c}",
+    "sed -i 's/a/b/' x",
+    "(ls firm)",
+)
+"""What has nothing to do with what is denied."""
+
+
+@pytest.mark.parametrize("line", HIDING)
+def test_a_denied_command_is_seen_behind_another_one(line: str) -> None:
+    decision = deciding(line, "*")
+    assert (decision.effect, decision.rule) == ("deny", Rule("command", "rm *"))
+    assert "cannot be held" not in decision.reason
+
+
+@pytest.mark.parametrize("line", UNREADABLE)
+def test_what_cannot_be_read_is_refused_where_something_is_denied(line: str) -> None:
+    decision = deciding(line, "*")
+    assert decision.effect == "deny"
+    assert "cannot be held against what is denied: " in decision.reason
+
+
+@pytest.mark.parametrize("line", UNREADABLE)
+def test_what_cannot_be_read_is_asked_about_where_something_is(line: str) -> None:
+    tool = replace(tool_from(shell, access={"command": "command"}), sandboxed=True)
+    allow = [Rule("command", "*")]
+    held = permissions(tools=[tool], allow=allow, ask=[Rule("command", "rm *")])
+    assert held.decide(ToolCall("1", "shell", {"command": line})).effect == "ask"
+    held = permissions(tools=[tool], allow=allow)
+    assert held.decide(ToolCall("1", "shell", {"command": line})).effect == "allow"
+
+
+@pytest.mark.parametrize("line", PLAIN)
+def test_a_command_that_only_names_what_is_denied_is_allowed(line: str) -> None:
+    assert deciding(line, "*").effect == "allow"
+
+
+@pytest.mark.parametrize("line", ["env git log", "nice git log", "/usr/bin/git log", "{git,log}", "GIT log"])
+def test_what_is_allowed_is_allowed_as_it_is_written_alone(line: str) -> None:
+    assert deciding(line, "git log *").effect == "deny"
+
+
 def deciding(line: str, *allowed: str) -> Decision:
     """Return what is said of a line in a sandbox where `rm` is denied."""
     tool = replace(tool_from(shell, access={"command": "command"}), sandboxed=True)

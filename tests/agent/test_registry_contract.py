@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from statek_sim import check_tool_registry
-from statek_sim.agent.calls import Refusal, resolved
 from statek_sim.agent.effects import ToolFunction, WrittenCall
+from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import result_text, tool_of_schema
 from statek_sim.agent.variants import DOCUMENT, HARDENED, Variant

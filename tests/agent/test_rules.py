@@ -14,9 +14,9 @@ from statek_sim.agent import variants
 from statek_sim.agent.budget import Budget, BudgetTracker, Prices
 from statek_sim.agent.effects import Compaction, Delayed, Parts, ToolCall, ToolOutcome
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
+from statek_sim.agent.replies.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
 from statek_sim.agent.simulated import Simulation
-from statek_sim.agent.steps import Step, StepEnforcer, StepPlan
+from statek_sim.agent.steps.enforcement import Step, StepEnforcer, StepPlan
 from statek_sim.agent.tools.tool import tool_from
 from statek_sim.agent.variants import DOCUMENT, FORGE, HARDENED, VARIANTS, Variant, variant_named
 from statek_sim.errors import BadInput, RunawayJob

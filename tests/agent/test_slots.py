@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 from statek_sim.agent.slots.contract import SlotFinding, check_slot_worker, slot_findings
 from statek_sim.agent.slots.document import DocumentSlotWorker
 from statek_sim.agent.slots.queue import SlotQueue
-from statek_sim.agent.slots.rules import FORGE, PLAIN, RULES, SlotRules
+from statek_sim.agent.slots.rules import FORGE, HARDENED, PLAIN, RULES, SlotRules
 from statek_sim.agent.slots.worker import Slot, SlotWorker
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, ContractViolation, SlotRefused
+from tools import slot_load
+from tools.postgres import ROOT
 
 T = TypeVar("T")
 
@@ -500,3 +503,29 @@ def test_a_priority_is_a_number_from_one_to_ten() -> None:
 
 def test_the_named_rules_differ() -> None:
     assert len(set(RULES.values())) == len(RULES)
+
+
+# -- under load ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_who_is_served_under_load() -> None:
+    page = (ROOT / "docs" / "slots.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in slot_load.table() if line not in page] == []
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_under_load_nobody_waits_longer_than_is_bounded_and_the_greedy_take_nothing_from_others(
+    seed: int,
+) -> None:
+    load = slot_load.loaded(HARDENED, seconds=1800, seed=seed)
+    for modest in slot_load.MODEST:
+        assert load.submitted[modest.name] - load.served[modest.name] < 30
+    assert load.longest["urgent"] <= 2
+    levels = (HARDENED.aging or 0) * (10 - 1)
+    assert max(load.longest.values()) <= levels + (HARDENED.waiting or 0) + 1
+    assert load.served["background"] > 0
+
+
+def test_without_a_fair_share_the_greedy_take_from_others() -> None:
+    load = slot_load.loaded(replace(HARDENED, share=None), seconds=1800)
+    assert sum(load.served[one.name] for one in slot_load.MODEST) < 30

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import Field
 
-from statek_sim.agent.calls import Refusal, resolved
 from statek_sim.agent.effects import WrittenCall
-from statek_sim.agent.nudges import Failure
+from statek_sim.agent.replies.calls import Refusal, resolved
+from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.rescue import rescue
 from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.agent.tools.formats import api_format

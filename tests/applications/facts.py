@@ -22,6 +22,7 @@ LEFT_OUT = ("bytes_sent", "bytes_received", "approx_tokens", "history")
 def pytest_addoption(parser):
     parser.addoption("--write-facts")
     parser.addoption("--held-facts")
+    parser.addoption("--seeds")
 
 
 class Facts(dict):
@@ -66,7 +67,7 @@ def _job(job, request):
 
 
 ADDRESS = re.compile(r" at 0x[0-9a-f.]+")
-AN_AGENT = re.compile(r"\w*Agent\(role=\"(\w+)\"[^)]*\)")
+AN_AGENT = re.compile(r"\w*Agent\((?:[^()]*,)?role=\"(\w+)\"[^)]*\)")
 UUID = re.compile(r"uuid=[A-Z0-9]{24}")
 CRASHED = re.compile(r"\AJob \S+ failed with error: (.*?)\nTraceback .*\Z", re.DOTALL)
 

@@ -17,9 +17,13 @@ HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
 RECORDED: Final = HERE / "recorded_1.4.json"
 APPLICATIONS: Final = tuple(
-    sorted(path for path in HERE.glob("*.py") if path.stem not in ("corners", "facts", "record"))
+    sorted(
+        path
+        for path in HERE.glob("*.py")
+        if path.stem not in ("compare", "corners", "facts", "random_shop", "record")
+    )
 )
-"""Every application; `corners` is about what surrounds a run."""
+"""Every application; `corners` is about what surrounds a run, `random_shop` another one with every seed."""
 
 _RUN: Final = """
 import sys

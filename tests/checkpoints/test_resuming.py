@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from statek_sim.agent.checkpoints.files import FileStore
 from statek_sim.agent.checkpoints.keeping import Keeper
 from statek_sim.agent.checkpoints.migrations import MIGRATIONS, migrate
 from statek_sim.agent.checkpoints.sql import SqlStore
-from statek_sim.agent.effects import Advice, CallGate, Parts, TurnFacts
+from statek_sim.agent.effects import Advice, CallGate, GuardPoint, Parts, TurnFacts
+from statek_sim.agent.escalation.ladder import Ladder, Level
+from statek_sim.agent.guards.guard import Find, Finds, Guard, Subject
 from statek_sim.agent.guards.pipeline import GuardSet, in_loop
-from statek_sim.agent.guards.shipped import secrets
+from statek_sim.agent.guards.shipped import judged, secrets
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.simulated import Simulation
@@ -261,3 +264,100 @@ def test_guards_of_texts_are_no_hindrance_to_a_commit() -> None:
     harness = agent(parts=Parts(guards=(guards,)))
     keeper = Keeper(FileStore(SimulatedDisk(), clock=lambda: 0.0), "s", worker="w", plan="p")
     assert harness.run("Go", keeper=keeper).answer == "Done."
+
+
+def remembering_in_a_list() -> Any:
+    seen: list[str] = []
+
+    def check(subject: Subject) -> Finds:
+        seen.append(subject.text)
+        return ()
+
+    return check
+
+
+def remembering_in_a_number() -> Any:
+    count = 0
+
+    def check(subject: Subject) -> Finds:
+        nonlocal count
+        count += 1
+        return ()
+
+    return check
+
+
+class Remembering:
+    def __init__(self) -> None:
+        self.seen = {""}
+
+    def __call__(self, subject: Subject) -> Finds:
+        self.seen.add(subject.text)
+        return ()
+
+
+def guarded_by(check: Any) -> AgentRun:
+    guard = Guard(name="mine", check=check, points=frozenset({GuardPoint.INPUT, GuardPoint.RESULT}))
+    harness = agent(parts=Parts(guards=(in_loop(GuardSet([guard])),)))
+    return harness.run(
+        "Go", keeper=Keeper(FileStore(SimulatedDisk(), clock=lambda: 0.0), "s", worker="w", plan="p")
+    )
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        remembering_in_a_list(),
+        remembering_in_a_number(),
+        Remembering(),
+        partial(lambda seen, subject: seen.update({subject.text: 1}) or (), {}),
+        judged("mine", remembering_in_a_list()).check,
+    ],
+    ids=["list", "nonlocal", "object", "partial", "within a shipped one"],
+)
+def test_a_check_that_is_seen_to_remember_something_and_does_not_say_it_is_refused(check: Any) -> None:
+    with pytest.raises(
+        BadInput, match=r"^guard 'mine': its check remembers something that a checkpoint would not hold"
+    ):
+        guarded_by(check)
+
+
+def test_a_check_that_has_settings_or_says_that_a_crash_may_reset_it_is_no_hindrance() -> None:
+    words = ["never", "ever"]
+    assert (
+        guarded_by(lambda subject: [Find(word) for word in words if word in subject.text]).answer == "Done."
+    )
+    harmless = remembering_in_a_number()
+    harmless.stateless = True
+    assert guarded_by(harmless).answer == "Done."
+
+
+def ladder(*names: str) -> Parts:
+    return Parts(
+        ladder=Ladder(
+            levels=tuple(Level(name=name, model=name) for name in names),
+            checks=(lambda task, answer: "Never" in answer,),
+        )
+    )
+
+
+def test_a_run_on_a_ladder_is_not_taken_up_on_another_one() -> None:
+    disk = SimulatedDisk(dies_at=320)
+    with pytest.raises(Killed):
+        _up(disk, "small", "large")
+    with pytest.raises(
+        BadInput,
+        match=r"^run 'main' was committed at level 'large', number 2 of its ladder, which now has small, huge; take",
+    ):
+        _up(disk.after_kill(), "small", "huge")
+    run = _up(disk.after_kill(), "small", "large")
+    assert run.climbed is not None
+    assert [(one.level, one.number, one.cause.value) for one in run.climbed.attempts] == [
+        ("small", 1, "poor_quality"),
+        ("large", 1, "poor_quality"),
+    ]
+
+
+def _up(disk: SimulatedDisk, *names: str) -> AgentRun:
+    harness = agent(parts=ladder(*names))
+    return harness.run("Go", keeper=Keeper(FileStore(disk, clock=lambda: 0.0), "s", worker="w", plan="p"))

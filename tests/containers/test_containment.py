@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from threading import Event
 
+import jsonschema
 import pytest
 
 from statek_sim.agent.containers.bubblewrap import Bubblewrap
@@ -16,6 +17,7 @@ from statek_sim.agent.containment.attack import Attack, bad_calls, programs
 from statek_sim.agent.containment.enforcers import LIMITS, Control, InContainer, Landlocked
 from statek_sim.agent.containment.matrix import attacked, broken, called_inside, escapes, matrix, unproven
 from statek_sim.agent.permissions import landlock
+from statek_sim.reporting.published import schema_named
 from tests.docs.page import DOCS, follow
 from tools.containers import interpreter
 
@@ -143,7 +145,7 @@ def test_the_command_writes_rows_and_counts(
         main([*arguments, "--enforcer", "document"])
     assert end.value.code == 0
     told = json.loads(report.read_text())
-    assert told["schema"] == "statek-sim-containment/1"
+    jsonschema.Draft202012Validator(schema_named("containment")).validate(told)
     rows = [(row["name"], row["enforcer"], row["contained"]) for row in told["programs"]]
     assert rows == [
         ("read-a-secret", "bubblewrap", True),
@@ -184,7 +186,7 @@ def test_the_command_says_what_is_wrong(
     ("arguments", "said"),
     [
         (["--json", "."], "cannot write the report: Is a directory"),
-        (["--page", "missing.md"], "missing.md: No such file"),
+        (["--page", "missing.md"], "missing.md: no such file"),
         (["--page", "bare.md"], "bare.md: has no lines '<!-- matrix -->'"),
         (["--page", "latin.md"], "latin.md: is not UTF-8"),
         (["--page", "page.md", "--json", "./page.md"], "--json and --page: both would be written to page.md"),

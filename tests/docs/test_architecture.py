@@ -51,3 +51,16 @@ def test_every_question_has_one_answer() -> None:
     questions = [question for question, _ in rows[1:]]
     assert len(questions) == len(set(questions)) >= 30
     assert all("`statek_sim/" in answer for _, answer in rows[1:] if not set(answer) <= set("-"))
+
+
+def test_every_part_of_the_house_has_a_question_that_leads_to_it() -> None:
+    answers = PAGE.partition("## Where is it decided?")[2]
+    parts = sorted(
+        folder.relative_to(ROOT).as_posix()
+        for house in ("statek_sim", "statek_sim/agent")
+        for folder in (ROOT / house).iterdir()
+        if (folder / "__init__.py").is_file()
+    )
+    assert len(parts) > 30
+    # The command line decides nothing: its commands call what does.
+    assert [part for part in parts if f"`{part}/" not in answers] == ["statek_sim/cli"]

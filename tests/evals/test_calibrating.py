@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.reading import read_model_reply
 from statek_sim.agent.reliability import rescued
+from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cli.app import app

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.steps import Step
+from statek_sim.agent.steps.enforcement import Step
 from statek_sim.agent.tools.mcp.content import text_of
 from statek_sim.agent.tools.mcp.definitions import Definition, definition_of
 from statek_sim.agent.tools.mcp.scripted import ScriptedConnection
@@ -372,7 +372,8 @@ def test_the_journal_says_what_was_asked_and_struck() -> None:
 
 def test_without_the_sdk_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    monkeypatch.delitem(sys.modules, "statek_sim.agent.tools.mcp.connection", raising=False)
+    for name in ("connection", "transport"):
+        monkeypatch.delitem(sys.modules, f"statek_sim.agent.tools.mcp.{name}", raising=False)
     with pytest.raises(
         ModuleNotFoundError, match=r"mcp is not installed: pip install 'pytest-statek\[mcp\]'$"
     ):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from statek_sim.reporting.published import published
 from tests.packaging.environment import ROOT, Environment, output_of
 
 pytestmark = pytest.mark.slow
@@ -41,18 +42,11 @@ def report_of(environment: Environment) -> dict[str, Any]:
         "statek_sim/metering/vocab/cl100k_base.xz",
         "statek_sim/metering/vocab/o200k_base.xz",
         "statek_sim/py.typed",
-        "statek_sim/reporting/calibration_schema.json",
-        "statek_sim/reporting/context_audit_schema.json",
-        "statek_sim/reporting/drift_schema.json",
         "statek_sim/reporting/page/charts.js.xz",
         "statek_sim/reporting/page/page.html",
         "statek_sim/reporting/page/page_schema.json",
         "statek_sim/reporting/page/view/page.js",
-        "statek_sim/reporting/report_schema.json",
-        "statek_sim/reporting/sensitivity_schema.json",
-        "statek_sim/reporting/stops_schema.json",
-        "statek_sim/reporting/validation_schema.json",
-        "statek_sim/reporting/vram_schema.json",
+        *(f"statek_sim/reporting/{name}_schema.json" for name in published()),
         "statek_sim/runtime/tools/system_tools_1_4.json",
         "statek_sim/suites_data/statements.yaml",
     ],

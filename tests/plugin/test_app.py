@@ -166,10 +166,10 @@ def test_after_the_run_the_real_import_is_back(pytester: pytest.Pytester) -> Non
             "pip install 'statek[[]dbzero]' and pytest --statek-backend=installed",
         ),
         (
-            "import statek.shared_context",
-            "statek.shared_context: the reference runtime does not cover it; run *",
+            "import statek.chat_history",
+            "statek.chat_history: the reference runtime does not cover it; run *",
         ),
-        ("from dbzero import index", "dbzero.index: the reference runtime does not cover it; run *"),
+        ("from dbzero import locked", "dbzero.locked: the reference runtime does not cover it; run *"),
         (
             "import dbzero as db0; db0.snapshot",
             "dbzero.snapshot: the reference runtime does not cover it; run *",

@@ -1,16 +1,18 @@
 """Cases of rescue parsing that others wrote, and how an answer to one is judged.
 
-Four collections, `cases.jsonl` and later `cases_2.jsonl` to `cases_4.jsonl`, have one case a line: `source` (project
+Five collections, `cases.jsonl` and later `cases_2.jsonl` to `cases_5.jsonl`, have one case a line: `source` (project
 and test), `licence`, `half`, the `text` and `tools` that the source's parser was given, and the `calls` that the source
 expects: a name (null: it is not looked at) and arguments (`partial`: only these are looked at). `differs` says why the
 source's answer is not the one wanted here: it completes or guesses what rescue parsing refuses.
 
 The later ones also have an `id`, the `commit` or `url` where the source has one, the `dialect` that the source's parser
 was told, and `needs_format` where the text alone does not say whether it is a call. The SHA-256 of an `id` says the
-half in the second and fourth collection; the third was all held out. See NOTICE for the projects.
+half in the second, fourth and fifth collection; the third was all held out. See NOTICE for the projects.
 
 The fourth was recorded while the projects' own tests ran and passed: texts, tools and what their parsers gave, for at
-most 12 texts of a test. Its parsers read several formats each, so that no `dialect` was told.
+most 12 texts of a test. Its parsers read several formats each, so that no `dialect` was told. The fifth was recorded
+in the same way from vLLM's tests of its newer parsers, at most 4 texts of a test, and read out of the source of its
+parsers in Rust; `differs` and `needs_format` were set by rules before its held-out half was looked at.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ CASES: Final = Path(__file__).with_name("cases.jsonl")
 SECOND: Final = Path(__file__).with_name("cases_2.jsonl")
 THIRD: Final = Path(__file__).with_name("cases_3.jsonl")
 FOURTH: Final = Path(__file__).with_name("cases_4.jsonl")
+FIFTH: Final = Path(__file__).with_name("cases_5.jsonl")
 
 Verdict = Literal["right", "refused", "wrong"]
 Said = Sequence[tuple[str, Mapping[str, JSON]]]

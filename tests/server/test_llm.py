@@ -141,7 +141,8 @@ def test_scripts_go_by_agent_header_then_model_and_jobs_by_their_header() -> Non
     assert status == 422
     assert message == (
         "request 4 (POST /v1/chat/completions, model 'o3', turn 1) is for 'o3', but there are scripts for "
-        "'worker', 'gpt-4o', 'job:j1' only; the header x-statek-agent names another one"
+        "'worker', 'gpt-4o', 'job:j1' only; the header x-statek-agent names another one, "
+        "and a list instead of names is for everybody"
     )
 
 

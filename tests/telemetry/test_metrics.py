@@ -21,14 +21,14 @@ from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.people import tool_that_asks
 from statek_sim.agent.reliability import loop_watcher
-from statek_sim.agent.steps import Step
+from statek_sim.agent.steps.enforcement import Step
 from statek_sim.agent.telemetry.bands import Bands, Status, judged
 from statek_sim.agent.telemetry.facts import TaskFacts, task_facts
-from statek_sim.agent.telemetry.files import tasks_of_file
+from statek_sim.agent.telemetry.files import groups_of, tasks_of_file
 from statek_sim.agent.telemetry.measures import METRICS, MetricName, measure, nearest_rank
 from statek_sim.agent.telemetry.openmetrics import openmetrics
 from statek_sim.agent.telemetry.report import metrics_json, metrics_report
-from statek_sim.agent.telemetry.rules import DOCUMENT, HARDENED, metric_rules
+from statek_sim.agent.telemetry.rules import DOCUMENT, HARDENED, MetricRules, metric_rules
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
 from statek_sim.providers.script import Reply, fault, text, tool_call
@@ -250,15 +250,17 @@ def test_the_document_compares_neighbours_so_that_a_slow_rise_is_never_sudden() 
     assert status("steps_per_task", *rising) is Status.ALERT
 
 
-def test_tokens_that_rise_in_three_windows_in_a_row_are_an_alert() -> None:
-    def windows(*tokens: int) -> list[list[TaskFacts]]:
-        return [[task(tokens=count)] for count in tokens]
+def test_tokens_that_rise_over_the_last_windows_are_an_alert_through_noise_and_noise_is_none() -> None:
+    def statuses(*tokens: int, rules: MetricRules = HARDENED) -> list[Status]:
+        windows = judged([task(tokens=one) for one in tokens], size=1, rules=rules)
+        return [window.findings["tokens_per_subtask"].status for window in windows]
 
-    assert status("tokens_per_subtask", *windows(100, 105, 110, 116)) is Status.ALERT
-    assert status("tokens_per_subtask", *windows(100, 107, 113)) is Status.WARN
-    assert status("tokens_per_subtask", *windows(100, 101, 102, 103)) is Status.HEALTHY
-    assert status("tokens_per_subtask", *windows(100, 120, 119, 130)) is Status.HEALTHY
-    assert status("tokens_per_subtask", *windows(120, 119, 120), rules=DOCUMENT) is Status.ALERT
+    assert statuses(100, 104, 99, 120, 116, 130)[-1] is Status.ALERT
+    assert statuses(100, 104, 99, 101, 103, 100)[-1] is Status.HEALTHY
+    assert statuses(100, 101, 102, 103, 104, 105)[-1] is Status.HEALTHY
+    assert statuses(100, 110, 120, 130) == [*[Status.UNKNOWN] * 3, Status.ALERT]
+    assert statuses(100, 110, 120, 115)[-1] is Status.WARN
+    assert statuses(120, 119, 120, rules=DOCUMENT)[-1] is Status.ALERT
 
 
 def test_a_task_that_costs_more_than_it_is_worth_is_an_alert() -> None:
@@ -419,6 +421,11 @@ def test_traces_of_one_name_in_two_folders_are_different_runs(
         path.write_text(lines)
         names += [one.run for one in tasks_of_file(path)]
     assert len(set(names)) == len(names)
+
+
+def test_files_of_one_name_in_two_folders_are_different_groups() -> None:
+    mon, tue, other = Path("mon/runs.jsonl"), Path("tue/runs.jsonl"), Path("mon/other.jsonl")
+    assert groups_of([mon, tue, other]) == {mon: "mon/runs", tue: "tue/runs", other: "other"}
 
 
 def test_a_call_of_a_tool_without_a_name_is_read(tmp_path: Path) -> None:

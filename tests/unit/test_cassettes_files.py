@@ -191,7 +191,7 @@ def test_scan_exits_with_one_when_it_finds_something(
     store.write(path, [exchange(1, authorization="Bearer abcdefghijklmnop"), exchange(2)])
     line = path.read_text().split("\n").index("      authorization:") + 1
     code, out, err = run(["cassette", "scan", str(tmp_path)], capsys)
-    assert (code, err) == (1, "1 files scanned, 1 credentials found\n")
+    assert (code, err) == (1, "1 file scanned, 1 credential found\n")
     assert out in {f"{path}:{at}: a value named 'authorization': abcd…\n" for at in (line, line + 1)}
 
 
@@ -201,7 +201,7 @@ def test_scan_is_silent_when_all_is_well(tmp_path: Path, capsys: pytest.CaptureF
     assert run(["cassette", "scan", str(tmp_path)], capsys) == (
         0,
         "",
-        "1 files scanned, 0 credentials found\n",
+        "1 file scanned, 0 credentials found\n",
     )
 
 

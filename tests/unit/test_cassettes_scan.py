@@ -53,10 +53,10 @@ def test_pipes_and_devices_are_skipped_with_a_line(
         main(["cassette", "scan", str(tmp_path), "/dev/null"])
     assert ended.value.code == 0
     assert capsys.readouterr().err.split("\n")[:4] == [
-        f"{tmp_path}/loop.yaml: skipped: too many levels of symbolic links",
+        f"{tmp_path}/loop.yaml: skipped: a symbolic link that leads to itself",
         f"{tmp_path}/pipe.yaml: skipped: a pipe",
         "/dev/null: skipped: a device",
-        "1 files scanned, 0 credentials found",
+        "1 file scanned, 0 credentials found",
     ]
     assert files_under([tmp_path])[0] == [tmp_path / "it.yaml"]
 

@@ -84,11 +84,47 @@ def test_links_that_lead_nowhere_say_so(here: Path, capsys: pytest.CaptureFixtur
     nowhere = "gone.yaml: a symbolic link to 'moved.yaml', which is not there"
     assert refused(capsys, "run", "gone.yaml") == refused(capsys, "trace", "gone.yaml") == nowhere
     assert refused(capsys, "run", "loop") == "loop: a symbolic link that leads to itself"
-    assert refused(capsys, "gate", "loop") == "preset 'loop': a symbolic link that leads nowhere: to 'loop'"
+    assert refused(capsys, "gate", "loop") == "preset 'loop': a symbolic link that leads to itself"
+    (here / "gone.env").symlink_to("moved.yaml")
+    assert refused(capsys, "gate", "gone.env") == f"preset 'gone.env': {nowhere.partition(': ')[2]}"
     for output in ("--json", "--html"):
         assert refused(capsys, "run", "ok.yaml", output, "loop") == (
             f"loop: cannot write the report: {os.strerror(40)}"
         )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["guards", "--guard", "injection", "{}"],
+        ["guards", "--check", "{}"],
+        ["rescue", "{}"],
+        ["gate", "default", "--policy", "{}"],
+        ["gate", "default", "--baseline", "{}"],
+        ["cassette", "diff", "{}", "ok.yaml"],
+        ["context", "audit", "{}"],
+    ],
+)
+def test_every_command_says_in_the_same_words_that_a_file_is_not_there(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    (here / "gone.json").symlink_to("moved.json")
+    (here / "loop.json").symlink_to("loop.json")
+    for name, why in (
+        ("gone.json", "a symbolic link to 'moved.json', which is not there"),
+        ("loop.json", "a symbolic link that leads to itself"),
+        ("none.json", "no such file or folder"),
+    ):
+        assert refused(capsys, *(word.format(name) for word in arguments)).startswith(f"{name}: {why}")
+
+
+def test_a_scan_says_which_links_lead_nowhere(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "gone.yaml").symlink_to("moved.yaml")
+    with pytest.raises(SystemExit):
+        main(["cassette", "scan", "."])
+    assert (
+        "gone.yaml: skipped: a symbolic link to 'moved.yaml', which is not there" in capsys.readouterr().err
+    )
 
 
 def test_a_tool_module_that_exits_does_not_take_the_command_with_it(
@@ -170,3 +206,67 @@ def test_what_would_change_nothing_is_refused(
 def test_a_bug_of_ours_keeps_its_traceback() -> None:
     assert told(KeyError("x")) is told(RuntimeError("x")) is told(ValueError("x")) is None
     assert told(PermissionError(13, "Permission denied", "a.json")) == "a.json: Permission denied"
+
+
+@pytest.mark.usefixtures("here")
+def test_a_scenario_named_as_pytest_names_it_is_answered_with_the_option_that_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert refused(capsys, "run", "ok.yaml::suite/ok[docs]") == (
+        "ok.yaml::suite/ok[docs]: no such file or folder; one scenario of a file: ok.yaml --select ok"
+    )
+
+
+def test_failures_under_a_preset_say_what_they_are_and_what_to_ask_instead(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = OK.replace("code: exit(1)", "code: 'print(1)', repeat: 3}, {code: exit(1)")
+    (here / "ten.yaml").write_text(text, "utf-8")
+    (here / "two.env").write_text("STATEK_MAX_TURNS=2\n", "utf-8")
+    for quiet in ([], ["--quiet"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "ten.yaml", "--preset", "two.env", *quiet])
+        assert ended.value.code == 1
+        told_to = " ".join(capsys.readouterr().out.split())
+        assert "failures show what the preset two.env would change" in told_to
+        assert "`statek-sim gate two.env`" in told_to
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "ten.yaml"])
+    assert ended.value.code == 0
+    assert "failures show" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "ok.yaml", "--html", "ok.yaml"],
+        ["run", "ok.yaml", "--json", "ok.yaml"],
+        ["report", "ok.yaml", "--no-corpus", "--output", "ok.yaml"],
+        ["usage", "ok.yaml", "--markdown", "ok.yaml"],
+        ["gate", "default", "--junit", "ok.yaml"],
+        ["drift", "1.2.7", "1.4.2", "ok.yaml", "--json", "ok.yaml"],
+    ],
+)
+def test_no_report_takes_the_place_of_a_file_that_somebody_wrote(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert refused(capsys, *arguments) == (
+        "ok.yaml: is there already, and is no report to be replaced; name another file"
+    )
+    assert (here / "ok.yaml").read_text("utf-8") == OK
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["run", "ok.yaml", "--json", "x", "--html", "x"], "--json and --html"),
+        (["run", "ok.yaml", "--report", ".", "--html", "report.html"], "--html and --report (page)"),
+        (["usage", "ok.yaml", "--json", "x", "--markdown", "x"], "--json and --markdown"),
+        (["gate", "default", "--json", "x", "--junit", "x"], "--json and --junit"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_two_reports_are_not_written_to_one_file(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], options: str
+) -> None:
+    assert refused(capsys, *arguments).startswith(f"{options}: both would be written to ")

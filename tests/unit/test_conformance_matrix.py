@@ -125,6 +125,7 @@ def test_verdicts_are_counted() -> None:
     )
 
     assert matrix_json([matrix(*rows)]) == {
+        "schema": "statek-sim/conformance@1",
         "versions": {
             "1.4.2": {
                 "scenarios": 2,
@@ -135,7 +136,7 @@ def test_verdicts_are_counted() -> None:
                 "random_differ": 0,
                 "verdicts": {"one": "agree", "two": "declared"},
             }
-        }
+        },
     }
 
 

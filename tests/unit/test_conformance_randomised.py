@@ -190,7 +190,7 @@ def test_numbers_go_into_the_report() -> None:
     differing = (RandomDifference(example=example, differences=(Difference("idle", True, False),)),)
     runs = [RandomRun(version="1.4.2", profile="1.4", examples=9, differing=differing)]
 
-    assert matrix_json([], runs) == {"versions": {}}
+    assert matrix_json([], runs) == {"schema": "statek-sim/conformance@1", "versions": {}}
     assert list(random_lines(runs)) == [
         "random-0 on 1.4.2: differs in idle",
         "    reference: true",

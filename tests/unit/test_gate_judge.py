@@ -293,6 +293,10 @@ def test_a_rule_that_judges_nothing_is_refused(tmp_path: Path) -> None:
     ("select", "problem"),
     [
         ('tags = ["healty"]', "no scenario has the tag 'healty'. Did you mean 'healthy'?"),
+        (
+            'tags = ["xyz"]',
+            "no scenario has the tag 'xyz'; tag those that are meant, or say --policy FILE with rules for yours",
+        ),
         ('scenarios = ["usefull"]', "there is no scenario 'usefull'. Did you mean 'useful'?"),
         (
             'scenarios = ["sample/usefull"]',

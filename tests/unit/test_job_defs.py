@@ -20,7 +20,7 @@ def runtime() -> Runtime:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"warmup_code": "x = 1"}, {"chat_style": "CONSOLE"}, {"topic": "bees"}],
+    [{}, {"warmup_code": "x = 1"}, {"topic": "bees"}],
 )
 def test_jobs_that_ask_for_the_same_work_share_its_definition(
     runtime: Runtime, options: dict[str, Any]
@@ -43,6 +43,7 @@ def test_jobs_that_differ_in_one_thing_do_not(runtime: Runtime, options: dict[st
         ("L:gpt-4o,MH:gpt-5", {}),
         ("LMH:gpt-4o", {}),
         ("gpt-4o", {"locale": "pl"}),
+        ("gpt-4o", {"chat_style": "CONSOLE"}),
         ("gpt-4o", {"warmup_code": "echo('x') #STATEK: as tool"}),
         ("gpt-4o", {"warmup_code": "echo(value=1) #STATEK: as tool"}),
     ],

@@ -87,6 +87,20 @@ def test_a_lane_ends_when_its_job_stopped_for_the_last_time() -> None:
     ]
 
 
+def test_the_result_of_an_agent_is_its_answer() -> None:
+    (job,) = details(
+        {
+            "engine": "agent",
+            "profiles": ["hardened"],
+            "agents": {"worker": {}},
+            "jobs": {"main": {"message": "Where?"}},
+            "script": {"worker": [{"text": "Oslo."}]},
+        },
+        profile="hardened",
+    )["jobs"]
+    assert job["exit"] == '"Oslo."'
+
+
 def test_a_job_tells_its_limits_calls_history_and_exit() -> None:
     (job,) = details(code("exit({'n': [1, None]})", agents={"clerk": {"prompt": "You work."}}))["jobs"]
     assert job["exit"] == '{"n": [1, null]}'

@@ -13,6 +13,7 @@ from statek_sim.providers.over_http import HttpLLM, http_request
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire import openai
 from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import WireReply
 from statek_sim.providers.wire.request import ClientOptions
 
@@ -72,6 +73,18 @@ def test_the_options_decide_over_headers_and_body() -> None:
     sent = http_request(replace(REQUEST, wire="anthropic", options=options), ACCESS)
     assert sent.headers["anthropic-beta"] == "prompt-caching-2024-07-31"
     assert json.loads(sent.body)["system"][0]["cache_control"] == {"type": "ephemeral"}
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_bound_of_the_answer_is_sent_as_every_format_writes_it_and_its_server_reads_it(
+    wire: FormatName,
+) -> None:
+    options = ClientOptions(max_tokens=17)
+    sent = http_request(replace(REQUEST, wire=wire, options=options), ACCESS)
+    read = FORMATS[wire].read_request(
+        json.loads(sent.body), FORMATS[wire].request_url(FAKE_URLS[wire], "gpt-4o")
+    )
+    assert read.max_tokens == 17
 
 
 @pytest.mark.parametrize(

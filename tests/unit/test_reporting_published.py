@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from statek_sim.agent.telemetry.backtest import Backtest, backtest_json
 from statek_sim.cli import main
+from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix
+from statek_sim.conformance.report import matrix_json
 from statek_sim.reporting.published import published, schema_named
+from tools.conformance import merged
 
 ONE = "scenarios:\n  - {id: one, title: One, agents: {w: {}}, script: {w: [{code: exit(1)}]}}\n"
 TOOLS = (
@@ -35,14 +40,21 @@ def checked(name: str, text: str) -> Any:
 
 
 def test_every_schema_is_one_and_lets_nothing_unknown_through() -> None:
-    assert {"report", "gate", "sweep", "usage", "drift", "validation", "context_audit", "vram"} <= {
-        *published()
-    }
     for name in published():
         schema = schema_named(name)
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["additionalProperties"] is False
         assert "schema" in schema["required"]
+
+
+def test_whatever_names_a_schema_has_one_that_is_published() -> None:
+    named = {
+        name.replace("-", "_")
+        for file in Path("statek_sim").rglob("*.py")
+        for name in re.findall(r'"statek-sim[/-]([a-z-]+)[@/]1"', file.read_text("utf-8"))
+    }
+    # Files that people write have theirs from `statek-sim schema`.
+    assert named - {"scenario", "policy", "baseline"} == {*published()}
 
 
 @pytest.mark.parametrize(("text", "valid"), [(ONE, True), (ONE.replace("agents", "agnets"), False)])
@@ -75,3 +87,40 @@ def test_a_calculation_of_memory_keeps_to_its_schema(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     assert exit_code("context", "vram", "Mistral-7B-v0.3", "--free", "24000", "--json", out) == 0
     assert checked("vram", out.read_text())["cards"][0]["free"] == 24000
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("guards", ["guards", "--guard", "injection"]),
+        ("guards_what_if", ["guards", "--what-if", "scenarios/agent-guards/guards.yaml"]),
+        ("metrics", ["metrics", "scenarios/agent-steps/steps.yaml"]),
+        ("escalation", ["escalation", "scenarios/agent-escalation"]),
+    ],
+)
+def test_figures_of_agents_keep_to_their_schemas(tmp_path: Path, name: str, arguments: list[str]) -> None:
+    assert exit_code(*arguments, "--json", tmp_path / "out.json") == 0
+    checked(name, (tmp_path / "out.json").read_text())
+
+
+def test_a_backtest_keeps_to_its_schema() -> None:
+    found = Backtest(
+        rules="hardened",
+        metric="completion_rate",
+        drift="less done",
+        fleets=3,
+        delays=(20, 41),
+        false_alarms=1,
+        calm_windows=9,
+    )
+    assert checked("backtest", json.dumps(backtest_json([found])))["alerts"][0]["missed"] == 1
+
+
+def test_a_matrix_of_releases_keeps_to_its_schema_alone_and_merged_from_several_pythons() -> None:
+    rows = (Row(scenario="one", verdict=Verdict.AGREE), Row(scenario="two", verdict=Verdict.DIFFERS))
+    numbers: dict[str, Any] = matrix_json(
+        [VersionMatrix(version="1.4.2", profile="1.4", python="3.11.7", rows=rows)]
+    )
+    assert checked("conformance", json.dumps(numbers))["versions"]["1.4.2"]["differ"] == 1
+    runs = [{"1.4.2": {"python": python, **numbers["versions"]["1.4.2"]}} for python in ("3.11", "3.13")]
+    assert checked("conformance", json.dumps(merged(runs)))["versions"]["1.4.2"]["pythons"]["3.13"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.agent.rescue import HINTS, rescue
-from tests.rescue.scoring import FOURTH, SECOND, THIRD, Case, load_cases, verdict
+from tests.rescue.scoring import FIFTH, FOURTH, SECOND, THIRD, Case, load_cases, verdict
 
 CASES = load_cases()
 LATER = load_cases(SECOND)
@@ -45,28 +45,41 @@ def test_cases_of_parsers_on_mlx_are_read_right_or_said_to_want_something_else()
     counted = Counter(_answer(case) for case in cases)
     meant = Counter(_answer(case) for case in cases if not case.differs)
     assert len(cases) >= 600
-    assert counted["right"] >= 0.89 * len(cases), counted
-    assert counted["wrong"] <= 23, counted
-    assert meant["right"] >= 0.95 * sum(meant.values()), meant
+    assert counted["right"] >= 0.87 * len(cases), counted
+    assert counted["wrong"] <= 20, counted
+    assert meant["right"] >= 0.94 * sum(meant.values()), meant
+    assert meant["wrong"] == 0, meant
+
+
+def test_cases_of_vllms_newer_parsers_are_read_right_or_said_to_want_something_else() -> None:
+    cases = load_cases(FIFTH)
+    counted = Counter(_answer(case) for case in cases)
+    meant = Counter(_answer(case) for case in cases if not case.differs and not case.needs_format)
+    assert len(cases) >= 300
+    assert counted["right"] >= 0.8 * len(cases), counted
+    assert counted["wrong"] <= 16, counted
+    assert meant["right"] >= 0.92 * sum(meant.values()), meant
     assert meant["wrong"] <= 3, meant
 
 
 def test_later_cases_are_in_the_half_that_their_id_says() -> None:
-    for record in _records(SECOND) + _records(FOURTH):
-        odd = hashlib.sha256(str(record["id"]).encode()).digest()[0] & 1
-        assert record["half"] == ("build" if odd else "measure"), record["id"]
+    for path, odd_is in ((SECOND, "build"), (FOURTH, "build"), (FIFTH, "measure")):
+        even_is = {"build": "measure", "measure": "build"}[odd_is]
+        for record in _records(path):
+            odd = hashlib.sha256(str(record["id"]).encode()).digest()[0] & 1
+            assert record["half"] == (odd_is if odd else even_is), record["id"]
     assert {record["half"] for record in _records(THIRD)} == {"measure"}
 
 
 def test_later_cases_name_licence_place_and_dialect() -> None:
-    records = _records(SECOND) + _records(THIRD) + _records(FOURTH)
+    told, recorded = _records(SECOND) + _records(THIRD), _records(FOURTH) + _records(FIFTH)
+    records = told + recorded
     assert len({record["id"] for record in records}) == len(records)
     for record in records:
         assert record["licence"] in ("Apache-2.0", "MIT"), record["id"]
-        assert record["dialect"] in (HINTS if "mlx" not in str(record["id"]).split("/")[0] else (None,)), (
-            record["id"]
-        )
         assert record.get("commit") or record.get("url"), record["id"]
+    assert all(record["dialect"] in HINTS for record in told)
+    assert {record["dialect"] for record in recorded} == {None}
 
 
 def _records(path: Path) -> list[dict[str, object]]:

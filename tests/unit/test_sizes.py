@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -39,11 +40,14 @@ LARGER: Final[Mapping[str, str]] = {
 """Classes with more lines, by path and name, and why each is one noun all the same."""
 
 
-def definitions(path: Path) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield every function and class of a file by name."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, node
+@cache
+def definitions(path: Path) -> tuple[tuple[str, ast.stmt], ...]:
+    """Return every function and class of a file by name."""
+    return tuple(
+        (node.name, node)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    )
 
 
 def too_large(source: Path, name: str) -> Iterator[tuple[str, int]]:
@@ -73,3 +77,31 @@ def test_a_function_that_is_too_long_is_found(
     source = tmp_path / "a.py"
     source.write_text("def f():\n" + "    pass\n" * (lines - 1))
     assert list(too_large(source, "a.py")) == found
+
+
+VAGUE: Final = frozenset({"told", "said"})
+"""Participles that say nothing of what a variable holds."""
+ELSEWHERE: Final = ("agent", "backends", "executors", "explore", "world")
+"""Packages that still have some."""
+
+
+def vague(path: Path) -> Iterator[int]:
+    """Yield the lines on which a function gives a vague name to something; a field is read with what it is of."""
+    for _, function in definitions(path):
+        if isinstance(function, ast.ClassDef):
+            continue
+        for node in ast.walk(function):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name in VAGUE:
+                    yield node.lineno
+
+
+def test_what_is_named_has_a_noun() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for package in OURS
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if path.relative_to(ROOT).parts[1] not in ELSEWHERE
+        for line in vague(path)
+    ]
+    assert found == []

@@ -296,3 +296,10 @@ def test_the_stand_ins_are_there_from_install_to_remove() -> None:
         stand_ins.remove()
     assert "statek" not in sys.modules
     assert stand_ins not in sys.meta_path
+
+
+def test_models_on_dbzero_that_are_not_installed_are_asked_for_by_name() -> None:
+    with pytest.raises(
+        ModuleNotFoundError, match=r"^dbzero_modelkit is not installed: pip install dbzero-modelkit "
+    ):
+        StandIns().find_spec("dbzero_modelkit", path=[])

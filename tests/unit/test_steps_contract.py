@@ -8,9 +8,9 @@ import pytest
 
 from bench.agent_forge_setup import forge_python
 from statek_sim import check_step_enforcer
-from statek_sim.agent.steps import StepPlan
-from statek_sim.agent.steps_contract import Feature, step_enforcer_findings
-from statek_sim.agent.steps_expected import Finding
+from statek_sim.agent.steps.contract import Feature, step_enforcer_findings
+from statek_sim.agent.steps.enforcement import StepPlan
+from statek_sim.agent.steps.expected import Finding
 from statek_sim.agent.variants import FORGE
 from statek_sim.errors import BadInput, ContractViolation
 from tests.docs.page import DOCS

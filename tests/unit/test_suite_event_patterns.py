@@ -64,6 +64,7 @@ def test_a_flag_is_no_number() -> None:
         ({"event": "ConsoleLine", "txt": "a"}, "event ConsoleLine has no field 'txt'. Did you mean 'text'?"),
         ({"resaon": "exit"}, "no event has a field 'resaon'. Did you mean 'reason'?"),
         ({"type": "retry"}, "the kind of an event is its field 'event', not 'type'"),
+        ({"event": {"a": 1}}, "no event is called {'a': 1}"),
     ],
 )
 @pytest.mark.parametrize("key", ["contains", "excludes"])

@@ -90,6 +90,7 @@ def test_an_unknown_profile_is_bad_input(scenarios: tuple[Scenario, ...], name: 
         ({"select": "turns"}, ""),
         ({"tags": ["slwo"]}, ". Did you mean 'slow'?"),
         ({"tags": ["slow"]}, ""),
+        ({"tags": ["zzz"]}, ". Their tags: slow, x, y"),
         (
             {"profiles": ["1.2.5"]},
             '. They do not hold for it unless they say `profiles: ["1.2.5"]`, alone or in their defaults',

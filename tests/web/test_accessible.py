@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.web.visit import Scheme, Visit, visiting
+from tests.web.visit import Visit, visiting
 from tools.browser import ensure_browser
 
 pytestmark = pytest.mark.browser
 
 RUN = "#/run/isolation/jobs-come-later[docs]"
+PAPER = "getComputedStyle(document.body).backgroundColor"
 LARGE = "#/run/harness/tokens-large-output[docs]"
 
 
@@ -28,16 +29,18 @@ def faults(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("address", ["", RUN, "#/run/hostile/wrong[docs]"])
-def test_axe_finds_no_serious_fault(
-    chromium: Browser, report: Path, address: str, width: int, scheme: Scheme
-) -> None:
-    with visiting(chromium, report, width=width, scheme=scheme) as visit:
+def test_axe_finds_no_serious_fault(chromium: Browser, report: Path, address: str, width: int) -> None:
+    with visiting(chromium, report, width=width, scheme="light") as visit:
         page = visit.open(address)
         visit.see_all()
         visit.see_numbers()
+        paper = page.evaluate(PAPER)
+        assert faults(page) == []
+        # Colours change where they stand: nothing has to be drawn again.
+        page.emulate_media(color_scheme="dark")
+        assert page.evaluate(PAPER) != paper
         assert faults(page) == []
 
 
@@ -128,3 +131,32 @@ def test_a_telephone_shows_every_column_of_the_frontier_without_scrolling(narrow
         assert box is not None
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
+
+
+@pytest.mark.parametrize("address", ["", RUN])
+def test_a_telephone_cuts_off_no_text_at_the_edges_of_charts(narrow: Visit, address: str) -> None:
+    page = narrow.open(address)
+    narrow.see_all()
+    cut: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("figure .chart svg")].flatMap((svg) => {
+          const edge = svg.getBoundingClientRect();
+          return [...svg.querySelectorAll("text")].filter((text) => {
+            const place = text.getBoundingClientRect();
+            return place.width && (place.right > edge.right + 1 || place.left < edge.left - 1);
+          }).map((text) => text.textContent);
+        })"""
+    )
+    assert cut == []
+
+
+def test_a_telephone_shows_a_metric_under_its_name_and_what_it_says_in_full_lines(narrow: Visit) -> None:
+    page = narrow.open("#/health")
+    row = page.locator("#health tbody tr").first
+    name, formula, whole = (
+        row.locator(place).bounding_box() for place in ("th .heading", "td:has(.text) >> nth=-1", ":scope")
+    )
+    assert name is not None
+    assert formula is not None
+    assert whole is not None
+    assert name["x"] == whole["x"]
+    assert formula["width"] == whole["width"]

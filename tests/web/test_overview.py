@@ -21,6 +21,9 @@ def test_the_overview_says_how_many_failed_and_why(visit: Visit) -> None:
     expect(failure).to_have_count(1)
     expect(failure.locator("a")).to_have_text("hostile/wrong[docs]")
     expect(failure.locator("pre")).to_contain_text("yes")
+    # Its last line is no announcement of what is not shown.
+    shown = failure.locator("pre").inner_text().split("\n")
+    assert not any(line.endswith(":") for line in shown[-2:])
 
 
 def test_the_overview_says_what_the_harness_thinks_and_what_the_models_saw(

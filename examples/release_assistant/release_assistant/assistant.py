@@ -10,7 +10,7 @@ from statek_sim.agent.effects import Ask, Parts
 from statek_sim.agent.people import Approvals
 from statek_sim.agent.protection.breaker import BreakerSettings
 from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
-from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.registry import Registry, ToolSource
 
 PROMPT = (

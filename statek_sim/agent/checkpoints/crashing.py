@@ -168,16 +168,21 @@ class SimulatedDisk:
 
     def after_kill(self) -> SimulatedDisk:
         """Return the disk as it is when only the process died: the machine writes everything yet."""
-        return self._left({}, {})
+        return self.again()
 
     def after_crash(self) -> Iterator[SimulatedDisk]:
         """Yield the states after a loss of power: all or nothing of what was not synced, with one thing otherwise.
 
         The names of one folder after any number of their changes, or one file with any of its leavings.
         """
+        for left in self.files_after_crash():
+            yield self._with(left)
+
+    def files_after_crash(self) -> Iterator[dict[str, bytes]]:
+        """Yield the files of these states by their paths, sorted; each state once."""
         folders = {folder: len(names.changes) for folder, names in self._folders.items() if names.changes}
-        files = {at: file.leavings() for at, file in enumerate(self._files) if len(file.leavings()) > 1}
-        seen: list[dict[str, bytes]] = []
+        files = {at: left for at, file in enumerate(self._files) if len(left := file.leavings()) > 1}
+        seen: set[tuple[tuple[str, bytes], ...]] = set()
         for all_ in (True, False):
             kept = {folder: count if all_ else 0 for folder, count in folders.items()}
             content = {at: self._files[at].now if all_ else self._files[at].durable for at in files}
@@ -188,22 +193,18 @@ class SimulatedDisk:
             choices += [(kept, {**content, at: left}) for at, every in files.items() for left in every]
             for names, contents in choices:
                 after = self._left(names, contents)
-                if after.files not in seen:
-                    seen.append(after.files)
+                told = tuple(after.items())
+                if told not in seen:
+                    seen.add(told)
                     yield after
 
-    def _left(self, changes: Mapping[str, int], contents: Mapping[int, bytes]) -> SimulatedDisk:
-        files: dict[str, bytes] = {}
-        after = SimulatedDisk()
-        for folder, names in self._folders.items():
-            after._folders[folder] = _Names()
-            left = names.after(changes.get(folder, len(names.changes)))
-            for name, at in left.items():
-                files[f"{folder}/{name}"] = contents.get(at, self._files[at].now)
-        made = SimulatedDisk(files)
-        for folder in after._folders:
-            made._folders.setdefault(folder, _Names())
-        return made
+    def _left(self, changes: Mapping[str, int], contents: Mapping[int, bytes]) -> dict[str, bytes]:
+        left: dict[str, bytes] = {}
+        for folder, names in sorted(self._folders.items()):
+            there = names.after(changes[folder]) if folder in changes else names.now
+            for name, at in sorted(there.items()):
+                left[f"{folder}/{name}"] = contents[at] if at in contents else self._files[at].now
+        return left
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -216,10 +217,14 @@ class SimulatedDisk:
 
     def again(self, *, dies_at: int | None = None) -> SimulatedDisk:
         """Return the same disk under a new process."""
-        copy = SimulatedDisk(self.files, dies_at=dies_at)
+        return self._with(self.files, dies_at=dies_at)
+
+    def _with(self, files: Mapping[str, bytes], *, dies_at: int | None = None) -> SimulatedDisk:
+        """Return a disk that has these files, and the folders that this one has."""
+        made = SimulatedDisk(files, dies_at=dies_at)
         for folder in self._folders:
-            copy._folders.setdefault(folder, _Names())
-        return copy
+            made._folders.setdefault(folder, _Names())
+        return made
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -30,6 +30,9 @@ class DocumentStore:
         """Find nothing: the document has no queue."""
         return None
 
+    def renew(self, lease: Lease) -> None:
+        """Do nothing: nobody is kept out."""
+
     def release(self, lease: Lease) -> None:
         """Do nothing."""
 

@@ -20,19 +20,20 @@ from urllib.parse import quote, unquote
 from statek_sim.agent.checkpoints.codec import canonical, from_text
 from statek_sim.agent.checkpoints.disk import Disk, write_durably
 from statek_sim.agent.checkpoints.progress_text import progress_text
-from statek_sim.agent.checkpoints.records import Entry, Kept, Lease, Status
+from statek_sim.agent.checkpoints.records import LEASE, Entry, Kept, Lease, Status
 from statek_sim.agent.checkpoints.refusals import fenced, held, other_plan
 from statek_sim.agent.checkpoints.seal import Anchor, Sealer
 from statek_sim.agent.checkpoints.sealed import (
     Sheet,
     check_chain,
+    check_sheet,
     checkpoint_of,
     receipt_from,
     receipt_json,
     receipt_seal,
     sheet_of,
 )
-from statek_sim.agent.checkpoints.store import LEASE, check_keep, check_name
+from statek_sim.agent.checkpoints.store import check_keep, check_name
 from statek_sim.agent.effects import Receipt
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
 
@@ -88,9 +89,10 @@ class FileStore:
         left = told["until"] - self._clock()
         if told["worker"] not in ("", worker) and left > 0:
             raise Held(held(session, told["worker"], left))
+        told = self._knowing_newest(session, told)
         told |= {"fence": told["fence"] + 1, "worker": worker, "until": self._clock() + self._lease}
         self._put_session(session, told)
-        return Lease(session=session, fence=told["fence"], worker=worker)
+        return Lease(session=session, fence=told["fence"], worker=worker, seconds=self._lease)
 
     def claim_next(self, *, worker: str) -> Lease | None:
         """Take the session that waits longest of those that are running and nobody's, None when there is none."""
@@ -107,6 +109,12 @@ class FileStore:
         nobodys = told["worker"] == "" or told["until"] <= self._clock()
         return bool(told["status"] == "running" and nobodys)
 
+    def renew(self, lease: Lease) -> None:
+        """Begin a lease anew, for a worker that has nothing to save yet; raises `Fenced`."""
+        with self._disk.locked(f"{_folder(lease.session)}/lock"):
+            told = self._held(lease)
+            self._put_session(lease.session, told | {"until": self._clock() + self._lease})
+
     def release(self, lease: Lease) -> None:
         """Give a session back; nothing happens to one that was taken over."""
         with self._disk.locked(f"{_folder(lease.session)}/lock"):
@@ -121,14 +129,13 @@ class FileStore:
         session, folder = lease.session, _folder(lease.session)
         with self._disk.locked(f"{folder}/lock"):
             told = self._held(lease)
-            number, before = self._newest(session, told)
             sheet = sheet_of(
                 session,
-                number + 1,
+                told["head"] + 1,
                 entry,
                 plan=told["plan"],
                 fence=lease.fence,
-                previous=before,
+                previous=told["seal"],
                 sealer=self._sealer,
             )
             write_durably(self._disk, _path(session, sheet.number), _sheet_bytes(sheet))
@@ -139,13 +146,16 @@ class FileStore:
             self._anchor.write(session, sheet.number, sheet.seal)
         return sheet.number
 
-    def _newest(self, session: str, told: dict[str, Any]) -> tuple[int, str]:
-        """Return number and seal of the newest checkpoint: one may be there that the session does not know yet."""
-        head, seal = told["head"], told["seal"]
-        ahead = self._sheet(session, head + 1)
-        if ahead is not None and ahead.previous == seal:
-            return ahead.number, ahead.seal
-        return head, seal
+    def _knowing_newest(self, session: str, told: dict[str, Any]) -> dict[str, Any]:
+        """Return what a session knows with the checkpoint that it does not know yet: its process died before.
+
+        Who writes makes this durable first, so that there is never more than one such checkpoint.
+        """
+        ahead = self._sheet(session, told["head"] + 1)
+        if ahead is None or ahead.previous != told["seal"]:
+            return told
+        check_sheet(session, ahead, self._sealer)
+        return told | {"head": ahead.number, "seal": ahead.seal, "status": ahead.metadata["status"]}
 
     def _tell_people(self, session: str, number: int, entry: Entry) -> None:
         """Write what only people read; nothing is lost when it is."""
@@ -167,7 +177,7 @@ class FileStore:
         session, folder = lease.session, _folder(lease.session)
         with self._disk.locked(f"{folder}/lock"):
             told = self._held(lease)
-            number, seal = self._newest(session, told)
+            number, seal = told["head"], told["seal"]
             path = f"{folder}/receipts/cp-{number:04}.jsonl"
             known, whole = self._receipts(session, number, seal)
             new = self._disk.read(path) is None
@@ -215,8 +225,7 @@ class FileStore:
         session, folder = lease.session, _folder(lease.session)
         with self._disk.locked(f"{folder}/lock"):
             told = self._held(lease)
-            head, _ = self._newest(session, told)
-            first = max(told["first"], head - keep + 1)
+            first = max(told["first"], told["head"] - keep + 1)
             self._put_session(session, told | {"first": first})
             gone = [number for number in self._files(session) if number < first]
             for number in gone:
@@ -235,7 +244,8 @@ class FileStore:
                 raise Damaged(f"session {session!r} has checkpoints and no session.json: it was removed")
             check_chain(session, (), self._sealer, self._anchor, first=1, head=0, seal="")
             return None
-        head, seal = self._newest(session, told)
+        told = self._knowing_newest(session, told)
+        head, seal = told["head"], told["seal"]
         numbers = [number for number in self._files(session) if number >= told["first"]]
         sheets = [sheet for number in numbers if (sheet := self._sheet(session, number)) is not None]
         check_chain(session, sheets, self._sealer, self._anchor, first=told["first"], head=head, seal=seal)
@@ -306,12 +316,16 @@ class FileStore:
         write_durably(self._disk, f"{_folder(session)}/session.json", content)
 
     def _held(self, lease: Lease) -> dict[str, Any]:
+        """Return what session.json says of a session that is still this lease's; it knows the newest checkpoint."""
         told = self._session(lease.session)
         if told is None:
             raise Damaged(f"session {lease.session!r} is gone: its session.json was removed")
         if told["fence"] != lease.fence:
             raise Fenced(fenced(lease, told["worker"]))
-        return told
+        known = self._knowing_newest(lease.session, told)
+        if known != told:
+            self._put_session(lease.session, known)
+        return known
 
 
 def _folder(session: str) -> str:

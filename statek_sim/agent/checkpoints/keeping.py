@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from statek_sim.agent.checkpoints.codec import canonical, encoded
 from statek_sim.agent.checkpoints.records import Entry, Kept, Status
 from statek_sim.agent.checkpoints.store import CheckpointStore, check_keep
 from statek_sim.agent.effects import CommitPoint, Receipt, Snapshot
 from statek_sim.errors import CheckpointError
+
+T = TypeVar("T")
 
 KEEP = 5
 """Checkpoints of a session that stay; only the newest is needed, the others are for people."""
@@ -55,6 +58,35 @@ class Keeper:
     async def note(self, receipt: Receipt) -> None:
         """Make a receipt durable, for `AsyncDriver(receipted=...)`."""
         self.receipted(receipt)
+
+    def renew(self) -> None:
+        """Say that this worker is alive; raises `Fenced` when the session was taken from it."""
+        self._store.renew(self.lease)
+
+    @property
+    def every(self) -> float:
+        """Seconds between two renewals: a third of a lease, so that one may be late."""
+        return self.lease.seconds / 3
+
+    async def holding(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work under asyncio, renewing the lease beside it, and return what it returns.
+
+        `Fenced` ends the work, which is cancelled: another worker has the session. What holds the event loop up holds
+        renewals up as well; `AsyncDriver(threads=True)` keeps plain functions from it.
+        """
+        working, renewing = asyncio.ensure_future(work), asyncio.ensure_future(self._renewing())
+        try:
+            await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
+            return working.result() if working.done() else renewing.result()
+        finally:
+            working.cancel()
+            renewing.cancel()
+            await asyncio.gather(working, renewing, return_exceptions=True)
+
+    async def _renewing(self) -> NoReturn:
+        while True:
+            await asyncio.sleep(self.every)
+            self.renew()
 
     def release(self) -> None:
         """Give the session back."""

@@ -17,13 +17,21 @@ Status = Literal["running", "paused", "completed", "failed"]
 STATUSES: Final[tuple[Status, ...]] = ("running", "paused", "completed", "failed")
 
 
+LEASE: Final = 60.0
+"""Seconds for which a session belongs to a worker that is not heard of; every save begins them anew."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to save a session: `fence` grows with every claim, and only the newest one counts."""
+    """The right to save a session: `fence` grows with every claim, and only the newest one counts.
+
+    It runs for `seconds` from the claim, or from when its worker was last heard of.
+    """
 
     session: str
     fence: int
     worker: str
+    seconds: float = LEASE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Final
 from statek_sim.agent.checkpoints.codec import canonical, from_text
 from statek_sim.agent.checkpoints.database import Database, Row
 from statek_sim.agent.checkpoints.migrations import migrate
-from statek_sim.agent.checkpoints.records import Entry, Kept, Lease, Status
+from statek_sim.agent.checkpoints.records import LEASE, Entry, Kept, Lease, Status
 from statek_sim.agent.checkpoints.refusals import fenced, held, other_plan
 from statek_sim.agent.checkpoints.seal import Anchor, Sealer
 from statek_sim.agent.checkpoints.sealed import (
@@ -23,7 +23,7 @@ from statek_sim.agent.checkpoints.sealed import (
     receipt_seal,
     sheet_of,
 )
-from statek_sim.agent.checkpoints.store import LEASE, check_keep, check_name
+from statek_sim.agent.checkpoints.store import check_keep, check_name
 from statek_sim.agent.effects import Receipt
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
 from statek_sim.values import JSON
@@ -136,7 +136,15 @@ class SqlStore:
             "UPDATE sessions SET fence = ?, worker = ?, lease_until = ? WHERE id = ?",
             (row.fence + 1, worker, self._clock() + self._lease, row.id),
         )
-        return Lease(session=row.id, fence=row.fence + 1, worker=worker)
+        return Lease(session=row.id, fence=row.fence + 1, worker=worker, seconds=self._lease)
+
+    def renew(self, lease: Lease) -> None:
+        """Begin a lease anew, for a worker that has nothing to save yet; raises `Fenced`."""
+        with self._transaction() as database:
+            row = self._held(lease)
+            database.execute(
+                "UPDATE sessions SET lease_until = ? WHERE id = ?", (self._clock() + self._lease, row.id)
+            )
 
     def release(self, lease: Lease) -> None:
         """Give a session back; nothing happens to one that was taken over."""

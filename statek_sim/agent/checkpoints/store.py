@@ -12,9 +12,6 @@ from statek_sim.errors import BadInput
 
 _LONGEST: Final = 200
 
-LEASE: Final = 60.0
-"""Seconds for which a session belongs to a worker that is not heard of; every save begins them anew."""
-
 
 class CheckpointStore(Protocol):
     """Keeps sessions. What `save` and `note` have returned from survives any crash; nothing else is promised.
@@ -37,6 +34,9 @@ class CheckpointStore(Protocol):
 
     def note(self, lease: Lease, receipt: Receipt) -> None:
         """Make a receipt durable that came after the newest checkpoint; raises `Fenced`."""
+
+    def renew(self, lease: Lease) -> None:
+        """Begin a lease anew, for a worker that is alive and has nothing to save yet; raises `Fenced`."""
 
     def release(self, lease: Lease) -> None:
         """Give a session back, so that anybody may claim it at once; nothing happens to one that was taken over."""

@@ -60,21 +60,11 @@ def check_guard(
     long text; what stands beside it stays when it is changed, and what goes on passes. Those of `harmless` pass as they
     are, beside each other too. Raises `ContractViolation` with the shortest text that shows one of `GuardFinding`.
     """
-    if not bad or not any(harmless):
-        raise BadInput("a guard is shown at least one bad and one harmless text")
-    for name in disguises:
-        if name not in VARIANTS:
-            raise BadInput(
-                f"no disguise is called {name!r}: {', '.join(VARIANTS)}.{suggestion(name, VARIANTS)}"
-            )
-    guard, fresh = make_guard(), make_guard()
     shown = 0
-    for trial in sorted(_trials(bad, harmless, disguises), key=lambda one: len(one.text)):
+    for violation in _shown(make_guard, bad, harmless, disguises):
         shown += 1
-        answer = _asked(guard, trial)
-        if _asked(guard, trial) != answer or _asked(fresh, trial) != answer:
-            _violated(GuardFinding.UNSTABLE, trial)
-        _judge(guard, trial, answer)
+        if violation is not None:
+            raise violation
     return shown
 
 
@@ -87,6 +77,26 @@ def guard_findings(
 ) -> dict[GuardFinding, str]:
     """Return everything that is wrong with a guard, each with the shortest text that shows it."""
     found: dict[GuardFinding, str] = {}
+    for violation in _shown(make_guard, bad, harmless, disguises):
+        if violation is not None:
+            found.setdefault(violation.finding, str(violation))
+    return found
+
+
+def _shown(
+    make_guard: Callable[[], GuardUnderTest],
+    bad: Sequence[str],
+    harmless: Sequence[str],
+    disguises: Collection[str],
+) -> Iterator[_Violation | None]:
+    """Show a guard everything, the shortest text first; yield what is wrong with each answer, None for nothing."""
+    if not bad or not any(harmless):
+        raise BadInput("a guard is shown at least one bad and one harmless text")
+    for name in disguises:
+        if name not in VARIANTS:
+            raise BadInput(
+                f"no disguise is called {name!r}: {', '.join(VARIANTS)}.{suggestion(name, VARIANTS)}"
+            )
     guard, fresh = make_guard(), make_guard()
     for trial in sorted(_trials(bad, harmless, disguises), key=lambda one: len(one.text)):
         try:
@@ -95,8 +105,9 @@ def guard_findings(
                 _violated(GuardFinding.UNSTABLE, trial)
             _judge(guard, trial, answer)
         except _Violation as violation:
-            found.setdefault(violation.finding, str(violation))
-    return found
+            yield violation
+        else:
+            yield None
 
 
 def _trials(bad: Sequence[str], harmless: Sequence[str], disguises: Collection[str]) -> Iterator[_Trial]:

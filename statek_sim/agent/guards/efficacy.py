@@ -24,6 +24,7 @@ from statek_sim.agent.guards.pipeline import GuardSet, Outcome
 from statek_sim.agent.guards.shipped import injection
 from statek_sim.errors import BadInput
 from statek_sim.intervals import wilson
+from statek_sim.unreadable import Unreadable, why_unreadable
 
 OWN: Final = ("injection", "personal-data")
 """The guards that have a corpus of our own; it is called as the guard is."""
@@ -64,8 +65,8 @@ def corpus_file(path: Path, guard: str) -> Corpus:
     """Return a corpus of the user's: lines of `{"id", "text", "bad"}`, and `point` where it is not the input."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: {error}") from None
+    except Unreadable as error:
+        raise BadInput(f"{path}: {why_unreadable(error, path)}") from None
     found = tuple(samples(text, str(path)))
     if not found:
         raise BadInput(f"{path}: has no texts; a line is {{'id': ..., 'text': ..., 'bad': true or false}}")

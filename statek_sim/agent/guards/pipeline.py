@@ -20,6 +20,7 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.execution import waited
 from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Judgement, Subject
+from statek_sim.agent.guards.remembering import Memory
 from statek_sim.agent.guards.views import unescaped
 from statek_sim.agent.schema import changed_arguments
 from statek_sim.errors import BadInput
@@ -278,26 +279,32 @@ class LoopGuards:
         self._guards = guards
         self._role = role
         self._tier = tier
+        knowing = dict(self._knowing())
+        self._memory = Memory(
+            {guard.name: guard.check for guard in guards.guards if guard.name not in knowing}
+        )
 
     def __call__(self, subject: Subject) -> Verdict | Judging:
         """Return the verdict at once where no guard waits."""
         steps = self._guards.steps(replace(subject, role=self._role, tier=self._tier))
-        try:
-            wanted = next(steps)
-        except StopIteration as end:
-            return _verdict(end.value)
-        except BadInput:
-            raise
-        except Exception as error:
-            raise GuardRaised(f"a guard raised {type(error).__name__}: {error}") from error
-        return _continued(steps, wanted)
+        first = _sent(steps, None)
+        return first if isinstance(first, Verdict) else _continued(steps, first)
 
     def withdrawn(self, subject: Subject) -> None:
         """Take back what was noted of a call that is not made."""
         self._guards.withdrawn(replace(subject, role=self._role, tier=self._tier))
 
     def saved(self) -> dict[str, object]:
-        """Return what the checks know that say it, by the names of their guards: see `effects.Saved`."""
+        """Return what the checks know that say it, by the names of their guards: see `effects.Saved`.
+
+        `BadInput` for a check that was seen to remember something and does not say it.
+        """
+        changed = self._memory.changed()
+        if changed:
+            raise BadInput(
+                f"guard {changed[0]!r}: its check remembers something that a checkpoint would not hold; make it an "
+                "object with `saved()` and `restore(saved)`, or set `stateless = True` on it where a crash may reset it"
+            )
         return {name: check.saved() for name, check in self._knowing()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -322,21 +329,28 @@ def in_loop(guards: GuardSet, *, role: str = "", tier: str = "") -> LoopGuards:
     return LoopGuards(guards, role, tier)
 
 
-def _continued(
-    steps: Generator[Wait | TextWanted, Waited | str | None, Outcome], wanted: Wait | TextWanted
-) -> Judging:
+_Steps = Generator[Wait | TextWanted, Waited | str | None, Outcome]
+
+
+def _continued(steps: _Steps, wanted: Wait | TextWanted) -> Judging:
     try:
         while True:
-            wanted = steps.send((yield wanted))
-    except StopIteration as end:
-        return _verdict(end.value)
-    except BadInput:
-        raise
-    except Exception as error:
-        raise GuardRaised(f"a guard raised {type(error).__name__}: {error}") from error
+            told = _sent(steps, (yield wanted))
+            if isinstance(told, Verdict):
+                return told
+            wanted = told
     finally:
         steps.close()
 
 
-def _verdict(outcome: Outcome) -> Verdict:
-    return Verdict(action=outcome.action, reason=outcome.reason, text=outcome.text, asks=outcome.asks)
+def _sent(steps: _Steps, told: Waited | str | None) -> Wait | TextWanted | Verdict:
+    """Return what guards want next, or their verdict; what one raises under rules by which that counts ends the run."""
+    try:
+        return steps.send(told)
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return Verdict(action=outcome.action, reason=outcome.reason, text=outcome.text, asks=outcome.asks)
+    except BadInput:
+        raise
+    except Exception as error:
+        raise GuardRaised(f"a guard raised {type(error).__name__}: {error}") from error

@@ -417,16 +417,23 @@ def budget(
     *, tokens: int | None = None, cost: float | None = None, seconds: float | None = None, steps: int | None = None,
     reserve: int = 0, action: Action = "block",
 ) -> Guard:  # fmt: skip
-    """Hold a session to what it may spend; `reserve` tokens are held back for the request that is about to be made."""
+    """Hold a session to what it may spend; `reserve` tokens are held back for the request that is about to be made.
+
+    The cost is by the prices of the session's own budget; one without prices has this guard fail.
+    """
     limits = {"tokens": tokens, "cost": cost, "seconds": seconds, "steps": steps}
     if all(limit is None for limit in limits.values()):
         raise BadInput("a budget limits at least one of tokens, cost, seconds, steps")
 
     def check(subject: Subject) -> Finds:
         for name, limit in limits.items():
+            if limit is None:
+                continue
             spent = getattr(subject.spent, name)
+            if spent is None:
+                raise LookupError(f"its {name} is not known; give the run's budget prices")
             held = reserve if name == "tokens" else 0
-            if limit is not None and (spent + held > limit or spent >= limit):
+            if spent + held > limit or spent >= limit:
                 reserved = f" and {held:,} reserved" if held else ""
                 yield Find(name, None, "", f"{spent:,} spent{reserved}, {limit:,} at most")
 

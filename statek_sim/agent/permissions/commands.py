@@ -18,6 +18,8 @@ _OPAQUE: Final = re.compile(r"[`]|\$[({]|<\(|>\(|<<|\$'")
 """What a command can hide another one in."""
 _ASSIGNMENT: Final = re.compile(r"\w+(?:\[|\+?=)")
 _QUOTED: Final = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_EXPANDED: Final = re.compile(r"\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}")
+"""Braces that become several words."""
 _COMMENT: Final = re.compile(r"(?:^|[\s;&|()<>])#")
 _GROUPS: Final = frozenset("{}!")
 _PUNCTUATION: Final = "();<>|&"
@@ -33,6 +35,8 @@ def simple_commands(line: object) -> tuple[str, ...]:
         raise Unclear("it is no command")
     if "\0" in line or _OPAQUE.search(line):
         raise Unclear("it has a command inside another one")
+    if _EXPANDED.search(_QUOTED.sub("_", line)):
+        raise Unclear("it has braces that become several words")
     if "\\\n" in line or _COMMENT.search(_QUOTED.sub("_", line)):
         raise Unclear("it has a comment in it, or goes on in the next line")
     lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars=_PUNCTUATION)

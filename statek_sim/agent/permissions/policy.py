@@ -5,7 +5,6 @@ Rules of three lists are looked at in this order: deny, ask, allow; what no rule
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -13,6 +12,13 @@ from typing import Final, Literal, get_args
 
 from statek_sim.agent.effects import ToolCall
 from statek_sim.agent.permissions.commands import covers_command, simple_commands
+from statek_sim.agent.permissions.hidden import (
+    beginnings,
+    may_begin,
+    runs_nothing,
+    unreadable,
+    unreadable_line,
+)
 from statek_sim.agent.permissions.hosts import covers_host, host_of
 from statek_sim.agent.permissions.paths import (
     Files,
@@ -27,10 +33,6 @@ from statek_sim.agent.permissions.paths import (
 from statek_sim.agent.tools.tool import Access, Tool
 from statek_sim.errors import BadInput
 
-_BREAKS: Final = re.compile(r"""[\s;&|()<>{}`$!'"]+""")
-"""What may stand before or behind a command."""
-_ENDS: Final = re.compile(r"[\n;&|()<>{}`$]+")
-"""What may end one."""
 Kind = Literal["tool", "read", "write", "host", "command"]
 PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
 """Names of places that are never written to, wherever they are: what is in them runs later, or is the harness's."""
@@ -94,6 +96,10 @@ class _Need:
     shown: str
     opaque: bool = False
     """A command that cannot be taken apart."""
+    reads: bool = False
+    """A command that runs none of its words."""
+    unreadable: str | None = None
+    """Why it cannot be read what a command runs."""
     spelled: str = ""
     """A path as it was spelled, over links."""
 
@@ -114,8 +120,16 @@ def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> D
             if (rule := _against(policy.deny, need, policy, files)) is not None:
                 raise _Refused(f"{need.shown} is denied", rule)
         for need in needs:
+            rule = None if need.unreadable is None else _first(policy.deny, "command")
+            if rule is not None and _matching(policy.allow, need, policy) is not None:
+                raise _Refused(f"{need.shown} cannot be held against what is denied: {need.unreadable}", rule)
+        for need in needs:
             if (rule := _against(policy.ask, need, policy, files)) is not None:
                 return Decision(effect="ask", reason=need.shown, rule=rule)
+            rule = _first(policy.ask, "command") if need.unreadable is not None else None
+            if rule is not None and _matching(policy.allow, need, policy) is not None:
+                reason = f"{need.shown.rstrip(',')}: {need.unreadable}"
+                return Decision(effect="ask", reason=reason, rule=rule)
         # A tool that says what it touches is allowed by that, and any other one by its name.
         named = [need for need in needs if need.kind != "tool"] or needs
         rules = [_matching(policy.allow, need, policy) for need in named]
@@ -167,10 +181,17 @@ def _commands(tool: Tool, value: object) -> Iterator[_Need]:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise Unclear("it is no command")
     try:
-        for command in simple_commands(value):
-            yield _Need("command", command, f"running {command!r}")
+        commands = simple_commands(value)
+        for at, command in enumerate(commands):
+            # What a program only writes another one may run.
+            written = "|" in value and not all(map(runs_nothing, commands[at + 1 :]))
+            reads = runs_nothing(command) and not written
+            yield _Need(
+                "command", command, f"running {command!r}", reads=reads, unreadable=unreadable(command)
+            )
     except Unclear as unclear:
-        yield _Need("command", value, f"running {value!r}, of which {unclear},", opaque=True)
+        shown = f"running {value!r}, of which {unclear},"
+        yield _Need("command", value, shown, opaque=True, unreadable=unreadable_line(value))
 
 
 def _matching(rules: Sequence[Rule], need: _Need, policy: Policy) -> Rule | None:
@@ -207,17 +228,23 @@ def _covers(rule: Rule, need: _Need, policy: Policy, *, loosely: bool) -> bool:
                 return fnmatchcase(folded(need.value), folded(rule.pattern))
             return fnmatchcase(need.value, rule.pattern)
         case "command":
-            if not need.opaque:
-                return covers_command(rule.pattern, need.value)
-            # Allowed by `*` only; what is refused or asked may begin at each of its words.
-            rests = _rests(need.value) if loosely else ()
-            return rule.pattern == "*" or any(covers_command(rule.pattern, rest) for rest in rests)
+            if loosely:
+                return _may_run(rule.pattern, need)
+            # A line that cannot be taken apart is allowed by `*` only.
+            return rule.pattern == "*" or (not need.opaque and covers_command(rule.pattern, need.value))
 
 
-def _rests(line: str) -> Iterator[str]:
-    """Yield what may be a command in a line that cannot be taken apart: as it is, by its parts, without its quotes."""
-    joined = line.replace("\\\n", "")
-    bare = re.sub(r"""[\\'"]""", "", joined)
-    lists = [line.split(), _BREAKS.split(joined), _BREAKS.split(bare), *map(str.split, _ENDS.split(bare))]
-    for words in ([word for word in found if word] for found in lists):
-        yield from (" ".join(words[at:]) for at in range(len(words)))
+def _may_run(pattern: str, need: _Need) -> bool:
+    """Return whether a rule covers what a command begins with, or what it may run beside that."""
+    if pattern == "*" or covers_command(pattern, need.value):
+        return True
+    if need.reads:
+        return False
+    wanted = folded(pattern)
+    return any(
+        covers_command(wanted, folded(one)) or may_begin(pattern, one) for one in beginnings(need.value)
+    )
+
+
+def _first(rules: Sequence[Rule], kind: Kind) -> Rule | None:
+    return next((rule for rule in rules if rule.kind == kind), None)

@@ -52,6 +52,8 @@ def _hint(
 HINTS: Final = {
     hint.name: hint
     for hint in (
+        _hint("beam", "beam"),
+        _hint("cline", "tag"),
         _hint("cohere", "wrapper"),
         _hint("deepseek", "deepseek", "invoke"),
         _hint("functionary", "function", "all_name", "recipient"),
@@ -67,6 +69,7 @@ HINTS: Final = {
         _hint("minimax", "wrapper", "invoke", "minimax", "calling"),
         _hint("mistral", "wrapper", "mistral"),
         _hint("olmo", "wrapper"),
+        _hint("plamo", "plamo"),
         _hint("python", "wrapper", python="anywhere"),
         _hint("qwen-coder", "wrapper", "function", "param", "calling"),
         _hint("react", "react", "wrapper"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 from typing import Final
 
@@ -99,6 +99,13 @@ KEYS: Final = Element(
     one_newline=False,
     writes_json=True,
 )
+BEAM: Final = replace(
+    INVOKE,
+    goes_on=re.compile(r"\s*(?:<rfl:parameter\s|<\|(?:end|call)\|>)"),
+    ends=re.compile(r"\s*<\|(?:end|call)\|>"),
+    call_ends=None,
+)
+"""Beam's: a message to a tool, ended as messages are."""
 KIMI3: Final = Element(
     opening=re.compile(
         r'\s*<\|open\|>argument\s+key="(?P<key>[^"\n<>|]{1,200})"(?:\s+type="(?P<kind>\w+)")?[^<>]{0,80}<\|sep\|>'
@@ -163,8 +170,11 @@ def nothing_closes(text: str, end: int, element: Element, meter: Meter) -> None:
 def _half_lined(written: str) -> bool:
     """Whether a value with its closing tag has one newline of the two that belong to the format, or to the text."""
     body, tag, _ = written.rpartition("</parameter>")
-    if not tag:
-        return False
+    return bool(tag) and half_lined(body)
+
+
+def half_lined(body: str) -> bool:
+    """Whether a text between its tags begins with a newline or ends with one, and not both."""
     return body in _NEWLINES or body.startswith(_NEWLINES) != (_LINE.search(body[-_NEAR:]) is not None)
 
 
@@ -218,11 +228,13 @@ def _value(
         if key not in known or key in made or not own_line:
             raise Broken(end, "where an argument ends cannot be told")
         # The newline before the next argument stays: it is the one that belongs to the format.
-        value, end = value[: inner.start() + 1], at + inner.start() + 1
+        tag = inner.start() + len(inner.group()) - len(inner.group().lstrip())
+        line = value.rfind("\n", 0, tag) + 1
+        value, end = value[:line], at + line
         if _TAG_LEFT.search(value, max(0, len(value) - _NEAR)) is not None:
             raise Broken(end, "where an argument ends cannot be told")
         break
-    return _lines(value) if element.one_newline else value, end
+    return lines_of(value) if element.one_newline else value, end
 
 
 def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, int]:
@@ -235,7 +247,7 @@ def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, 
     near = max(0, len(value) - _NEAR)
     if element.opening.search(value) is not None or _TAG_LEFT.search(value, near) is not None:
         raise Broken(end.start(), "where an argument ends cannot be told")
-    return _lines(value), end.start()
+    return lines_of(value), end.start()
 
 
 _LINE: Final = re.compile(r"\n[ \t]*\Z")
@@ -246,7 +258,7 @@ _TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")
 """What a damaged tag leaves where there should be one."""
 
 
-def _lines(value: str) -> str:
+def lines_of(value: str) -> str:
     """Return a value without the newlines, and the indentation, that belong to the format."""
     mark = "\r\n" if value.startswith("\r\n") else "\n"
     if not value.startswith(mark):

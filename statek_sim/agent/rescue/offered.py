@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,7 +48,8 @@ class Unclear(Misfit):
 class TypedText:
     """An argument that a dialect writes as text.
 
-    `kind`: what the dialect says it is, `string`, `json`, or nothing; `text`: a string, whatever the schema says.
+    `kind`: what the dialect says it is, `string`, `json`, or nothing; `text`: a string, whatever the schema says;
+    `elements`: it may have held elements, and is empty.
     """
 
     text: str
@@ -107,6 +108,8 @@ class Offered:
 
     def typed(self, name: str, arguments: Mapping[str, Argument]) -> dict[str, JSON]:
         """Return the arguments with texts made what the schema says they are. What has two meanings stays text."""
+        if self.anything:
+            _sure_of_types(arguments.values())
         root = self.schemas.get(name, {})
         properties = root.get("properties")
         known = properties if isinstance(properties, dict) else {}
@@ -139,6 +142,26 @@ class Offered:
             raise Misfit(f"{name!r}: {where}: {error.message[:200]}")
 
 
+def _sure_of_types(arguments: Iterable[Argument]) -> None:
+    """Raise `Unclear` for a text that may be a number or the like, where nothing says which.
+
+    Half of the parsers that others wrote take `<parameter=count>42` for a number, and half for a text.
+    """
+    for value in arguments:
+        match value:
+            case NestedText():
+                _sure_of_types([value.value])
+            case TypedText(kind="") if not isinstance(_from_text(value, set()), str):
+                shown = value.text.strip()[:24]
+                raise Unclear(
+                    f"whether {shown!r} is a text cannot be told: no tool is listed whose schema says it"
+                )
+            case dict():
+                _sure_of_types(value.values())
+            case list():
+                _sure_of_types(value)
+
+
 def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
     if isinstance(tool, str) and tool:
         return tool, {}
@@ -169,7 +192,11 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON]) -> JSON
     schema = followed(schema, root)
     kinds = kinds_of(schema)
     if isinstance(value, NestedText):
-        as_text = "string" in kinds and not kinds & {"object", "array"}
+        if "string" in kinds and kinds & {"object", "array"}:
+            raise Unclear(
+                "whether an argument is a text with elements in it, or what they say, cannot be told"
+            )
+        as_text = "string" in kinds
         return value.text if as_text else _as_meant(value.value, schema, root)
     if isinstance(value, TypedText):
         made = _from_text(value, kinds)
@@ -202,9 +229,18 @@ def _read(text: str, style: Style) -> JSON:
     return value if end == len(text) and "closed_brackets" not in reader.repairs else None
 
 
+def _nothing(text: str, kinds: set[str]) -> JSON:
+    """Return what an element is in which no other element is, by what the schema takes."""
+    if not kinds or not kinds <= _CONTAINERS:
+        return text
+    return [] if "array" in kinds else {} if "object" in kinds else text
+
+
 def _from_text(value: TypedText, kinds: set[str]) -> JSON:
     if value.kind == "text":
         return value.text
+    if value.kind == "elements":
+        return _nothing(value.text, kinds)
     if kinds:
         if kinds == {"string"}:
             return value.text

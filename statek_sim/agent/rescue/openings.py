@@ -16,9 +16,10 @@ _NAME: Final = r"[^\W\d][\w.:/-]{0,127}"
 OPENINGS: Final[dict[str, str]] = {
     # Thinking: what stands inside is no call.
     "think": r"<(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[THINK\]|<\|START_THINKING\|>|<\|inner_prefix\|>"
-    r"|<\|channel>thought\b|<\|open\|>think<\|sep\|>|◁think▷|to=self<\|message\|>",
+    r"|<\|channel>thought\b|<\|open\|>think<\|sep\|>|◁think▷|to=self<\|message\|>"
+    r"|<\|plamo:begin_think:plamo\|>",
     "thought": r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>"
-    r"|<\|close\|>think<\|sep\|>|◁/think▷",
+    r"|<\|close\|>think<\|sep\|>|◁/think▷|<\|plamo:end_think:plamo\|>",
     # A message to the user, where a format has such: it may show a call.
     "said": r"to=user<\|message\|>|<\|channel\|>\s*final\s*(?:<\|constrain\|>\s*\w+\s*)?<\|message\|>",
     # Code: what stands inside is shown, except where a whole block is the call.
@@ -38,7 +39,13 @@ OPENINGS: Final[dict[str, str]] = {
     "recipient": r"<\|from\|>\s*assistant\s*<\|recipient\|>\s*(?P<recipient_name>" + _NAME + r")\s*"
     r"<\|content\|>\s*(?=\{)",
     "react": r"Action:\s*(?P<react_name>" + _NAME + r")\s*\n+Action Input:\s*(?=\{)",
+    "plamo": r"<\|plamo:begin_tool_name:plamo\|>\s*(?P<plamo_name>"
+    + _NAME
+    + r")\s*<\|plamo:end_tool_name:plamo\|>"
+    r"\s*<\|plamo:begin_tool_arguments:plamo\|>\s*(?:<\|plamo:constrain\|>\s*json\s*<\|plamo:msg\|>)?\s*(?=\{)",
     # Formats with an element per argument.
+    "beam": r"\bto=(?!functions\.)(?P<beam_name>[\w.-]{1,128})\s*<\|channel\|>\s*\w+\s*<\|constrain\|>\s*xml\s*"
+    r"<\|message\|>(?=\s*<(?:rfl:parameter\s|\|(?:end|call)\|>))",
     "function": r"<function=(?P<function_name>[^\W\d][\w.:/ -]{0,127})>",
     "invoke": rf"<{_NS}invoke\s+name=[\"']?[ \t]*+(?P<invoke_name>" + _NAME + r")[ \t]*+[\"']?\s*/?>",
     "param": r"<function[\sĠ]*name=[\"'](?P<param_name>" + _NAME + r")[\"']\s*>",
@@ -60,12 +67,17 @@ OPENINGS: Final[dict[str, str]] = {
 
 FAMILIES: Final[dict[str, Dialect]] = {
     "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "gemma": "tokens",
+    "plamo": "tokens", "beam": "markup", "tag": "markup",
     "all_name": "tokens", "recipient": "tokens", "react": "tokens", "function": "markup",
     "invoke": "markup", "param": "markup", "kimi3": "markup", "minimax": "markup", "calling": "tokens",
     "wrapper": "hermes", "brace": "json", "bracket": "json",
 }  # fmt: skip
 """Which family of `RescueRules.dialects` a reader belongs to. Thinking and code are always known."""
 
+TAG: Final = re.compile(r"(?P<tag><(?P<tag_name>[A-Za-z_]\w{0,127}+)>)(?=\s{0,40}</?[A-Za-z_])")
+"""A tag that is a call where it is an offered tool's name. HTML is full of others, so that it is looked for apart."""
+CODE: Final = re.compile(r"``(?!`)[^`\n]++``(?!`)|(?<!`)`(?!`)[^`\n]*+`(?!`)")
+"""Code on a line."""
 OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
 _NO_GROUPS: Final = "|".join(re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in OPENINGS.values())
 _STARTS: Final = r"<{\[`\]>◁tfA"
@@ -90,11 +102,11 @@ PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")
 SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end|return|start)\|>")
 THINK_ENDS: Final = re.compile(OPENINGS["thought"] + r"|<channel\|>|<\|eom\|>")
 SECTION: Final = re.compile(
-    r"<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<[|｜]tool[▁_]calls[▁_]begin[|｜]>"
+    r"<\|plamo:begin_tool_requests:plamo\|>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<[|｜]tool[▁_]calls[▁_]begin[|｜]>"
 )
 """Tokens that end thinking which nothing else ends: no model writes them by the way."""
 NOISE: Final = re.compile(
-    r"<\|(?:open|close)\|>(?:tools|message|response)<\|sep\|>"
+    r"<\|plamo:(?:(?:begin|end)_tool_\w+:plamo|tag)\|>|<\|(?:open|close)\|>(?:tools|message|response)<\|sep\|>"
     r"|</?(?:ifm\||longcat_|minimax:|seed:|atem:|steptml:|[|｜]DSML[|｜] ?)?"
     r"(?:tool_calls?|TOOLCALL|function_calls?|tool_use|dots_function_call|tools?|calls?|function|response|answer)>|<\|/?(?:tool_calls?|python_start|python_end|python_tag"
     r"|tool_call_start|tool_call_end|tool_calls_section_begin|tool_calls_section_end|tools_prefix|tools_suffix"
@@ -111,7 +123,8 @@ EXAMPLE: Final = re.compile(
 )
 """Words right before bare JSON or a block of code that make it an illustration."""
 CLOSERS: Final = re.compile(
-    r"\s*(?:</[\w:|｜ -]{0,40}(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>|<\|?/[\w|]+\|?>"
+    r"\s*(?:<\|plamo:end_tool_\w+:plamo\|>"
+    r"|</[\w:|｜ -]{0,40}(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>|<\|?/[\w|]+\|?>"
     r"|<\|[\w|▁]*(?:end|END|suffix)[\w|▁]*\|>"
     r"|<tool_call\|>|<end_function_call>|<end_of_tool_call(?::\w{1,40})?>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]|```)"
 )

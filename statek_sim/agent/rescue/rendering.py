@@ -113,6 +113,17 @@ def _nested(name: str, arguments: Mapping[str, JSON]) -> str | None:
     return f'{mark}<tool_call>{mark}<invoke name="{name}">{"".join(pieces)}{mark}</invoke>{mark}</tool_call>'
 
 
+def _tags(name: str, arguments: Mapping[str, JSON]) -> str | None:
+    """Write Cline's tags, which are names: a text on lines of its own, and no text with a tag in it."""
+    pieces = [f"<{name}>\n"]
+    for key, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if not all(map(_KEY.fullmatch, (name, key))) or "<" in text or text != text.strip():
+            return None
+        pieces.append(f"<{key}>{text}</{key}>\n")
+    return "".join(pieces) + f"</{name}>"
+
+
 def _openai(name: str, arguments: Mapping[str, JSON]) -> str:
     function: JSON = {"name": name, "arguments": _arguments(arguments)}
     return json.dumps(
@@ -194,6 +205,18 @@ RENDERINGS: Final[Mapping[str, Render]] = {
         "</arg_value:opensource>",
         "<end_of_tool_call:opensource>",
     ),
+    "plamo": _named(
+        "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>",
+        "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
+        "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>",
+    ),
+    "beam": _elements(
+        "<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>",
+        '<rfl:parameter name="{key}">\n',
+        "\n</rfl:parameter>",
+        "<|call|>",
+    ),
+    "cline": _tags,
     "calling": _named("[Calling tool: ", "(", ")]"),
     "gemma": _gemma("<|tool_call>", '<|"|>', "<tool_call|>"),
     "function gemma": _gemma("<start_function_call>", "<escape>", "<end_function_call>"),

@@ -28,6 +28,7 @@ from statek_sim.agent.rescue.openings import (
     SECTION,
     THINK_ENDS,
 )
+from statek_sim.agent.rescue.tags import KnownTags
 from statek_sim.agent.rescue.taking import Taker
 from statek_sim.agent.rescue.values import Limits, Reason, Rescued
 from statek_sim.agent.rescue.variants import RescueRules
@@ -55,10 +56,14 @@ _PYTHON_FIRST: Final = re.compile(r"\[\s*([^\W\d][\w.]*)\(")
 """How JSON and Python begin that were meant as calls."""
 _LOOKBACK: Final = 120
 """Characters before bare JSON in which a word may make it an example."""
+_SENTENCE_BEFORE: Final = re.compile(r"\w[,:]?[ \t]\Z")
+_SENTENCE_BEHIND: Final = re.compile(r"[ \t](?!and\b|then\b)[a-z]+[ \t]+[a-z]")
+"""The words around a call that is shown in a sentence."""
 _BLOCK_CLOSERS: Final = 8
 """Closing tokens that are tried to find the end of a broken call."""
 _ELEMENTS: Final = {
     "function": markup.FUNCTION, "invoke": markup.INVOKE, "param": markup.PARAM, "kimi3": markup.KIMI3,
+    "beam": markup.BEAM,
 }  # fmt: skip
 
 
@@ -85,9 +90,14 @@ class Pass:
         """Read the reply from its beginning to its end."""
         at, end = self._unquoted()
         at = self._first(at, end)
+        tags = KnownTags(self.text, self.offered.schemas)
+        self.meter.steps += len(self.text)
+        behind = at
         while at < end:
-            prose = PROSE.match(self.text, at, end)
-            opening = OPENING.match(self.text, at if prose is None else prose.end(), end)
+            if at >= behind:
+                prose = PROSE.match(self.text, at, end)
+                behind = at if prose is None else prose.end()
+            opening = tags.between(at, behind) or OPENING.match(self.text, behind, end)
             here = end if opening is None else opening.start()
             self.meter.steps += here - at + 1
             if opening is None or self._enough(here):
@@ -127,10 +137,23 @@ class Pass:
         leads = self._leads(opening.start())
         if self.hint is not None and not self.hint.expects(kind, leads=leads):
             return self._over(kind, opening)
+        before = len(self.taker.found)
         at = self._opened(kind, opening)
+        if len(self.taker.found) > before and self._in_a_sentence(opening.start(), at):
+            self.taker.refused.append(
+                (Reason.QUOTED, "the call stands inside a sentence", opening.start(), at)
+            )
+            self.taker.forget(before)
         if leads and self.taker.found:
             self.leading = at
         return at
+
+    def _in_a_sentence(self, start: int, end: int) -> bool:
+        """Whether what is read from `start` to `end` is a word of a sentence that goes on behind it on its line."""
+        return (
+            _SENTENCE_BEFORE.search(self.text, max(0, start - _LOOKBACK), start) is not None
+            and _SENTENCE_BEHIND.match(self.text, end) is not None
+        )
 
     def _leads(self, at: int) -> bool:
         """Whether nothing but thinking and calls stands before `at`."""
@@ -174,6 +197,8 @@ class Pass:
                 return taker.calling(opening)
             case "minimax":
                 return taker.minimax(opening)
+            case "tag":
+                return self._tag(opening)
             case "brace":
                 return taker.bare(opening.start(), shown=self._shown(opening.start()))
             case "bracket":
@@ -181,6 +206,15 @@ class Pass:
         if kind in _ELEMENTS:
             return taker.elements(opening, kind, _ELEMENTS[kind])
         return taker.named(opening, kind, opening.end())
+
+    def _tag(self, opening: re.Match[str]) -> int:
+        """Read a tag that is an offered tool's name."""
+        if self._shown(opening.start()):
+            self.taker.refused.append(
+                (Reason.QUOTED, "the call is shown as an example", opening.start(), opening.end())
+            )
+            return opening.end()
+        return self.taker.tags(opening)
 
     def _try(self, read: Callable[[], int], opening: re.Match[str]) -> int:
         start, before = opening.start(), len(self.taker.found)

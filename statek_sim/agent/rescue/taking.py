@@ -20,6 +20,7 @@ from statek_sim.agent.rescue.meter import Broken, Meter, measure, strict
 from statek_sim.agent.rescue.offered import NAME, Argument, Offered, TypedText
 from statek_sim.agent.rescue.pythonic import PYTHON_CALL, read_python
 from statek_sim.agent.rescue.reader import JSON_STYLE, Reader, Style
+from statek_sim.agent.rescue.tags import read_tags
 from statek_sim.agent.rescue.values import Limits, Reason
 from statek_sim.agent.rescue.variants import RescueRules
 from statek_sim.values import JSON
@@ -263,6 +264,13 @@ class Taker:
         one.end = behind.end()
         self.found.append(one)
         return one.end
+
+    def tags(self, opening: re.Match[str]) -> int:
+        """Read a call whose tag is the name of an offered tool, and whose arguments are tags in it."""
+        name = opening["tag_name"]
+        arguments, end = read_tags(self.text, opening.end(), name, self._arguments_of(name), self.meter)
+        self.found.append(Found(name, arguments, ("tags",), opening.start(), end))
+        return end
 
     def minimax(self, opening: re.Match[str]) -> int:
         """Read MiniMax M3's nested elements."""

@@ -26,6 +26,10 @@ _NAMED: Final = re.compile(
     rf"\s*(?P<name>{NAME.pattern})\s*(?P<behind>(?:<tool_sep{_VERSION}>\s*)?\{{|<tool_sep{_VERSION}>"
     rf"|<(?:ifm\|)?arg_key{_VERSION}>|</(?:ifm\|)?tool_call{_VERSION}>|<end_of_tool_call{_VERSION}>)"
 )
+_TAGGED: Final = re.compile(
+    rf"\s*<(?P<tag>name|tool_name|tool)>\s{{0,40}}(?P<name>{NAME.pattern})\s{{0,40}}</(?P=tag)>\s{{0,40}}"
+    r"<(?P<key>arguments|parameters|input|args|params)>\s{0,40}(?=\{)"
+)
 
 
 class Wrapper:
@@ -59,6 +63,8 @@ class Wrapper:
             return self._list(at, start)
         if self.text.startswith("{", at):
             return closed(self.text, self._item(at, start))
+        if (tagged := _TAGGED.match(self.text, at)) is not None:
+            return self._tagged(tagged, start)
         if PYTHON_CALL.match(self.text, at):
             return self.taker.python(at, self.dialect, start, bracket=False)
         expected = self.taker.hint is None or self.taker.hint.keys
@@ -79,6 +85,20 @@ class Wrapper:
         else:
             arguments, end = markup.read_elements(self.text, named.end("name"), markup.KEYS, self.taker.meter)
             one = Found(named["name"], arguments, (self.dialect, "keys"), start, end)
+        self.taker.found.append(one)
+        return one.end
+
+    def _tagged(self, tagged: re.Match[str], start: int) -> int:
+        """Take a call with its name and its arguments in an element each."""
+        one = self.taker.arguments(tagged.end(), tagged["name"], self.dialect, start, JSON_STYLE)
+        behind = re.compile(rf"\s{{0,40}}</{tagged['key']}>").match(self.text, one.end)
+        if (
+            behind is None
+            and f"</{tagged['key']}>" != self.text[: one.end].rstrip()[-len(tagged["key"]) - 3 :]
+        ):
+            rest = self.text[one.end : one.end + 40].strip()
+            raise Broken(one.end, "the arguments are not closed", cut=not rest)
+        one.end = closed(self.text, one.end if behind is None else behind.end())
         self.taker.found.append(one)
         return one.end
 

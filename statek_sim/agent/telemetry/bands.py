@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from itertools import combinations
 from statistics import median
 from typing import Final
 
@@ -20,6 +21,8 @@ WINDOW: Final = 20
 
 _BEFORE: Final = 5
 _LEAST_BEFORE: Final = 3
+_TREND: Final = 6
+_LEAST_TREND: Final = 4
 
 
 class Status(StrEnum):
@@ -44,8 +47,9 @@ class Bands:
     errors_warn: float = 0.05
     errors_alert: float = 0.10
     loops_alert: int = 0
-    rises_warn: int = 2
-    rises_alert: int = 3
+    trend_warn: float = 0.70
+    trend_alert: float = 0.80
+    """Share of the pairs of the last six windows in which the later one is higher."""
     rise_in_all: float = 0.10
     completion_warn: float = 0.95
     completion_alert: float = 0.90
@@ -57,7 +61,7 @@ class Bands:
         pairs = (
             ("steps", self.steps_warn, self.steps_alert),
             ("errors", self.errors_warn, self.errors_alert),
-            ("rises", self.rises_warn, self.rises_alert),
+            ("trend", self.trend_warn, self.trend_alert),
             ("completion", -self.completion_warn, -self.completion_alert),
         )
         for name, warn, alert in pairs:
@@ -204,28 +208,34 @@ def _trend(
     if unjudged is not None or value is None:
         return unjudged or Finding(Status.UNKNOWN)
     values = [*(window.measured.metrics[name].value for window in before), value]
-    rises = _rises(values)
     if len(values) == 1:
         return Finding(Status.UNKNOWN, "no windows before to compare with")
     if rules.continuous == "one rise":
-        return _graded(rules, f"{value:.0f} is more than before", alert=rises > 0, warn=False)
-    began = values[-1 - min(rises, bands.rises_alert)]
-    grown = value / began - 1 if began else 0.0
-    why = f"{rises} rises in a row, {100 * grown:.0f} % in the last {min(rises, bands.rises_alert)}"
+        earlier = values[-2]
+        return _graded(
+            rules,
+            f"{value:.0f} is more than before",
+            alert=earlier is not None and value > earlier,
+            warn=False,
+        )
+    known = [one for one in values if one is not None][-_TREND:]
+    if len(known) < _LEAST_TREND:
+        return Finding(Status.UNKNOWN, f"{len(known)} windows, and a trend takes {_LEAST_TREND}")
+    half = len(known) // 2
+    began = median(known[:half])
+    grown = median(known[-half:]) / began - 1 if began else 0.0
+    up = _rising(known)
+    why = f"{100 * up:.0f} % of the pairs of the last {len(known)} windows rise, {100 * grown:.0f} % in all"
     enough = grown >= bands.rise_in_all
-    return _graded(
-        rules, why, alert=rises >= bands.rises_alert and enough, warn=rises >= bands.rises_warn and enough
-    )
+    # Few windows show a trend only when each is higher than all before.
+    alert = bands.trend_alert if len(known) == _TREND else 1.0
+    return _graded(rules, why, alert=up >= alert and enough, warn=up >= bands.trend_warn and enough)
 
 
-def _rises(values: Sequence[float | None]) -> int:
-    """Return how many of the last values are each above the one before."""
-    rises = 0
-    for later, earlier in zip(reversed(values), reversed(values[:-1]), strict=False):
-        if later is None or earlier is None or not later > earlier:
-            break
-        rises += 1
-    return rises
+def _rising(values: Sequence[float]) -> float:
+    """Return in what share of all pairs the later value is the higher one (Mann and Kendall's trend)."""
+    pairs = list(combinations(values, 2))
+    return sum(later > earlier for earlier, later in pairs) / len(pairs)
 
 
 def _cost(measure: Measure, bands: Bands, rules: MetricRules) -> Finding:

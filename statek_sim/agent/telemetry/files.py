@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
@@ -23,8 +23,16 @@ _PLAIN: Final[dict[str, type[str | int | float] | tuple[type[int], type[float]]]
 }
 
 
-def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
-    """Return the tasks in a file of traces, one after another, or in a report; its name is their group.
+def groups_of(paths: Sequence[Path]) -> dict[Path, str]:
+    """Return what the groups of files are called: their names, with the folders where two have the same."""
+    stems = [path.stem for path in dict.fromkeys(paths)]
+    return {
+        path: path.stem if stems.count(path.stem) == 1 else path.with_suffix("").as_posix() for path in paths
+    }
+
+
+def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = None) -> list[TaskFacts]:
+    """Return the tasks in a file of traces, one after another, or in a report; `group` is theirs, or the file's name.
 
     A report tells of a job's stop, its turns and its tokens; what else metrics are made of stays unknown. Raises
     `BadInput` with the place of what is neither.
@@ -35,7 +43,7 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None) -> list[TaskFacts]:
     return [
         task
         for run, events in _runs(path, text)
-        for task in task_facts(events, run=run, group=path.stem, cost=cost)
+        for task in task_facts(events, run=run, group=group or path.stem, cost=cost)
     ]
 
 

@@ -36,8 +36,9 @@ class MetricRules:
     """What "a sudden increase" is an increase over. The document has no window: of two neighbours the second is
     compared with the first; or with the median of up to five windows before that raised no alert, three at least."""
 
-    continuous: Literal["one rise", "rises in a row"]
-    """What "continuously increasing" is: a rise from one window to the next; or three in a row of 10 % or more."""
+    continuous: Literal["one rise", "trend"]
+    """What "continuously increasing" is: a rise from one window to the next; or a trend over six windows, in which
+    noise may go down once or twice, and that is 10 % or more from their first half to their second."""
 
 
 DOCUMENT: Final = MetricRules(
@@ -58,7 +59,7 @@ HARDENED: Final = MetricRules(
     between="warn",
     evidence="interval",
     before="median of windows",
-    continuous="rises in a row",
+    continuous="trend",
 )
 RULES: Final = {rules.name: rules for rules in (HARDENED, DOCUMENT)}
 """Every variant by name, the default first."""

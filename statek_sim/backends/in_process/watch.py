@@ -18,6 +18,7 @@ from statek.future import FutureResult
 from statek_sim.backends.application import FUTURE, ToolUse
 from statek_sim.backends.installed.stored_value import shown
 from statek_sim.backends.record import HandlerCall
+from statek_sim.backends.spelling import Spelling
 
 OBJECT: Final = "<Object>"
 """What the reference runtime shows of a job that a subtask returned."""
@@ -29,6 +30,7 @@ class Watch:
     def __init__(self, name_of: Callable[[Any], str]) -> None:
         self._name_of = name_of
         self._open: list[tuple[str, int, bool]] = []
+        self._spelling = Spelling()
         self.tools: dict[str, list[ToolUse]] = {}
         self.handlers: list[HandlerCall] = []
 
@@ -40,7 +42,8 @@ class Watch:
             system._bind_error_handler_result,
             utils.inject_context,
         )
-        notify, call = Job.notify_handlers, utils.exec_tool
+        notify, call, smart_call = Job.notify_handlers, utils.exec_tool, utils._smart_call
+        utils._smart_call = self._spelling.watched(smart_call)
         system._prepare_decorated_call = self._preparing(prepare)
         system._bind_error_handler_result = self._returning(bind)
         utils.inject_context = self._failing(inject)
@@ -51,7 +54,7 @@ class Watch:
         finally:
             system._prepare_decorated_call, system._bind_error_handler_result = prepare, bind
             utils.inject_context = inject
-            Job.notify_handlers, utils.exec_tool = notify, call
+            Job.notify_handlers, utils.exec_tool, utils._smart_call = notify, call, smart_call
 
     def _preparing(self, prepare: Callable[..., Any]) -> Callable[..., Any]:
         """Every call of a `@tool` or `@subtask` starts here, with the arguments as the caller wrote them."""
@@ -66,8 +69,10 @@ class Watch:
         return prepared
 
     def _begin(self, job: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        told = [_argument(value) for value in args]
-        told += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
+        given, named = self._spelling.restored(function, args, kwargs)
+        self._spelling.forget()
+        told = [_argument(value) for value in given]
+        told += [f"{key}={_argument(value)}" for key, value in named.items() if key != "_local_context"]
         uses = self.tools.setdefault(job, [])
         self._open.append((job, len(uses), _binds(function, args, kwargs)))
         uses.append(ToolUse(name=function.__name__, arguments=", ".join(told), result=None, error=None))
@@ -96,6 +101,7 @@ class Watch:
             @wraps(call)
             def watched(*args: Any, **kwargs: Any) -> Any:
                 depth = len(self._open)
+                self._spelling.reaches(watched)
                 try:
                     result = call(*args, **kwargs)
                 except Exception as error:

@@ -17,15 +17,15 @@ from statek_sim.scenario.schema import AgentText
 class Cast:
     """Jobs by name, in order of creation; `names` by the ids that the store gave them.
 
-    `one_style`: all agents have the style of the setting. `witness` is told of jobs that are met.
+    `style` is that of the setting, if all agents have one. `witness` is told of jobs that are met.
     """
 
     witness: Witness
 
-    def __init__(self, agents: Mapping[str, AgentText]) -> None:
+    def __init__(self, agents: Mapping[str, AgentText], style: str | None) -> None:
         self._agents = agents
         self._ids = IdSource()
-        self.one_style = False
+        self._style = style
         self.jobs: dict[str, Any] = {}
         self.names: dict[str, str] = {}
 
@@ -50,8 +50,8 @@ class Cast:
         self.names[dbzero.uuid(job)] = name
         self.jobs[name] = job
         text = self._agents[job.agent.role]
-        if text.chat_style is not None and not text.dialog and not self.one_style:
-            # As `update_prompt_config` does for an application whose prompt files say CHAT_STYLE.
+        if text.chat_style not in (None, self._style) and not text.dialog:
+            # As an application does, which has nothing else for it.
             job.job_def.set_chat_style(ChatStyle[text.chat_style])
         parent = None if job.parent_job is None else self.name_of(job.parent_job)
         self.witness.tell(events.JobCreated, name, job.agent.role, text.model, parent)

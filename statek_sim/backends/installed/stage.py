@@ -23,7 +23,7 @@ from statek.settings import StatekSettings  # noqa: E402
 from statek.task import create_new_job, create_sub_task  # noqa: E402
 
 from statek_sim import trace as events  # noqa: E402
-from statek_sim.backends.driver import Driver, Refused  # noqa: E402
+from statek_sim.backends.driver import Driver, Refused, style_of_all  # noqa: E402
 from statek_sim.backends.installed import stored_objects, stored_world  # noqa: E402
 from statek_sim.backends.installed.agents import is_async, make_agent, outbox  # noqa: E402
 from statek_sim.backends.installed.cast import Cast  # noqa: E402
@@ -75,7 +75,7 @@ class Stage:
         self.driver = Driver(scenario, self)
         self._loops: list[Callable[[int], None]] = []
         self._fresh = False
-        self.cast = Cast(scenario.agents)
+        self.cast = Cast(scenario.agents, style_of_all(scenario))
         self.witness = Witness(lambda: self.time.now, self.cast.name_of, self._answer_to, self.cast.newcomer)
         self.cast.witness = self.witness
         self.transport = Transport(line, self.time, self.witness, self._current)
@@ -103,7 +103,7 @@ class Stage:
 
     def configure(self, order: Message) -> None:
         """Bring STATEK into the state that the scenario wants it in."""
-        self.cast.one_style = _init_statek(self.scenario, order)
+        _init_statek(self.scenario, order)
         self.transport.install()
         asyncio.sleep = self._sleep  # type: ignore[assignment]  # nothing sleeps for real
         Watching(self.witness, Watchdog(self._lost)).install()
@@ -286,19 +286,17 @@ def _thing(reference: WorldReference) -> object:
             assert_never(reference.kind)
 
 
-def _init_statek(scenario: Scenario, order: Message) -> bool:
-    """Give STATEK its settings and limits; return whether every agent has the style of the settings."""
+def _init_statek(scenario: Scenario, order: Message) -> None:
+    """Give STATEK its settings and limits."""
     access: Any = order["environment"]
     os.environ.update(access)
     settings: Any = dict(order["settings"])  # type: ignore[arg-type]  # the other side sends a mapping
-    styles = {text.chat_style for text in scenario.agents.values() if not text.dialog}
-    if len(styles) == 1 and None not in styles:
-        # Only dialog agents read their style from their metadata; the others have the setting's.
-        settings["chat_style"] = ChatStyle[styles.pop()]
+    style = style_of_all(scenario)
+    if style is not None:
+        settings["chat_style"] = ChatStyle[style]
     statek.init(StatekSettings(**settings))
     limits: Any = order["limits"]
     _use_harness(LLM_Harness(**limits))
-    return "chat_style" in settings
 
 
 async def _prepared_loop(role: str, warmup: str | None) -> Callable[[int], None]:

@@ -14,6 +14,7 @@ from statek.executors import utils
 from statek_sim import trace as events
 from statek_sim.backends.installed.stored_value import shown
 from statek_sim.backends.installed.witness import Witness
+from statek_sim.backends.spelling import Spelling
 
 
 class ToolWitness:
@@ -24,29 +25,17 @@ class ToolWitness:
         self._returned = returned
         self._open: list[tuple[Any, str]] = []
         self._via = "code"
-        self._written: tuple[Any, tuple[str, ...]] | None = None
-        self._keywords: tuple[str, ...] = ()
+        self._spelling = Spelling()
         self._subtask = False
         self._told = 0
 
     def install(self) -> None:
         """Watch tools from now on."""
-        self._watch_spelling()
+        utils._smart_call = self._spelling.watched(utils._smart_call)
         self._watch_begin()
         self._watch_end()
         self._watch_failures()
         self._watch_requested_calls()
-
-    def _watch_spelling(self) -> None:
-        """Notice which arguments agent code wrote as keywords: STATEK makes positional ones of them."""
-        call = utils._smart_call
-
-        @wraps(call)
-        def called(func: Any, *args: Any, **kwargs: Any) -> Any:
-            self._written = (func, tuple(kwargs))
-            return call(func, *args, **kwargs)
-
-        utils._smart_call = called
 
     def _watch_begin(self) -> None:
         prepare = system._prepare_decorated_call
@@ -55,7 +44,7 @@ class ToolWitness:
         def prepared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             job = statek.get_current_job()
             if job is not None and (self._via == "call" or not self._subtask or _fits(func, args, kwargs)):
-                self._called(job, func.__name__, *_as_written(func, args, kwargs, self._keywords))
+                self._called(job, func.__name__, *self._spelling.restored(func, args, kwargs))
             return prepare(func, args, kwargs)
 
         system._prepare_decorated_call = prepared
@@ -88,12 +77,11 @@ class ToolWitness:
             @wraps(call)
             def watched(*args: Any, **kwargs: Any) -> Any:
                 depth = len(self._open)
-                written, self._written = self._written, None
                 # A subtask's `id` becomes a positional argument too, which the factory does not take; STATEK then calls
                 # once more with the keywords as they were.
                 self._subtask = hasattr(call, "__is_subtask__")
-                self._keywords = written[1] if written is not None and written[0] is watched else ()
-                told, last_try = self._told, self._subtask and not self._keywords
+                self._spelling.reaches(watched)
+                told, last_try = self._told, self._subtask and not self._spelling.keywords
                 try:
                     return call(*args, **kwargs)
                 except Exception as error:
@@ -134,7 +122,8 @@ class ToolWitness:
         self._told += 1
         told = [_argument(value) for value in args]
         told += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
-        via, self._via, self._keywords, self._subtask = self._via, "code", (), False
+        via, self._via, self._subtask = self._via, "code", False
+        self._spelling.forget()
         self._open.append((job, name))
         self._witness.tell(events.ToolCalled, job, name, ", ".join(told), via)
 
@@ -142,18 +131,6 @@ class ToolWitness:
         job, name = self._open.pop()
         self._witness.tell(events.ToolReturned, job, name, result, error)
         self._returned(job, name)
-
-
-def _as_written(
-    func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], keywords: tuple[str, ...]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return a call's arguments with those in `keywords` as keywords again, in this order."""
-    names = list(inspect.signature(func).parameters)[: len(args)]
-    named = {name: value for name, value in zip(names, args, strict=False) if name in keywords}
-    left = tuple(value for name, value in zip(names, args, strict=False) if name not in keywords)
-    given = {**named, **kwargs}
-    ordered = {name: given[name] for name in keywords if name in given}
-    return (*left, *args[len(names) :]), {**ordered, **given}
 
 
 def _fits(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

@@ -183,13 +183,13 @@ def reply(subject: Subject, style: Style, *, crashes: bool) -> Callable[[Draw], 
     )
 
     def made(draw: Draw) -> Written:
-        said = draw.of((*kinds, fault, fault) if crashes else kinds)(draw)
+        kind = draw.of((*kinds, fault, fault) if crashes else kinds)(draw)
         latency = draw.of((0, 0, 0, 0, 1, 5, 30))
-        if latency and "latency" not in said:
-            said["latency"] = latency
-        if seldom(draw) and "http" not in said and "timeout" not in said and "body" not in said:
-            said.update(draw.of(_REPORTS))
-        return said
+        if latency and "latency" not in kind:
+            kind["latency"] = latency
+        if seldom(draw) and "http" not in kind and "timeout" not in kind and "body" not in kind:
+            kind.update(draw.of(_REPORTS))
+        return kind
 
     return made
 

@@ -123,11 +123,11 @@ def _limits(draw: Draw) -> Written:
             "max_consecutive_exceptions": 10,
             "max_token_usage": 1_000_000,
         }
-    said: Written = {"max_turns": draw.of(_TURNS)}
+    limits: Written = {"max_turns": draw.of(_TURNS)}
     for name, options in _LIMITS.items():
         if maybe(draw):
-            said[name] = draw.of(options)
-    return said
+            limits[name] = draw.of(options)
+    return limits
 
 
 def _agent(draw: Draw, subject: Subject, style: Style, prompt: str) -> Written:
@@ -193,14 +193,14 @@ def _event(draw: Draw, subject: Subject, jobs: Sequence[str]) -> Written:
 
 
 def _scheduling(draw: Draw) -> Written:
-    said: Written = {}
+    world: Written = {}
     if seldom(draw):
-        said["order"] = draw.of(("newest", "shuffled"))
-        said["seed"] = draw.of((0, 1, 2))
+        world["order"] = draw.of(("newest", "shuffled"))
+        world["seed"] = draw.of((0, 1, 2))
     if seldom(draw):
-        said["max_concurrency"] = draw.of((1, 2))
+        world["max_concurrency"] = draw.of((1, 2))
     if seldom(draw):
-        said["preset"] = draw.of(("local", "interactive", "batch"))
+        world["preset"] = draw.of(("local", "interactive", "batch"))
     if seldom(draw):
-        said["settings"] = draw.of(_SETTINGS)
-    return said
+        world["settings"] = draw.of(_SETTINGS)
+    return world

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from statek_sim.agent.nudges import PREFIX
-from statek_sim.agent.reading import ModelReply
 from statek_sim.agent.reliability import rescued
+from statek_sim.agent.replies.nudges import PREFIX
+from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.errors import BadTool
 from statek_sim.evals.models.failures import FailureClass

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from statek_sim.agent.nudges import PREFIX
+from statek_sim.agent.replies.nudges import PREFIX
 from statek_sim.evals.seen import SeenCall, seen_in
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import JSON, Message

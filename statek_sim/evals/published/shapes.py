@@ -14,10 +14,10 @@ from typing import Final
 
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.nudges import LIMIT
 from statek_sim.agent.reliability import rescued
+from statek_sim.agent.replies.nudges import LIMIT
 from statek_sim.agent.rescue.variants import FORGE as FORGE_RESCUE
-from statek_sim.agent.steps import Step, StepPlan
+from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import FORGE
 from statek_sim.evals.models.profile import Profile

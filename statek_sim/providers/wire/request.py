@@ -100,12 +100,14 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """What STATEK's settings decide about requests beside the conversation.
+    """What is decided about requests beside the conversation.
 
-    `prompt_caching` (`CLAUDE_USE_PROMPT_CACHING`) marks what Anthropic shall cache; other formats ignore it.
+    `prompt_caching` (STATEK's `CLAUDE_USE_PROMPT_CACHING`) marks what Anthropic shall cache; other formats ignore it.
+    `max_tokens` bounds the answer, in tokens; STATEK itself bounds none but Anthropic's.
     """
 
     prompt_caching: bool = False
+    max_tokens: int | None = None
 
 
 PLAIN: Final = ClientOptions()

@@ -100,8 +100,8 @@ def _metrics(results: Sequence[ScenarioResult]) -> dict[str, JSON] | None:
     tasks = tasks_of(results)
     if not tasks:
         return None
-    told = metrics_json(metrics_report(tasks))
-    return {part: told[part] for part in _ON_PAGE}
+    metrics = metrics_json(metrics_report(tasks))
+    return {part: metrics[part] for part in _ON_PAGE}
 
 
 def _use(results: Sequence[ScenarioResult], tokenizers: TokenizerRegistry | None) -> Use | None:

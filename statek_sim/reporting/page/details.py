@@ -82,13 +82,19 @@ def _job(job: JobRecord, created: events.JobCreated | None, texts: Excerpts) -> 
         "parent": None if created is None else created.parent,
         "status": job.status,
         "stop": job.stop,
-        "exit": None if job.exit is None else texts.take(_json_text(job.exit)),
+        "exit": _result(job, texts),
         "error": None if job.error is None else texts.take(job.error),
         "turns": job.turns,
         "exceptions": job.exceptions,
         "streak": job.streak,
         "completions": job.completions,
     }
+
+
+def _result(job: JobRecord, texts: Excerpts) -> str | None:
+    """Return what a job gave back: its exit value, or an agent's final answer."""
+    given = job.answer if job.exit is None else job.exit
+    return None if given is None else texts.take(_json_text(given))
 
 
 def _limits(harness: LLM_Harness) -> dict[str, JSON]:

@@ -56,7 +56,8 @@ def spans(trace: Sequence[Event], items: Iterable[QueueItem] = ()) -> list[Span]
 
 def held_item(change: str) -> bool | None:
     """Return whether a change of the world leaves a work item claimed; None when it is not about a work item."""
-    status = change.partition(" ")[0]
+    # A line of the ledger is whatever the model noted, which may be no text.
+    status = str(change).partition(" ")[0]
     return status == ItemStatus.CLAIMED if status in ItemStatus.__members__ else None
 
 

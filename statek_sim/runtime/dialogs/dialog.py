@@ -50,9 +50,9 @@ def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
             if text:
                 yield DialogItem("user", text)
         elif isinstance(item, LLM_LogItem | WarmupLogItem):
-            said = _said(job, item)
-            if said is not None:
-                yield DialogItem("assistant", said)
+            entry = _said(job, item)
+            if entry is not None:
+                yield DialogItem("assistant", entry)
             for body in _answers(job, index):
                 yield DialogItem("assistant", body)
 

@@ -7,8 +7,9 @@ message pushed at an old console position) rebuild it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from statek_sim.metering.conversation import MessageMeter, MeteredConversation
 from statek_sim.runtime.dialogs.language import with_hint, with_rule
@@ -85,6 +86,23 @@ class HistoryProjection:
         self._tail_end = -1
         self._tail_start = 0
 
+    def saved(self) -> dict[str, object]:
+        """Return where the projection is: the messages, which requests had them, and what may still change."""
+        return {
+            "messages": [message_text(message) for message in self._conversation.view()],
+            "sent": None if self._sent is None else [message_text(message) for message in self._sent],
+            "reader": (self._reader.name, self._reader.provider, self._reader.plain),
+            "places": (self._kept, self._projected, self._tail, self._tail_end, self._tail_start),
+        }
+
+    def resume(self, saved: Mapping[str, Any], meter: MessageMeter) -> None:
+        """Go on where another process `saved` it."""
+        sent = saved["sent"]
+        self._conversation = MeteredConversation(meter, map(json.loads, saved["messages"]))
+        self._sent = None if sent is None else [json.loads(message) for message in sent]
+        self._reader = _Reader(*saved["reader"])
+        self._kept, self._projected, self._tail, self._tail_end, self._tail_start = saved["places"]
+
     @property
     def current(self) -> MeteredConversation:
         """The messages as of the last refresh."""
@@ -151,6 +169,11 @@ class HistoryProjection:
         self._kept = min(self._kept, messages)
         self._projected = item
         self._tail, self._tail_end, self._tail_start = -1, -1, 0
+
+
+def message_text(message: Message) -> str:
+    """Return a message as JSON text."""
+    return json.dumps(message, default=dict, separators=(",", ":"))
 
 
 def _end_position(job: LoggedJob, index: int) -> int:

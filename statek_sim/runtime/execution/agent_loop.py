@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 from statek_sim.clock import Clock
 from statek_sim.errors import RunawayJob
@@ -54,6 +54,22 @@ class AgentLoop:
         """Take a definition without errors, as a restarted process does."""
         self.definition = definition
         definition.clear_errors()
+
+    def saved(self) -> dict[str, object]:
+        """Return which definition it looks at, and how many jobs it has seen and started."""
+        return {
+            "definition": self.definition,
+            "started": [*self._started.items()],
+            "starting": [job.id for job in self._starting],
+            "seen": self._seen,
+        }
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another process `saved` it."""
+        self.definition = saved["definition"]
+        self._started = dict(saved["started"])
+        self._starting = [self._jobs[name] for name in saved["starting"]]
+        self._seen = saved["seen"]
 
     def start_jobs(self, capacity: int) -> None:
         """Create jobs until as many wait to start as the queue has items, at most `capacity`."""

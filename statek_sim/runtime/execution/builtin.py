@@ -15,6 +15,7 @@ from statek_sim.runtime.jobs.current import get_current_job
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
 from statek_sim.runtime.state.futures import CombinedFutureResult, get_all_future, get_any_future
+from statek_sim.runtime.state.shared_names import tell
 from statek_sim.runtime.tools.declaration import injected, tool
 from statek_sim.runtime.tools.documentation import brief, docstr
 from statek_sim.runtime.tools.system import system_tool_specs
@@ -50,8 +51,25 @@ def panic(**kwargs: Any) -> None:
 
 @tool(system=True)
 def print_locals(category: str, *args: Any, **kwargs: Any) -> None:
-    """Print the shared context's variables of a category; this runtime has no categories to register."""
-    raise ValueError(f"Unknown context category: {category}")
+    """Print the variables of a category in the current job's shared context."""
+    job = _require_job("print_locals")
+    tell(category, args, job.host.categories(), job.shared_names, print)
+
+
+@tool(system=True)
+def shared_context_set_var(category: Any, key: str, value: Any, description: str, **kwargs: Any) -> None:
+    """Store a variable in the current job's shared context, if it has one."""
+    shared = _require_job("shared_context_set_var").shared_names
+    if shared is not None:
+        shared.set_var(category, key, value, description)
+
+
+@tool(system=True, hidden=True)
+def init_shared_context(*args: Any, read_only: bool = False, **kwargs: Any) -> None:
+    """Stand for STATEK's tool of this name where no application brings its stored objects along."""
+    raise NotImplementedError(
+        "init_shared_context binds stored objects: it runs in an application (statek_app)"
+    )
 
 
 @tool(system=True)
@@ -96,6 +114,7 @@ _REPRODUCED: Final[Mapping[str, Callable[..., Any]]] = {
         panic,
         python_cli,
         print_locals,
+        shared_context_set_var,
         docstr,
         brief,
         send_notification_to,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import GEN_RUNNING, getgeneratorstate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from statek_sim import trace as events
 from statek_sim.errors import Livelock, RunawayJob
@@ -140,6 +140,16 @@ class Flights:
     def end_process(self) -> None:
         """Begin the next process: what waits for the one before finds out."""
         self.process += 1
+
+    def saved(self) -> dict[str, object]:
+        """Return how many steps have begun, and whose are in flight: a new process has lost those."""
+        return {"begun": self._begun, "in_flight": [*self._steps]}
+
+    def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
+        """Go on where another process `saved` it: its steps in flight are lost."""
+        self._begun = saved["begun"]
+        for name in saved["in_flight"]:
+            jobs[name].history.step_lost()
 
     def lose(self) -> None:
         """Lose every step in flight, with what only its process knew."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.did_you_mean import suggestion
@@ -68,6 +68,7 @@ class JobBook:
         parent_id = None if parent is None else parent.id
         services.trace.add(events.JobCreated(services.clock.now(), job_id, agent.role, model, parent_id))
         job.keeping.foresee({}, job.py_env.local_state)
+        job.keeping.drop()
         if parent is not None:
             job.add_error_handlers_from(parent)
         return job
@@ -85,6 +86,22 @@ class JobBook:
         except KeyError:
             known = ", ".join(self.jobs) or "none"
             raise BadInput(f"there is no job {name!r}; jobs: {known}") from None
+
+    def saved(self) -> dict[str, object]:
+        """Return the jobs, their definitions, and how many have been named."""
+        return {
+            "jobs": [*self.jobs.values()],
+            "definitions": self._definitions.saved(),
+            "ids": self._ids.saved(),
+        }
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Have the jobs that another process `saved`."""
+        self.jobs.update((job.id, job) for job in saved["jobs"])
+        self._definitions.resume(saved["definitions"])
+        self._ids.resume(saved["ids"])
+        for job in self.jobs.values():
+            job.history.measure_with(self._services.meter(str(job.agent.metadata["MODEL"])))
 
     def usage(self) -> UsageTotals:
         """Return the usage of all jobs together."""
@@ -121,7 +138,8 @@ class JobBook:
         style = _style_of(agent, chat_style)
         explicit = post_processing is not None
         processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
-        if not shared:
+        # `create_new_job` looks for definitions without a style of their own, of dialog agents for theirs.
+        if not shared or (style is not None and not isinstance(agent, DialogAgent)):
             return self._definitions.make(agent, parsed, style, locale, job_params, processors)
         return self._definitions.get(
             agent, parsed, style, locale, job_params, processors, own_blocks=len(own)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
 
@@ -31,9 +31,11 @@ class JobHost:
         self.trace = services.trace
         self.profile = services.profile
         self.clock = services.clock
+        self.categories = services.categories
         self.default_chat_style = default_style(settings)
         self.console_tag = settings.xml_box_console or None
         self.default_difficulty = str(settings.statek_default_difficulty)
+        self.why_not: Callable[[object], str | None] | None = None
         self._scheduler = scheduler
         self._after_calls = after_calls
 

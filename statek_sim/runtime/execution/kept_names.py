@@ -87,7 +87,7 @@ def _permanent() -> Any:
 def find_locals(
     var_type: type | None = None,
     var_name: str | None = None,
-    ext_scan: bool = True,  # STATEK's own signature
+    ext_scan: bool = True,
 ) -> Iterator[Any]:
     """Yield variables of the callers, agent code included, by type or by name; then those kept with the job."""
     job: Any = current("job")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Container, Sequence
-from typing import Final, Literal, get_args
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, Final, Literal, get_args
 
 from statek_sim.errors import BadInput
 from statek_sim.runtime.jobs.job import Job
@@ -23,6 +23,7 @@ class Rounds:
             raise BadInput(f"order {order!r} is unknown; expected one of: {', '.join(ORDERS)}")
         self._order = order
         self._random = random.Random(seed)
+        self._drawn = 0
         self._can_run = can_run
         self._seq = 0
         self._round = 0
@@ -74,7 +75,11 @@ class Rounds:
     def _tie(self, job: Job) -> float:
         if self._order == "newest":
             return -self._created[job.id]
-        return self._random.random() if self._order == "shuffled" else 0.0
+        return self._draw() if self._order == "shuffled" else 0.0
+
+    def _draw(self) -> float:
+        self._drawn += 1
+        return self._random.random()
 
     def take(self) -> Job | None:
         """Take the next job of this round, or None when there is none."""
@@ -98,6 +103,17 @@ class Rounds:
             return False
         self._round = self._ready[0][0]
         return True
+
+    def saved(self) -> dict[str, object]:
+        """Return what a new process goes on from: how far the rounds are, and who was taken in."""
+        return {"seq": self._seq, "round": self._round, "drawn": self._drawn, "created": [*self._created]}
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another process `saved` it."""
+        self._seq, self._round = saved["seq"], saved["round"]
+        self._created = {name: number for number, name in enumerate(saved["created"])}
+        for _ in range(saved["drawn"]):
+            self._draw()
 
     def clear(self) -> None:
         """Lose what only the process knew."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput
@@ -38,7 +38,7 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import DOCS, Profile, profile_named
-from statek_sim.trace import Trace
+from statek_sim.trace import Event, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +266,28 @@ class Runtime:
             loop.begin_anew(self.book.define(loop.agent, loop.warmup_code, None, None, {}))
         self._scheduler.restart(self.jobs)
 
+    def saved(self) -> dict[str, object]:
+        """Return what a new process needs to go on as after a kill: jobs, time, who waits, what loops know."""
+        return {
+            "now": self.clock.now(),
+            "agents": [*self._services.agents],
+            "book": self.book.saved(),
+            "waiting": self._services.waiting.saved(),
+            "scheduler": self._scheduler.saved(),
+            "loops": [loop.saved() for loop in self._loops],
+        }
+
+    def resume(self, saved: Mapping[str, Any], trace: Iterable[Event]) -> None:
+        """Be what another process `saved` after the events of `trace`; loops were added before."""
+        self.clock.advance_to(saved["now"])
+        self.trace.resume(trace)
+        self._services.resume_agents(saved["agents"])
+        self.book.resume(saved["book"])
+        self._services.waiting.resume(saved["waiting"], self.book.jobs)
+        self._scheduler.resume(saved["scheduler"], self.book.jobs)
+        for loop, told in zip(self._loops, saved["loops"], strict=True):
+            loop.resume(told)
+
     def close(self) -> None:
         """Give up async tools that a kill, or the end of a run in time (`until`), left in the middle.
 
@@ -273,6 +295,16 @@ class Runtime:
         """
         self.trace.seal()
         self._scheduler.close()
+
+    @property
+    def host(self) -> JobHost:
+        """What its jobs live in."""
+        return self._host
+
+    @property
+    def services(self) -> Services:
+        """What its steps share."""
+        return self._services
 
     def usage(self) -> UsageTotals:
         """Return the usage of all jobs together."""

@@ -6,7 +6,7 @@ served. Within a round the order of jobs is one of `ORDERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
@@ -220,6 +220,7 @@ class Scheduler:
         self.alive = True
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", "restarted"))
         for job in jobs:
+            job.keeping.drop()
             self._open(job)
         self._services.waiting.stir_all()
         for job in jobs:
@@ -241,6 +242,16 @@ class Scheduler:
         self._agenda.forget_steps()
         self._rounds.clear()
         self._stack.unwind()
+
+    def saved(self) -> dict[str, object]:
+        """Return what a new process goes on from; what is in flight dies with this one."""
+        return {"alive": self.alive, "rounds": self._rounds.saved(), "flights": self._flights.saved()}
+
+    def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
+        """Go on where another process `saved` it."""
+        self.alive = saved["alive"]
+        self._rounds.resume(saved["rounds"])
+        self._flights.resume(saved["flights"], jobs)
 
     def close(self) -> None:
         """Give up what is in the middle of something; nobody will run this any more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,12 +19,13 @@ from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef
-from statek_sim.runtime.execution.builtin import own_spec, system_tools
+from statek_sim.runtime.execution.builtin import init_shared_context, own_spec, system_tools
 from statek_sim.runtime.execution.model_name import model_for_provider, model_provider, models_by_difficulty
 from statek_sim.runtime.execution.toolbox import Toolbox
 from statek_sim.runtime.execution.waiting import WaitingRoom
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError
+from statek_sim.runtime.state.shared_names import Categories, KnownCategories
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.scope import select_tools
 from statek_sim.runtime.tools.spec import tool_spec
@@ -54,7 +55,7 @@ class Envelope:
 
 
 def _no_tools() -> tuple[Callable[..., Any], ...]:
-    return ()
+    return (init_shared_context,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +63,13 @@ class Brought:
     """What an application brings to its runtime.
 
     `registered` returns the tools that it has made: STATEK gives its system tools to every agent, and hidden ones to
-    none. `job` and `job_def` are the classes of what it is handed.
+    none. `job` and `job_def` are the classes of what it is handed, `categories` those of names that jobs share.
     """
 
     registered: Callable[[], Sequence[Callable[..., Any]]] = _no_tools
     job: type[Job] = Job
     job_def: type[JobDef] = JobDef
+    categories: Callable[[], Categories] = KnownCategories
 
 
 NOTHING_BROUGHT: Final = Brought()
@@ -94,6 +96,7 @@ class Services:
     ) -> None:
         self.provider = provider
         self._registered = brought.registered
+        self.categories = brought.categories
         self.client_options = client_options
         self._default_provider = default_provider
         self._custom_providers = frozenset(name.upper() for name in custom_providers)
@@ -117,6 +120,16 @@ class Services:
         if agent in self._agents:
             return
         self._agents.append(agent)
+        self._toolboxes.clear()
+
+    @property
+    def agents(self) -> tuple[Agent, ...]:
+        """The agents that are known, in the order in which they became so."""
+        return tuple(self._agents)
+
+    def resume_agents(self, agents: Iterable[Agent]) -> None:
+        """Know these agents, in this order, and no others."""
+        self._agents = list(agents)
         self._toolboxes.clear()
 
     def toolbox(self, job: Job) -> Toolbox:

@@ -119,7 +119,7 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
     log_item = item if isinstance(item, LLM_LogItem | WarmupLogItem) else None
     if block.tool_calls and job.next_instr_num is None:
         run_regular_calls(job, toolbox, block.tool_calls, log_item)
-    cli = CliLog(block, log_item)
+    cli = CliLog(job, block, log_item)
     exited = killed = False
     try:
         start = job.next_instr_num

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.dialogs.markup import is_empty_code
-from statek_sim.runtime.execution.workspace import Output, run_block, set_exit
+from statek_sim.runtime.execution.workspace import Output, contained_reason, run_block, set_exit
 from statek_sim.runtime.state.calls import PYTHON_CLI, CallSpec, CodeBlock, stored_call
 from statek_sim.runtime.state.chat_log import ExecutionItem, ToolError
 from statek_sim.runtime.state.containment import Contained, WorkerKilled
 from statek_sim.runtime.state.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.state.futures import FutureError, FutureResult
+from statek_sim.runtime.stored.block_end import Remark
+from statek_sim.runtime.stored.containers import StoreKills
+from statek_sim.runtime.stored.kinds import with_full_names
 from statek_sim.runtime.tools.tool_trace import record_call, record_failure
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.ordered_set import without_addresses
@@ -34,11 +37,15 @@ def run_regular_calls(
         lines: list[str] = []
         error = _run_call(job, toolbox, call, lines)
         if log_item is not None and log_item.tool_log is not None:
-            log_item.tool_log[position] = _logged(lines) if error is None else ToolError(_logged([error]))
+            log_item.tool_log[position] = (
+                _logged(job, lines) if error is None else ToolError(_logged(job, [error]))
+            )
 
 
-def _logged(lines: list[str]) -> str:
-    return without_addresses("\n".join(lines))
+def _logged(job: Job, lines: list[str]) -> str:
+    """Return what the log keeps of a call's output, as far as the store takes it."""
+    text = without_addresses("\n".join(lines))
+    return text.partition("\0")[0] if job.py_env.stores else text
 
 
 def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> str | None:
@@ -63,9 +70,13 @@ def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> s
     except FAILS_THE_RUN:
         raise
     except Exception as error:  # noqa: BLE001  # the user's tool
+        with_full_names(error)
         return f"{type(error).__name__}: {error}"
     except (KeyboardInterrupt, WorkerKilled, GeneratorExit):
         raise
+    except StoreKills as end:
+        job.keeping.remark([Remark("code", "kills", str(end))])
+        raise Contained(contained_reason(end)) from end
     except BaseException as error:
         raise Contained(f"tool {call.name!r} raised {type(error).__name__}: {error}") from error
     finally:
@@ -114,7 +125,8 @@ def _settled(job: Job, result: Any) -> Any:
 class CliLog:
     """Output and errors of a block's `python_cli` calls, on their way into the tool log."""
 
-    def __init__(self, block: CodeBlock, log_item: ExecutionItem | None) -> None:
+    def __init__(self, job: Job, block: CodeBlock, log_item: ExecutionItem | None) -> None:
+        self._job = job
         self.calls = block.cli_calls
         self._positions = [index for index, call in enumerate(block.tool_calls) if call.name == PYTHON_CLI]
         self._log_item = log_item
@@ -129,7 +141,9 @@ class CliLog:
             if position >= len(self._log_item.tool_log):
                 continue
             errors, lines = (self.errors, self.lines) if number == 0 else ([], [])
-            self._log_item.tool_log[position] = ToolError(_logged(errors)) if errors else _logged(lines)
+            self._log_item.tool_log[position] = (
+                ToolError(_logged(self._job, errors)) if errors else _logged(self._job, lines)
+            )
 
 
 def run_cli_call(job: Job, toolbox: Toolbox, cli: CliLog, start: object) -> None:

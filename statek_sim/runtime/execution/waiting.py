@@ -6,7 +6,8 @@ until one fires; only futures with unknown dependencies are asked on every pass.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from statek_sim.runtime.state.status import JobStatus
 
@@ -72,6 +73,24 @@ class WaitingRoom:
 
     def _stir(self, job_id: str) -> None:
         self._stirred[job_id] = self._jobs[job_id]
+
+    def saved(self) -> dict[str, object]:
+        """Return who waits, and since when."""
+        return {
+            "jobs": [*self._jobs],
+            "stirred": [*self._stirred],
+            "entering": [*self._entering],
+            "since": [*self._since.items()],
+            "waits": self._waits,
+        }
+
+    def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
+        """Let the same jobs wait as in the process that `saved` it."""
+        for name in saved["jobs"]:
+            self.add(jobs[name])
+        self._entering = {name: jobs[name] for name in saved["entering"]}
+        self._stirred = {name: jobs[name] for name in saved["stirred"]}
+        self._since, self._waits = dict(saved["since"]), saved["waits"]
 
     def rank(self, job: Job) -> float:
         """Return a job's place among those that wait, oldest first; behind all of them if it does not wait."""

@@ -27,9 +27,11 @@ from statek_sim.runtime.state.context import (
 )
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.state.shared_names import Fallback
 from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross
 from statek_sim.runtime.stored.containers import StoreKills
+from statek_sim.runtime.stored.kinds import with_full_names
 from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
@@ -51,29 +53,43 @@ class _Own(dict[str, object]):
     What is bound or deleted here is so there too, as in STATEK; what they declare `global` is not seen here.
     """
 
-    __slots__ = ("_globals",)
+    __slots__ = ("_globals", "_others")
 
-    def __init__(self, own: dict[str, object], shared: dict[str, object]) -> None:
+    def __init__(self, own: dict[str, object], shared: dict[str, object], others: Fallback | None) -> None:
         super().__init__(own)
         self._globals = shared
+        self._others = others
+
+    def __missing__(self, name: str) -> object:
+        found = None if self._others is None else self._others.find(name)
+        if found is None:
+            raise KeyError(name)
+        return found.value
 
     def __setitem__(self, name: str, value: object) -> None:
+        if self._others is not None and name not in self:
+            self._others.check_writable(name)
         super().__setitem__(name, value)
         self._globals[name] = value
 
     def __delitem__(self, name: str) -> None:
+        if self._others is not None and name not in self:
+            self._others.check_writable(name)
         super().__delitem__(name)
         self._globals.pop(name, None)
 
 
 class Output:
-    """Where a block's prints, echoes and errors go."""
+    """Where a block's prints, echoes and errors go; `is_console` says whether that is the job's own console."""
 
-    __slots__ = ("error", "line")
+    __slots__ = ("error", "is_console", "line")
 
-    def __init__(self, line: Callable[[str], None], error: Callable[[str], None]) -> None:
+    def __init__(
+        self, line: Callable[[str], None], error: Callable[[str], None], *, is_console: bool = False
+    ) -> None:
         self.line = line
         self.error = error
+        self.is_console = is_console
 
 
 def run_block(
@@ -94,6 +110,7 @@ def run_block(
     toolbox.budget.reset()
     token = set_execution(execution)
     before = dict(job.py_env.local_state)
+    job.py_env.in_block = before
     outcome: str | None = "contained"
     try:
         check_kept(job.py_env, toolbox.budget)
@@ -114,11 +131,12 @@ def run_block(
             raise
         if isinstance(error, StoreKills):
             job.keeping.remark([Remark("code", "kills", str(error))])
-        raise Contained(_contained_reason(error)) from error
+        raise Contained(contained_reason(error)) from error
     finally:
         reset_execution(token)
         note_built(job.py_env, toolbox.budget)
         toolbox.budget.close_coroutines()
+        job.py_env.in_block = None
         if outcome is not None:
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
             if outcome != "contained":
@@ -141,15 +159,17 @@ def _store_locals(job: Job, before: dict[str, object]) -> None:
     env = job.py_env
     if not env.stores:
         job.keeping.foresee(before, env.local_state)
+        job.keeping.drop()
         return
     try:
         crossing = cross(before, env.local_state)
     except StoreKills as end:
         env.local_state = before
         job.keeping.remark([Remark("code", "kills", str(end))])
-        raise Contained(_contained_reason(end)) from end
+        raise Contained(contained_reason(end)) from end
     env.local_state = crossing.names
     job.keeping.remark(crossing.remarks)
+    job.keeping.drop()
     if crossing.error is not None:
         raise crossing.error
 
@@ -184,7 +204,8 @@ def _run_statements(
         # nothing runs, without a word (behaviour 7.3).
         raise TypeError("'<' not supported between instances of 'int' and 'str'")
     # Two scopes cost a copy per statement, and make a difference only where code binds globals from inside functions.
-    apart = any(statement.global_binds for statement in block.statements)
+    others = _others(job, output)
+    apart = others is not None or any(statement.global_binds for statement in block.statements)
     own: dict[str, object] = dict(env.local_state) if apart else namespace
     for index in range(first, len(block.statements)):
         statement = block.statements[index]
@@ -192,7 +213,7 @@ def _run_statements(
             token = set_access(level)
             try:
                 if apart:
-                    own = _Own(own, namespace)
+                    own = _Own(own, namespace, others)
                     exec(statement.code, namespace, own)
                     own.pop(RESULT, None)
                     namespace.update(own)
@@ -214,6 +235,7 @@ def _run_statements(
         except Exception as error:
             require_alive(current_execution())
             _forget_deleted(env.local_state, own, statement, before)
+            with_full_names(error)
             output.error(f"{type(error).__name__}: {error}")
             raise
         _persist(env.local_state, own, statement, before, stores=env.stores)
@@ -223,6 +245,13 @@ def _run_statements(
                 own.pop(name)
         if env.exit_status is not None:
             return
+
+
+def _others(job: Job, output: Output) -> Fallback | None:
+    """Return the names that the job shares with others, if this code sees them."""
+    if job.shared_names is None or not output.is_console:
+        return None
+    return Fallback(job.shared_names, job.host.categories())
 
 
 def _persist(
@@ -329,7 +358,8 @@ def set_exit(job: Job, status: object) -> None:
         job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(stored.value)))
 
 
-def _contained_reason(error: BaseException) -> str:
+def contained_reason(error: BaseException) -> str:
+    """Return in words why a job is stopped that STATEK could not stop."""
     if isinstance(error, BudgetExceeded):
         return str(error)
     if isinstance(error, StoreKills):
@@ -343,4 +373,4 @@ def _contained_reason(error: BaseException) -> str:
 def job_output(job: Job) -> Output:
     """Return an output that writes to the job's console."""
     from_code = job.console_append
-    return Output(from_code, lambda text: from_code(text, ErrorKind.EXECUTION))
+    return Output(from_code, lambda text: from_code(text, ErrorKind.EXECUTION), is_console=True)

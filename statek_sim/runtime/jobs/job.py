@@ -23,6 +23,7 @@ from statek_sim.runtime.state.error_handlers import HandlerList
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.pyenv import ErrorKind, PyEnv
+from statek_sim.runtime.state.shared_names import SharedNames
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.values import Message
 
@@ -38,8 +39,8 @@ class Job:
     __slots__ = (
         "__weakref__", "_difficulty", "awaited_result", "chat_log", "chat_style", "created_at", "error",
         "error_handlers", "history", "host", "id", "inbox", "job_def", "job_log", "keeping", "life", "llm_calls",
-        "next_instr_num", "num_completions", "parent_job", "py_env", "sent", "signal", "steps", "tool_via", "usage",
-        "warmup_block_num",
+        "next_instr_num", "num_completions", "parent_job", "py_env", "sent", "shared_names", "signal", "steps",
+        "tool_via", "usage", "warmup_block_num",
     )  # fmt: skip
 
     if not TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Job:
         self.num_completions: int | None = None
         self._difficulty = Difficulty(job_def, host.default_difficulty)
         self.sent: Sequence[Message] = ()
+        self.shared_names: SharedNames | None = None
         self.steps = self.llm_calls = 0
         self.tool_via = "code"
         self.error_handlers, self.keeping, self.life = HandlerList(self), Keeping(self), Life(self)
@@ -216,6 +218,8 @@ class Job:
         """Bind names in the job's workspace."""
         self.keeping.foresee({}, values)
         self.py_env.update_locals(**values)
+        if self.py_env.in_block is None:
+            self.keeping.drop()
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
         """Register cleanup that runs if the job dies (003)."""

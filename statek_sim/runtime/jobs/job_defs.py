@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef
@@ -52,6 +52,19 @@ class JobDefs:
         definition = self.make(agent, warmup, chat_style, locale, job_params, post_processing)
         alike.append(definition)
         return definition
+
+    def saved(self) -> list[JobDef]:
+        """Return the definitions that others may be found to be the same as, in their order."""
+        return [
+            definition for by_key in self._known.values() for alike in by_key.values() for definition in alike
+        ]
+
+    def resume(self, definitions: Iterable[JobDef]) -> None:
+        """Know these definitions and no others."""
+        self._known.clear()
+        for one in definitions:
+            key = _key(one.chat_style, one.locale, one.job_params)
+            self._known.setdefault(one.agent, {}).setdefault(key, []).append(one)
 
     def make(
         self,

@@ -47,11 +47,27 @@ class Keeping:
         if not self._job.py_env.stores:
             self.remark(foresee(before, after), FORESEEN_RELEASE)
 
+    def drop(self) -> None:
+        """Unbind the variables that the runtime's store does not keep, and tell of each; nothing without a store."""
+        why_not, env = self._job.host.why_not, self._job.py_env
+        if why_not is None:
+            return
+        for name, value in [*env.local_state.items()]:
+            reason = why_not(value)
+            if reason is not None:
+                del env.local_state[name]
+                self.remark([Remark(name, "lost", reason)])
+
     def keeps(self, name: str, value: Any) -> Kept:
         """Return what an attribute in the store keeps of a value, and tell of what is lost under `name`.
 
         What the store refuses raises its error; where nothing is stored the value stays as it is.
         """
+        why_not = self._job.host.why_not
+        reason = None if why_not is None or self._job.py_env.stores else why_not(value)
+        if reason is not None:
+            self.remark([Remark(name, "lost", reason)])
+            return Kept(None, None)
         found, stores = kept(value), self._job.py_env.stores
         remark = remark_of(name, found)
         if remark is not None:

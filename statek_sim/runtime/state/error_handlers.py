@@ -133,16 +133,16 @@ class HandlerList:
     def bind_latest_input(self, adapter: Callable[..., object] | None, context: object) -> None:
         """Replace the binding of the previous input; without an `adapter` of the agent's an inherited one stays."""
         for entry in self._handlers:
-            if adapter is None and isinstance(entry.error_handler, _LatestInput):
+            if adapter is None and isinstance(entry.error_handler, LatestInput):
                 adapter = entry.error_handler.adapter
         self._handlers = [
-            entry for entry in self._handlers if not isinstance(entry.error_handler, _LatestInput)
+            entry for entry in self._handlers if not isinstance(entry.error_handler, LatestInput)
         ]
         if adapter is not None:
-            self.add(_LatestInput(adapter), context)
+            self.add(LatestInput(adapter), context)
 
 
-class _LatestInput:
+class LatestInput:
     """The replaceable handler entry for a job's latest input."""
 
     __slots__ = ("adapter",)
@@ -152,4 +152,5 @@ class _LatestInput:
         self.adapter = adapter
 
     def __call__(self, context: object, error: BaseException | None = None) -> None:
+        """Run the agent's adapter."""
         self.adapter(context, error=error)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from statek_sim.clock import Clock
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.pyenv import PyEnv
+from statek_sim.runtime.state.shared_names import Categories
 from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.semantics import Profile
 from statek_sim.trace import Trace
@@ -22,6 +23,9 @@ class Host(Protocol):
     default_chat_style: ChatStyle | None
     console_tag: str | None
     default_difficulty: str
+    categories: Callable[[], Categories]
+    why_not: Callable[[object], str | None] | None
+    """Why a value cannot be stored, None for one that can; None itself where a runtime has no store."""
 
     @property
     def runtime(self) -> object:

@@ -475,7 +475,7 @@ class Dict(_Collection):
 
     def __setitem__(self, key: Value, item: Value) -> None:
         late = Damage()
-        if isinstance(key, list | dict | set):
+        if isinstance(key, list | dict | set | List | Dict | Set):
             raise TypeError(f"Unable to find hash function for key of type: {type(key).__name__}")
         kept_key = _convert(key, late, 0)
         self._put(kept_key, _convert(item, late, 0), late)

@@ -27,9 +27,9 @@ OBJECTS: Final = 1 << 40
 """Where the places of dbzero's objects begin."""
 
 
-def murmur64a(content: bytes) -> int:
-    """Return MurmurHash64A of `content` with seed 0."""
-    found = (len(content) * _FACTOR) & _MASK
+def murmur64a(content: bytes, seed: int = 0) -> int:
+    """Return MurmurHash64A of `content`."""
+    found = seed ^ ((len(content) * _FACTOR) & _MASK)
     whole = len(content) & ~7
     for start in range(0, whole, 8):
         part = (int.from_bytes(content[start : start + 8], "little") * _FACTOR) & _MASK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum, auto
@@ -29,6 +30,33 @@ def stored(kind: K, /) -> K:
     """Decorate a class whose objects are stored on the real side, where it has `@dbzero.memo`."""
     setattr(kind, STORED_MARK, True)
     return kind
+
+
+_NAMED: Final[dict[str, type]] = {}
+"""The application's stored classes by their names, the newest of each."""
+_IN_TEXT: Final = re.compile(r"""(?<=['"])\w+(?=['"])|(?<=non-iterable )\w+(?= object)|(?<= not )\w+\Z""")
+
+
+def named(kind: type) -> None:
+    """Note a class of stored objects whose full name Python's errors say on the real side."""
+    _NAMED[kind.__name__] = kind
+
+
+def with_full_names(error: Exception) -> Exception:
+    """Let an error of Python's about an object of a stored class say the class with its module, as dbzero's do."""
+    if (
+        isinstance(error, TypeError | AttributeError)
+        and _NAMED
+        and error.args
+        and isinstance(error.args[0], str)
+    ):
+        error.args = (_IN_TEXT.sub(_full_name, error.args[0]), *error.args[1:])
+    return error
+
+
+def _full_name(match: re.Match[str]) -> str:
+    kind = _NAMED.get(match[0])
+    return match[0] if kind is None else f"{kind.__module__}.{kind.__qualname__}"
 
 
 class Kind(Enum):

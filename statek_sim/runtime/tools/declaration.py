@@ -15,6 +15,7 @@ from statek_sim.runtime.state.access import FULL, access
 from statek_sim.runtime.state.context import current, current_execution, require_alive, traced_job
 from statek_sim.runtime.state.error_handlers import handler_problem
 from statek_sim.runtime.state.futures import FutureResult
+from statek_sim.runtime.stored.kinds import with_full_names
 from statek_sim.runtime.tools.async_tools import run_virtual
 from statek_sim.runtime.tools.per_function import once_per_function
 from statek_sim.runtime.tools.tool_trace import record_call, record_failure, record_result
@@ -142,6 +143,7 @@ def _run_trusted(
             result = job.host.finish(job, result)
         make = None if finish is None else finish(result)
     except Exception as error:
+        with_full_names(error)
         record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
         raise
     # Of a subtask its job is shown: its handler has no text before it is completed. A worker that dies now leaves the

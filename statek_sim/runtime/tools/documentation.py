@@ -115,15 +115,15 @@ def function_text(function: Callable[..., Any], *, brief: bool, as_code: bool) -
     typed = as_code or (brief and bool(style.get("brief_types")))
     signature = _signature(function, parameters, typed=typed)
     summary = tool_variant(sections.summary)
-    told = [] if returned is None else [f"Returns: {returned}"]
+    described = [] if returned is None else [f"Returns: {returned}"]
     if not as_code:
-        return "\n".join([signature, *(f"    {line}" for line in (summary, *told))])
+        return "\n".join([signature, *(f"    {line}" for line in (summary, *described))])
     if brief:
-        return _as_code(f"def {signature}:", [summary, *told])
+        return _as_code(f"def {signature}:", [summary, *described])
     lines = [sections.whole] if sections.whole else []
     lines += _section("Args:", [item.line() for item in parameters])
     lines += _section("Raises:", [f"    {item.name}: {item.text}" for item in sections.items("Raises")])
-    lines += told
+    lines += described
     lines += _section("Example:", [f"    {line}" for line in _example(sections)])
     return _as_code(f"def {signature}:", lines)
 

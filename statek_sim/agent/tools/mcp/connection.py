@@ -1,4 +1,4 @@
-"""A connection to an MCP server under asyncio, through the official SDK. The one module that imports `mcp`."""
+"""A connection to an MCP server under asyncio, through the official SDK: opened, kept, started again, called."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Final, Self, TextIO
+from typing import Final, Self, TextIO
 
 from pydantic import ValidationError
 
 from statek_sim.agent.effects import ToolOutcome, ToolStatus
 from statek_sim.agent.tools.mcp.content import text_of
-from statek_sim.agent.tools.mcp.definitions import Definition, definition_of
+from statek_sim.agent.tools.mcp.definitions import Definition
 from statek_sim.agent.tools.mcp.failures import (
     McpFailure,
     McpToolFailed,
@@ -27,30 +26,23 @@ from statek_sim.agent.tools.mcp.failures import (
     silent,
 )
 from statek_sim.agent.tools.mcp.in_time import in_time
-from statek_sim.agent.tools.mcp.servers import Http, McpServerSpec, Stdio
+from statek_sim.agent.tools.mcp.listing import list_of
+from statek_sim.agent.tools.mcp.servers import McpServerSpec
+from statek_sim.agent.tools.mcp.transport import BROKEN, Transport, first_line
 from statek_sim.values import JSON
 
-try:
-    import anyio
-    import httpx2
-    from mcp import Client, MCPError, StdioServerParameters, stdio_client
-    from mcp.client.streamable_http import streamable_http_client
-    from mcp.shared.message import SessionMessage
-    from mcp_types import (
-        CONNECTION_CLOSED,
-        PARSE_ERROR,
-        REQUEST_TIMEOUT,
-        CallToolResult,
-        Implementation,
-        ToolListChangedNotification,
-    )
-    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError(
-        f"connections to MCP servers use the official SDK, and {missing.name} is not installed: "
-        "pip install 'pytest-statek[mcp]'",
-        name=missing.name,
-    ) from missing
+# isort: split
+# Behind `transport`, which says what to install where the SDK is missing.
+from mcp import Client, MCPError
+from mcp_types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+    CallToolResult,
+    Implementation,
+    ToolListChangedNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 _CLOSING: Final = 10.0
 """Seconds after which a connection that does not close by itself is cut."""
@@ -78,8 +70,7 @@ class McpConnection:
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
-        self._lost = self._forgotten = False
-        self._garbage = ""
+        self._transport = Transport(spec, self._errors)
         self._news: tuple[Definition, ...] | None = None
         self._listing: set[asyncio.Task[None]] = set()
         self._opening = asyncio.Lock()
@@ -103,7 +94,7 @@ class McpConnection:
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         """Call a tool; everything that goes wrong is an outcome, by name."""
-        return await in_time(self.spec, tool, self._call(tool, arguments), lambda: self._garbage)
+        return await in_time(self.spec, tool, self._call(tool, arguments), lambda: self._transport.garbage)
 
     async def _call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         client = await self._alive()
@@ -111,11 +102,11 @@ class McpConnection:
         try:
             result = await self._asked(client, tool, arguments)
         except MCPError as error:
-            if not self._forgotten or error.code == CONNECTION_CLOSED:
+            if not self._transport.forgotten or error.code == CONNECTION_CLOSED:
                 raise self._refusal(client, error, doing) from error
         except (RuntimeError, ValidationError) as error:
-            raise no_result(name, doing, _first_line(error)) from error
-        except (OSError, httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            raise no_result(name, doing, first_line(error)) from error
+        except BROKEN as error:
             self._lose(client)
             raise died(name, doing) from error
         else:
@@ -146,16 +137,16 @@ class McpConnection:
 
     def _lose(self, client: Client) -> None:
         """Take note that a connection is of no use any more, unless another call has made a new one since."""
-        self._lost |= self._client is client
+        self._transport.lost |= self._client is client
 
     def _refusal(self, client: Client, error: MCPError, doing: str) -> McpFailure:
-        if error.code == CONNECTION_CLOSED or self._client is not client or self._lost:
+        if error.code == CONNECTION_CLOSED or self._client is not client or self._transport.lost:
             self._lose(client)
             return died(self.spec.name, doing)
         if error.code == PARSE_ERROR:
             return no_result(self.spec.name, doing, error.message)
         if error.code == REQUEST_TIMEOUT:
-            return silent(self.spec.name, doing, self.spec.bounds.call, self._garbage)
+            return silent(self.spec.name, doing, self.spec.bounds.call, self._transport.garbage)
         return refused(self.spec.name, doing, error.code, error.message)
 
     # -- the connection ----------------------------------------------------------------------------------------
@@ -163,12 +154,12 @@ class McpConnection:
     async def _alive(self) -> Client:
         """Return the client of a server that is there; one that died is started again as often as it may be."""
         async with self._opening:
-            if self._lost or self._client is None:
+            if self._transport.lost or self._client is None:
                 if self.restarts >= self.spec.bounds.restarts:
                     raise gone(self.spec.name, self.restarts)
                 self.restarts += 1
                 before = self.definitions
-                if self._forgotten and self._in_flight:
+                if self._transport.forgotten and self._in_flight:
                     await self._landed.wait()  # closing would cut the answers to other calls off
                 await self._close()
                 try:
@@ -180,8 +171,7 @@ class McpConnection:
             return self._client
 
     async def _open(self) -> None:
-        self._over, self._garbage = asyncio.Event(), ""
-        self._lost = self._forgotten = False
+        self._over, self._transport = asyncio.Event(), Transport(self.spec, self._errors)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._owner = asyncio.create_task(self._own(ready), name=f"mcp-{self.spec.name}")
         try:
@@ -189,7 +179,9 @@ class McpConnection:
                 await asyncio.shield(ready)
         except TimeoutError:
             await self._close(at_once=True)
-            raise silent(self.spec.name, "the handshake", self.spec.bounds.connect, self._garbage) from None
+            raise silent(
+                self.spec.name, "the handshake", self.spec.bounds.connect, self._transport.garbage
+            ) from None
         except BaseException:
             await self._close(at_once=True)
             raise
@@ -198,9 +190,9 @@ class McpConnection:
         """Hold the connection in one task, which the SDK asks for, until it is over."""
         try:
             async with Client(
-                self._transport(), message_handler=self._noticed, client_info=_CLIENT, cache=None
+                self._transport.streams(), message_handler=self._noticed, client_info=_CLIENT, cache=None
             ) as client:
-                self.definitions = await self._list(client)
+                self.definitions = await list_of(client, self.spec)
                 self._client, self.version = client, client.protocol_version
                 if not ready.done():
                     ready.set_result(None)
@@ -213,7 +205,7 @@ class McpConnection:
                 ready.set_exception(self._why_not(error))
                 ready.exception()  # looked at, also when nobody waits any more
         finally:
-            self._client, self._lost = None, True
+            self._client, self._transport.lost = None, True
 
     async def _wait(self, client: Client) -> None:
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
@@ -249,10 +241,10 @@ class McpConnection:
                 return died(name, "the handshake")
             case MCPError():
                 return refused(name, "the handshake", error.code, error.message)
-            case OSError() | httpx2.HTTPError():
-                return not_there(name, f"cannot be reached: {_first_line(error)}")
+            case _ if isinstance(error, BROKEN):
+                return not_there(name, f"cannot be reached: {first_line(error)}")
             case _:
-                return no_result(name, "the handshake", _first_line(error))
+                return no_result(name, "the handshake", first_line(error))
 
     async def _close(self, *, at_once: bool = False) -> None:
         """End the connection and wait until its process is gone; a cancellation waits for that, too."""
@@ -278,63 +270,6 @@ class McpConnection:
         if cancelled:
             raise asyncio.CancelledError
 
-    @asynccontextmanager
-    async def _transport(self) -> AsyncIterator[Any]:
-        """Connect; what the server sends goes through here, so that its end is known at once."""
-        at = self.spec.at
-        match at:
-            case Stdio():
-                parameters = StdioServerParameters(
-                    command=at.command, args=list(at.arguments), env=dict(at.environment), cwd=at.folder
-                )
-                async with (
-                    stdio_client(parameters, errlog=self._errors) as streams,
-                    self._watched(streams) as watched,
-                ):
-                    yield watched
-            case Http():
-                timeout = httpx2.Timeout(self.spec.bounds.call, read=None)
-                async with (
-                    httpx2.AsyncClient(
-                        headers=dict(at.headers), timeout=timeout, event_hooks={"response": [self._responded]}
-                    ) as http,
-                    streamable_http_client(at.url, http_client=http) as streams,
-                    self._watched(streams) as watched,
-                ):
-                    yield watched
-
-    async def _responded(self, response: httpx2.Response) -> None:
-        """Notice that the server does not know the session: the SDK hands on what the body says, not the status."""
-        asked = response.request
-        self._forgotten |= (
-            asked.method == "POST" and response.status_code == 404 and "mcp-session-id" in asked.headers
-        )
-
-    @asynccontextmanager
-    async def _watched(self, streams: Any) -> AsyncIterator[Any]:
-        read, write = streams
-        inward, outward = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-
-        async def pass_on() -> None:
-            try:
-                async with inward:
-                    async for message in read:
-                        if isinstance(message, Exception):
-                            self._garbage = _first_line(message)
-                        await inward.send(message)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                pass  # the session is gone first
-            finally:
-                self._lost = True
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(pass_on)
-            try:
-                yield outward, write
-            finally:
-                outward.close()
-                group.cancel_scope.cancel()
-
     # -- the list ----------------------------------------------------------------------------------------------
 
     async def _noticed(self, message: object) -> None:
@@ -346,43 +281,18 @@ class McpConnection:
     async def _list_again(self, client: Client) -> None:
         try:
             async with asyncio.timeout(self.spec.bounds.connect):
-                found = await self._list(client)
+                found = await list_of(client, self.spec)
         except (
             McpFailure,
             MCPError,
             ValidationError,
             TimeoutError,
-            OSError,
-            anyio.ClosedResourceError,
+            *BROKEN,
         ) as error:
             _LOG.warning("MCP server %r: its list changed and cannot be read: %s", self.spec.name, error)
             return
         if found != self.definitions:
             self.definitions = self._news = found
 
-    async def _list(self, client: Client) -> tuple[Definition, ...]:
-        """Return all pages of the list; `McpBadAnswer` for a list without an end."""
-        found: list[Definition] = []
-        cursor: str | None = None
-        for _ in range(self.spec.bounds.pages):
-            try:
-                page = await client.list_tools(cursor=cursor)
-            except (RuntimeError, ValidationError) as error:
-                raise no_result(self.spec.name, "tools/list", _first_line(error)) from error
-            found += [
-                definition_of(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
-                for tool in page.tools
-            ]
-            if page.next_cursor is None:
-                return tuple(found)
-            if page.next_cursor == cursor:
-                raise no_result(self.spec.name, "tools/list", f"the cursor {cursor!r} leads to itself")
-            cursor = page.next_cursor
-        raise no_result(self.spec.name, "tools/list", f"a list of more than {self.spec.bounds.pages} pages")
-
 
 _LOG: Final = logging.getLogger(__name__)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__

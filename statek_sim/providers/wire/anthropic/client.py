@@ -56,7 +56,7 @@ def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JS
     body: dict[str, JSON] = {
         "model": request.model,
         "messages": _messages(messages, caching=options.prompt_caching),
-        "max_tokens": MAX_TOKENS,
+        "max_tokens": MAX_TOKENS if options.max_tokens is None else options.max_tokens,
     }
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]

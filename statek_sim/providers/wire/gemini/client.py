@@ -55,8 +55,13 @@ def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JS
         body["systemInstruction"] = {"parts": [{"text": prompt}]}
     if request.tools:
         body["tools"] = [{"functionDeclarations": [_declared(spec) for spec in request.tools]}]
+    config: dict[str, JSON] = {}
     if request.temperature is not None:
-        body["generationConfig"] = {"temperature": request.temperature}
+        config["temperature"] = request.temperature
+    if options.max_tokens is not None:
+        config["maxOutputTokens"] = options.max_tokens
+    if config:
+        body["generationConfig"] = config
     return body
 
 

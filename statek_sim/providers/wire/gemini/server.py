@@ -138,18 +138,18 @@ def _said(content: dict[str, JSON], where: str) -> Iterator[Message]:
         return
     if role not in ("user", "function"):
         raise BadRequest(f"{where}.role: expected 'user', 'model' or 'function', got {role!r}")
-    told: list[JSON] = []
+    declarations: list[JSON] = []
     for part in parts:
         response = _either(part, "functionResponse", "function_response")
         if response is None:
-            told.append(part)
+            declarations.append(part)
             continue
-        if told:
-            yield {"role": "user", "content": text_of(told, where=where)}
-            told = []
+        if declarations:
+            yield {"role": "user", "content": text_of(declarations, where=where)}
+            declarations = []
         yield _result(_object(response, f"{where}.functionResponse"))
-    if told:
-        yield {"role": "user", "content": text_of(told, where=where)}
+    if declarations:
+        yield {"role": "user", "content": text_of(declarations, where=where)}
 
 
 def _result(response: Mapping[str, JSON]) -> Message:

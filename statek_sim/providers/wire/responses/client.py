@@ -40,6 +40,8 @@ def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JS
         body["tools"] = [_tool(spec) for spec in request.tools]
     if request.temperature is not None:
         body["temperature"] = request.temperature
+    if options.max_tokens is not None:
+        body["max_output_tokens"] = options.max_tokens
     return body
 
 

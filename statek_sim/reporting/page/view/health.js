@@ -1,7 +1,7 @@
 // The metrics of document 002 over the runs: of all together, and of each suite.
 import { h, section } from "./element.js";
 import { count, plural, seconds } from "./numbers.js";
-import { stacked, table } from "./table.js";
+import { heading, stacked, table } from "./table.js";
 
 const SIGNS = { healthy: "✓", warn: "!", alert: "✗", unknown: "–", tracked: "" };
 const SHARE = new Intl.NumberFormat("en-US", { style: "percent", maximumFractionDigits: 1 });
@@ -31,11 +31,11 @@ function ofAll({ definitions, all }) {
   return table(
     "Metrics of all runs",
     [
-      { label: "metric", value: (one) => one.title, header: true },
+      { label: "metric", value: (one) => heading(one.title), header: true },
       { label: "value", value: (one) => shown(one, all.metrics[one.name].value), numeric: true },
       { label: "is", value: (one) => status(all.metrics[one.name]) },
-      { label: "why", value: (one) => all.metrics[one.name].why || "–" },
-      { label: "formula", value: (one) => one.formula },
+      { label: "why", value: (one) => h("span", { class: "text" }, all.metrics[one.name].why || "–") },
+      { label: "formula", value: (one) => h("span", { class: "text" }, one.formula) },
     ],
     definitions,
   );
@@ -46,7 +46,7 @@ function bySuite({ definitions, groups }) {
   return table(
     "Metrics by suite",
     [
-      { label: "suite", value: (group) => group.name, header: true },
+      { label: "suite", value: (group) => heading(group.name), header: true },
       { label: "tasks", value: (group) => count(group.tasks), numeric: true },
       ...judged.map((one) => ({
         label: one.title,

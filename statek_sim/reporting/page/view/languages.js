@@ -82,13 +82,20 @@ function spec(cells, width) {
             type: "ordinal",
             title: "turns",
             scale: { domain: turns, range: ["var(--once)", "var(--tool)", "var(--ink)"] },
+            legend: narrow ? { title: "turns", orient: "bottom" } : {},
           },
           shape: {
             field: "offered",
             type: "nominal",
             title: null,
             scale: { domain: ["without tools", "with tools"], range: ["circle", "diamond"] },
-            legend: { symbolFillColor: "var(--ink)", symbolStrokeColor: "var(--ink)" },
+            // Two legends side by side are wider than a telephone.
+            legend: {
+              symbolFillColor: "var(--ink)",
+              symbolStrokeColor: "var(--ink)",
+              orient: narrow ? "bottom" : "top",
+              direction: narrow ? "vertical" : "horizontal",
+            },
           },
           tooltip: [
             { field: "text" },

@@ -102,7 +102,10 @@ function brief(text) {
   const lines = text.split("\n");
   const filled = lines.filter((line) => line.trim());
   if (filled.length <= LINES) return h("pre", {}, text);
-  const beginning = filled.slice(0, LINES).join("\n");
+  const shown = filled.slice(0, LINES);
+  // A line that only announces the next ones says nothing without them.
+  while (shown.length > 1 && shown.at(-1).endsWith(":")) shown.pop();
+  const beginning = shown.join("\n");
   return [
     h("pre", {}, beginning, "\n…"),
     onDemand(`Show all ${count(lines.length)} lines`, () => h("pre", {}, text)),

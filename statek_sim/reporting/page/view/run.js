@@ -4,7 +4,7 @@ import { details, index } from "./data.js";
 import { count, plural } from "./numbers.js";
 import { toPart, toRun } from "./route.js";
 import { table } from "./table.js";
-import { written } from "./text.js";
+import { breakable, written } from "./text.js";
 import { timeline } from "./timeline.js";
 import { transcript } from "./transcript.js";
 import { usage } from "./usage.js";
@@ -130,7 +130,7 @@ function jobs(run, all, current, asked) {
       { label: "started by", value: ({ parent }) => parent ?? "–" },
       { label: "model", value: ({ model }) => h("span", { class: "whole" }, model ?? "–") },
       { label: "status", value: ({ status }) => status },
-      { label: "stopped by", value: ({ stop }) => stop ?? "–" },
+      { label: "stopped by", value: ({ stop }) => breakable(stop ?? "–") },
       { label: "turns", value: ({ calls }) => count(calls.length), numeric: true },
       { label: "estimate, tokens", value: ({ calls }) => count(calls.at(-1)?.approx_total), numeric: true },
       { label: "measured, tokens", value: ({ calls }) => count(calls.at(-1)?.measured_total), numeric: true },

@@ -3,6 +3,7 @@ import { fill, h, section } from "./element.js";
 import { count, plural, times } from "./numbers.js";
 import { toPart, toRun } from "./route.js";
 import { stacked, table } from "./table.js";
+import { breakable } from "./text.js";
 import { outcome } from "./words.js";
 
 const PAGE = 25;
@@ -136,7 +137,7 @@ function rows(runs, parameters, reported) {
     [
       { label: sorter("name", parameters), value: name, header: true },
       { label: "outcome", value: (run) => outcome(run.outcome) },
-      { label: "stopped by", value: (run) => run.stops.join(", ") || "–" },
+      { label: "stopped by", value: (run) => breakable(run.stops.join(", ") || "–") },
       numeric("turns", (run) => count(run.turns)),
       numeric("approx", (run) => count(run.approx)),
       numeric("measured", (run) => count(run.measured)),

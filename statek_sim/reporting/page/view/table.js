@@ -40,6 +40,11 @@ export function stacked(frame) {
   return frame;
 }
 
+/** Returns what names a row: where rows are blocks it stands above the others, without its column's name. */
+export function heading(text) {
+  return h("span", { class: "heading" }, text);
+}
+
 function cell(column, row) {
   const value = column.value(row);
   if (column.header) return h("th", { scope: "row", class: kind(column) }, value);

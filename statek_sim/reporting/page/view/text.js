@@ -16,6 +16,11 @@ export function written(text, lines) {
   return [h("pre", {}, beginning, "\n…"), onDemand(`Show all ${size}`, () => h("pre", {}, text))];
 }
 
+/** Returns a name that may break after each `_`, and so not in the middle of a word. */
+export function breakable(name) {
+  return name.split(/(?<=_)/).map((part, at) => [at > 0 && h("wbr"), part]);
+}
+
 /** Returns a sentence in which names between backquotes are code. */
 export function quoted(sentence) {
   return sentence.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));

@@ -47,14 +47,23 @@ function bars({ once, history, from, to, steps }, meanings) {
   ];
 }
 
+/** How much room the number after a bar has, in pixels: `+1,234,567` in 12 px. */
+const NUMBER = 75;
+
 function spec(rows, width) {
   const narrow = width < 520;
+  const labels = narrow ? 130 : 260;
+  const edges = rows.flatMap(({ start, end }) => [start, end]);
+  const least = Math.min(0, ...edges);
+  const span = Math.max(...edges, 1) - least;
+  // The longest bar ends where its number still fits beside it.
+  const domain = [least, least + span / (1 - Math.min(0.5, NUMBER / Math.max(width - labels, 1)))];
   const y = {
     field: "label",
     type: "nominal",
     sort: null,
     title: null,
-    axis: { labelLimit: narrow ? 130 : 260, ticks: false, domain: false },
+    axis: { labelLimit: labels, ticks: false, domain: false },
   };
   const kinds = ["once", "estimate", "more", "less", "measured"];
   return {
@@ -71,7 +80,13 @@ function spec(rows, width) {
             field: "start",
             type: "quantitative",
             title: "tokens",
-            axis: { tickCount: narrow ? 3 : 6, format: narrow ? "~s" : ",d", tickMinStep: 1 },
+            scale: { domain, nice: false },
+            axis: {
+              tickCount: narrow ? 3 : 6,
+              format: narrow ? "~s" : ",d",
+              tickMinStep: 1,
+              labelExpr: "datum.value === 0 ? '0' : datum.label",
+            },
           },
           x2: { field: "end" },
           color: {

@@ -9,7 +9,7 @@ export const BASES = [
 ];
 
 const MEANINGS = [
-  ["Run", "One scenario under one behaviour profile of STATEK, such as docs or 1.4."],
+  ["Run", "One scenario under one behaviour profile: of STATEK, such as docs or 1.4, or of agents, such as hardened."],
   ["Turn", "One request to the language model, and its reply."],
   ["Job", "One agent at work on one task. A job may start others."],
   [

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
-from statek_sim.agent.calls import numbered
 from statek_sim.agent.effects import Advice, ToolCall, ToolOutcome, TurnFacts, WrittenCall
 from statek_sim.agent.ending import Ended
-from statek_sim.agent.nudges import PREFIX, ROLE, Failure, nudge_text
-from statek_sim.agent.reading import ModelReply
+from statek_sim.agent.replies.calls import numbered
+from statek_sim.agent.replies.nudges import PREFIX, ROLE, Failure, nudge_text
+from statek_sim.agent.replies.reading import ModelReply
 
 if TYPE_CHECKING:
     from statek_sim.agent.loop import AgentRun

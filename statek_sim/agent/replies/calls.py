@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from statek_sim.agent.effects import ToolCall, WrittenCall
-from statek_sim.agent.nudges import Failure
+from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.schema import read_json
 from statek_sim.agent.tools.registry import Offer, Registry
 from statek_sim.agent.variants import Variant

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from statek_sim.agent.steps import Step, StepPlan
-from statek_sim.agent.steps_expected import Expected, Finding
-from statek_sim.agent.steps_failing import giving_up, repeated
-from statek_sim.agent.steps_features import Feature as Feature
-from statek_sim.agent.steps_played import Act, Wrong, played_on
-from statek_sim.agent.steps_played import EnforcerAdapter as EnforcerAdapter
-from statek_sim.agent.steps_played import GivingUp as GivingUp
-from statek_sim.agent.steps_played import MakeEnforcer as MakeEnforcer
+from statek_sim.agent.steps.enforcement import Step, StepPlan
+from statek_sim.agent.steps.expected import Expected, Finding
+from statek_sim.agent.steps.failing import giving_up, repeated
+from statek_sim.agent.steps.features import Feature as Feature
+from statek_sim.agent.steps.played import Act, Wrong, played_on
+from statek_sim.agent.steps.played import EnforcerAdapter as EnforcerAdapter
+from statek_sim.agent.steps.played import GivingUp as GivingUp
+from statek_sim.agent.steps.played import MakeEnforcer as MakeEnforcer
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, ContractViolation
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
 from statek_sim.agent.batch import Batch
-from statek_sim.agent.calls import numbered, shown
-from statek_sim.agent.correcting import fail_reply
 from statek_sim.agent.effects import GuardPoint
 from statek_sim.agent.guarding import guarded
-from statek_sim.agent.nudges import Failure
-from statek_sim.agent.reading import ModelReply
+from statek_sim.agent.replies.calls import numbered, shown
+from statek_sim.agent.replies.correcting import fail_reply
+from statek_sim.agent.replies.nudges import Failure
+from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.tools.registry import Offer
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from statek_sim.agent.steps import StepPlan
-from statek_sim.agent.steps_expected import Demand, Expected, Finding
+from statek_sim.agent.steps.enforcement import StepPlan
+from statek_sim.agent.steps.expected import Demand, Expected, Finding
 
 
 class EnforcerAdapter(Protocol):

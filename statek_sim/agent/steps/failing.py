@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from statek_sim.agent.steps import Step, StepPlan
-from statek_sim.agent.steps_expected import Expected, Finding
-from statek_sim.agent.steps_features import Feature
-from statek_sim.agent.steps_played import (
+from statek_sim.agent.steps.enforcement import Step, StepPlan
+from statek_sim.agent.steps.expected import Expected, Finding
+from statek_sim.agent.steps.features import Feature
+from statek_sim.agent.steps.played import (
     Act,
     GivingUp,
     MakeEnforcer,

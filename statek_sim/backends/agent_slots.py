@@ -1,0 +1,136 @@
+"""The slots of a scenario: its runs share a model, and wait for each other.
+
+A run waits as it waits for a person: it asks for a slot, and goes on when it is told that it has one. So every driver
+can do it, and the order of events is that of its other waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Final
+
+from statek_sim import trace as events
+from statek_sim.agent.effects import Answer, AskPerson, Effect, PersonSaid, Question
+from statek_sim.agent.loop import AgentRun, Around, Steps
+from statek_sim.agent.simulated import Said
+from statek_sim.agent.slots.queue import SlotQueue, Ticket
+from statek_sim.agent.slots.rules import SlotRules
+from statek_sim.agent.spec import AgentSpec
+from statek_sim.clock import Clock
+from statek_sim.errors import SlotRefused
+
+TOKEN: Final = "slot of "
+"""Begins the token of a run that waits for a slot."""
+
+_GIVEN: Final = PersonSaid("answered")
+
+
+class Desk:
+    """Gives slots to the runs of one scenario."""
+
+    def __init__(self, rules: SlotRules, clock: Clock) -> None:
+        self._queue = SlotQueue(rules)
+        self._clock = clock
+        self._told: dict[str, Said] = {}
+        self._tickets: dict[str, Ticket] = {}
+
+    def come(self, run: SlottedRun) -> Generator[Effect, Answer, None]:
+        """Let a run wait until it has a slot; raises `SlotRefused` when it has to go."""
+        now = self._clock.now()
+        ticket, gone = self._queue.add(run.submitter, run.priority, now=now)
+        self._tickets[run.job] = ticket
+        if gone is not None:
+            self._send_away(gone)
+        self._give()
+        yield from self._wait(run, ticket)
+
+    def step(self, run: SlottedRun) -> Generator[Effect, Answer, None]:
+        """Let a more urgent run have the slot, and wait until it is given back."""
+        ticket = self._tickets[run.job]
+        if self._queue.rules.preempts != "step" or not self._queue.gives_way(ticket):
+            return
+        self._queue.give_back(ticket, now=self._clock.now())
+        run.spoke("gives way", "a more urgent job waits")
+        self._give()
+        yield from self._wait(run, ticket)
+
+    def leave(self, run: SlottedRun) -> None:
+        """Take a run's slot back and give it to the next."""
+        ticket = self._tickets.pop(run.job, None)
+        if ticket is not None:
+            self._queue.leave(ticket, now=self._clock.now())
+            self._give()
+
+    def asked(self, question: Question, said: Said) -> None:
+        """Take note of a run that waits, as a driver says it."""
+        self._told[question.job] = said
+
+    def _wait(self, run: SlottedRun, ticket: Ticket) -> Generator[Effect, Answer, None]:
+        if ticket.state == "waiting":
+            run.spoke("waits", f"priority {run.priority}, {self._queue.waiting - 1} others wait")
+            answers = yield AskPerson([_question(run.job)], lambda position, answer: None)
+            assert isinstance(answers, list | tuple), "a driver answers AskPerson with what was said"
+            (told,) = answers
+            if isinstance(told, PersonSaid) and told.kind == "refused":
+                raise SlotRefused(told.text)
+        run.spoke("has it", f"waited {ticket.waited:g} s in all")
+
+    def _give(self) -> None:
+        while (ticket := self._queue.take(now=self._clock.now())) is not None:
+            self._tell(ticket, _GIVEN)
+
+    def _tell(self, ticket: Ticket, answer: PersonSaid) -> None:
+        job = next(name for name, one in self._tickets.items() if one is ticket)
+        said = self._told.pop(job, None)
+        if said is not None:
+            said(answer)
+
+    def _send_away(self, ticket: Ticket) -> None:
+        most = self._queue.rules.waiting
+        why = f"{ticket.submitter}: {most} jobs wait already, and this one would be served last"
+        job = next(name for name, one in self._tickets.items() if one is ticket)
+        if job not in self._told:
+            raise SlotRefused(why)
+        self._tell(ticket, PersonSaid("refused", why))
+
+
+def _question(job: str) -> Question:
+    return Question(token=f"{TOKEN}{job}", job=job, tool="", text=f"a slot for {job}")
+
+
+class SlottedRun(AgentRun):
+    """A run that works only while it holds a slot; between its requests a more urgent one may have it."""
+
+    def __init__(
+        self,
+        job: str,
+        spec: AgentSpec,
+        around: Around,
+        message: str,
+        *,
+        desk: Desk,
+        priority: int,
+        submitter: str,
+    ) -> None:
+        super().__init__(job, spec, around, message)
+        self._desk = desk
+        self.priority = priority
+        self.submitter = submitter
+
+    def go(self) -> Steps:
+        """Yield the effects of a unit of work, and those of waiting for the slot."""
+        try:
+            yield from self._desk.come(self)
+            yield from super().go()
+        finally:
+            self._desk.leave(self)
+
+    def iterate(self) -> Steps:
+        """Yield the effects of one iteration, before which a more urgent run may have the slot."""
+        if self.iteration:
+            yield from self._desk.step(self)
+        yield from super().iterate()
+
+    def spoke(self, action: str, detail: str) -> None:
+        """Tell of the slot."""
+        self.tell(events.HarnessSpoke(self.now(), self.job, "slot", action, detail))

@@ -1,0 +1,265 @@
+"""A scenario's run that survives its process: every point where a worker may die is a commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from statek_sim.backends.deviating import Exploring, Place, Watcher
+from statek_sim.backends.driver import Driver
+from statek_sim.backends.pinned_replies import Said
+from statek_sim.backends.record import RunRecord
+from statek_sim.backends.reference import ReferenceRun
+from statek_sim.errors import BadStore, DamagedStore, NotOurs
+from statek_sim.scenario.schema import Scenario
+from statek_sim.store.anchors import Anchors, anchored
+from statek_sim.store.keeping import APPLICATION
+from statek_sim.store.session import Session
+from statek_sim.store.store import Lease, RunStore, Status, Stored
+from statek_sim.trace import event_of
+from statek_sim.values import JSON
+
+
+def _died(_place: Place) -> str:
+    """Say what the trace tells of a worker whose process is no more."""
+    return "its process died"
+
+
+class DurableRun:
+    """One scenario under one profile, on a store.
+
+    Made from nothing it begins the run; made from what is `stored` it goes on: the worker of the process before is
+    dead, and a new one starts `restart` virtual seconds after the last commit. `reason` says what the trace tells of a
+    death after that place. `said` are the replies of the undisturbed run, where an explorer wants these; `watch` looks
+    at every point where the worker may die, after its commit.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        lease: Lease,
+        scenario: Scenario,
+        profile: str,
+        *,
+        preset: str | None = None,
+        seed: int | None = None,
+        stored: Stored | None = None,
+        said: Said | None = None,
+        reason: Callable[[Place], str] = _died,
+        restart: float = 0.0,
+        watch: Watcher | None = None,
+    ) -> None:
+        self._restarts: list[float] = []
+        self._driver: Driver | None = None
+        self._stored = stored
+        self._reason = reason
+        self._restart = restart
+        self.buried = False
+        """Whether a worker was at work when the process before died."""
+        self.went_on_from: Place | None = None
+        """Where the process before committed last; None for a run that begins here."""
+        self.run = ReferenceRun(
+            scenario,
+            profile,
+            preset=preset,
+            seed=seed,
+            exploring=Exploring(
+                said=said,
+                watch=watch,
+                commit=self.commit,
+                pinned=said is not None or bool(scenario.deviations),
+            ),
+        )
+        self.run.durable = self
+        self._session = Session(store, lease, self.run.runtime, _anchors(self.run), self._saved)
+
+    # -- from one process to the next --------------------------------------------------------------------------
+
+    def begin(self, driver: Driver) -> None:
+        """Let the driver go on where the process before ended, if there was one."""
+        self._driver = driver
+        driver.acts = self._session.acts
+        stored = self._stored
+        if stored is None:
+            return
+        if not stored.rows:
+            # It died before its first commit: nothing was acknowledged.
+            return
+        self.run.resumed = True
+        saved = self._session.read(stored)
+        self.went_on_from = saved["place"]
+        self._resume(saved, driver)
+        if stored.status == "running" and self.run.runtime.worker_alive:
+            self._restarts.append(self.run.runtime.clock.now() + self._restart)
+            self.buried = True
+            self.run.runtime.crash_worker(self._reason(saved["place"]))
+        if not saved["begun"]:
+            # Also in one process this comes before what the application plans then.
+            self.begun()
+
+    def begun(self) -> None:
+        """Plan the new workers once everything is planned that the process before had planned before its death."""
+        assert self.run.deviations is not None, "every durable run is explored"
+        restarts, self._restarts = self._restarts, []
+        for at in restarts:
+            self.run.deviations.restart_at(at)
+
+    def _resume(self, saved: Mapping[str, Any], driver: Driver) -> None:
+        run = self.run
+        assert self._stored is not None, "there is something to go on from"
+        run.runtime.resume(saved["runtime"], map(event_of, map(json.loads, self._stored.events)))
+        world = saved["world"]
+        run.world.queue.items.clear()
+        run.world.queue.items.update((item.id, item) for item in world["items"])
+        for name, resolved, value, broken in world["events"]:
+            event = run.world.events[name]
+            event.resolved, event.value, event.broken = resolved, value, broken
+        run.world.ledger.lines[:] = world["ledger"]
+        run.replies.resume(saved["replies"])
+        if run.script is not None:
+            run.script.resume(saved["script"])
+        assert run.deviations is not None, "every durable run is explored"
+        self._restarts += [*run.deviations.resume(saved["deviations"]), *saved["restarts"]]
+        driver.remember(saved["driver"])
+        driver.subtasks.update(saved["subtasks"])
+
+    # -- commits -----------------------------------------------------------------------------------------------
+
+    @property
+    def lease(self) -> Lease:
+        """The newest lease."""
+        return self._session.lease
+
+    def commit(self, status: Status = "running") -> None:
+        """Make durable what there is, unless the application is in the middle of something."""
+        self._session.commit(status)
+
+    def _saved(self) -> dict[str, object]:
+        run = self.run
+        return {
+            "runtime": run.runtime.saved(),
+            "world": {
+                "items": [*run.world.queue.items.values()],
+                "events": [
+                    (event.name, event.resolved, event.value, event.broken)
+                    for event in run.world.events.all()
+                ],
+                "ledger": [*run.world.ledger.lines],
+            },
+            "replies": run.replies.saved(),
+            "script": None if run.script is None else run.script.saved(),
+            "deviations": None if run.deviations is None else run.deviations.saved(),
+            "place": None if run.deviations is None else run.deviations.place,
+            "restarts": [*self._restarts],
+            "begun": run.begun,
+            "driver": run.driver_memory(),
+            "subtasks": {} if self._driver is None else dict(self._driver.subtasks),
+        }
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def finish(self, *, allow_network: bool = False) -> RunRecord:
+        """Play to the end, give the run back and return the facts."""
+        try:
+            outcome, error = self.run.play(allow_network=allow_network)
+            # Also a run that failed is over: its script would not fit the next time either.
+            self.commit("ended")
+            return self.run.record(outcome, error)
+        finally:
+            self.run.runtime.close()
+            self._session.release()
+
+
+def _anchors(run: ReferenceRun) -> Anchors:
+    runtime, world = run.runtime, run.world
+    named: list[tuple[str, object]] = [
+        ("host", runtime.host),
+        ("profile", runtime.profile),
+        ("owner", world.owner),
+        ("queue", world.queue),
+        ("queue/signal", world.queue.signal),
+    ]
+    for event in world.events.all():
+        named += [(f"event:{event.name}", event), (f"event:{event.name}/signal", event.signal)]
+    return anchored(run.agents.values(), named)
+
+
+def about(scenario: Scenario, profile: str, *, preset: str | None, seed: int | None) -> dict[str, JSON]:
+    """Return what a store says that a run is about: enough to go on with it."""
+    return {
+        "scenario": {
+            **scenario.model_dump(mode="json", exclude_unset=True),
+            # Not all of them are written: a scenario without any has one.
+            "jobs": {
+                name: job.model_dump(mode="json", exclude_unset=True) for name, job in scenario.jobs.items()
+            },
+        },
+        "profile": profile,
+        "preset": preset,
+        "seed": seed,
+    }
+
+
+def run_name(scenario: Scenario, profile: str) -> str:
+    """Return the name of a scenario's run in a store."""
+    return f"{scenario.suite}/{scenario.id}[{profile}]"
+
+
+def opened_run(
+    store: RunStore,
+    scenario: Scenario,
+    profile: str,
+    *,
+    worker: str,
+    preset: str | None = None,
+    seed: int | None = None,
+    restart: float = 0.0,
+) -> DurableRun:
+    """Begin a run on a store, or go on with it where the store has it; `BadStore` where it is about something else."""
+    name, told = run_name(scenario, profile), about(scenario, profile, preset=preset, seed=seed)
+    if name not in {one.run for one in store.runs()}:
+        lease = store.begin(name, told, worker=worker)
+        return DurableRun(store, lease, scenario, profile, preset=preset, seed=seed)
+    lease = store.claim(name, worker=worker)
+    stored = store.load(name)
+    if _without_place(stored.about) != _without_place(told):
+        store.release(lease)
+        raise BadStore(
+            f"{store.address}: run {name!r} began with another scenario, preset or seed; put that back, or "
+            "name another store"
+        )
+    return DurableRun(
+        store, lease, scenario, profile, preset=preset, seed=seed, stored=stored, restart=restart
+    )
+
+
+def resumed_run(store: RunStore, lease: Lease, *, restart: float = 0.0) -> DurableRun:
+    """Go on with a run that was claimed, from what the store says alone."""
+    stored = store.load(lease.run)
+    told: Mapping[str, Any] = stored.about
+    if APPLICATION in told:
+        raise NotOurs(
+            f"{store.address}: run {lease.run!r}: an application keeps it; start the application again, and it goes on"
+        )
+    try:
+        scenario = Scenario.model_validate({**told["scenario"], "path": Path(told["scenario"]["path"])})
+        profile, preset, seed = told["profile"], told["preset"], told["seed"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedStore(
+            f"{store.address}: run {lease.run!r}: what it is about cannot be read: {error}"
+        ) from error
+    return DurableRun(
+        store, lease, scenario, profile, preset=preset, seed=seed, stored=stored, restart=restart
+    )
+
+
+def _without_place(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out where the file was, and what it expects: neither changes a run."""
+    scenario = {
+        key: value
+        for key, value in told["scenario"].items()
+        if key not in ("path", "line", "file_digest", "expect", "expect_in", "title", "proves", "tags")
+    }
+    return {**told, "scenario": scenario}

@@ -1,0 +1,184 @@
+"""`statek-sim jobs`: what is in a store of runs, and going on with what a dead process left."""
+# ruff: noqa: PLC0415  # each command imports what it needs
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from statek_sim.cli.app import app
+from statek_sim.cli.inputs import say
+from statek_sim.errors import BadStore, NotOurs, RunTakenOver
+
+if TYPE_CHECKING:
+    from statek_sim.store.shown import ShownJob
+    from statek_sim.store.sql import SqlRuns
+    from statek_sim.store.store import Lease, Listed
+
+SCHEMA = "statek-sim/jobs@1"
+"""What `--json` prints."""
+
+jobs = typer.Typer(
+    help="List, show and go on with the jobs of a store.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(jobs, name="jobs")
+
+StoreOption = Annotated[
+    str,
+    typer.Option(
+        "--store", metavar="ADDRESS", help="The store: sqlite:PATH or postgresql://USER@HOST/DATABASE."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RunArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[RUN]...", show_default=False, help="Runs by name; none: all that nobody ends."),
+]
+RestartOption = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS", min=0.0, help="Virtual seconds between the last commit and the new worker."
+    ),
+]
+LeaseOption = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=1.0,
+        help="Real seconds for which a run stays with a worker that is not heard of.",
+    ),
+]
+DEFAULT_LEASE = 60.0
+
+
+@jobs.command("list")
+def list_jobs(store: StoreOption, as_json: JsonOption = False) -> None:
+    """List all jobs of all runs."""
+    with closing(_opened(store)) as opened:
+        listed = [(one, _shown(opened, one.run)) for one in opened.runs()]
+    if as_json:
+        told = [
+            {**asdict(one), "jobs": [{"id": job.id, "role": job.role, "status": job.status} for job in found]}
+            for one, found in listed
+        ]
+        typer.echo(json.dumps({"schema": SCHEMA, "runs": told}, indent=2))
+        return
+    if not listed:
+        say([f"{store}: no runs"])
+    for one, found in listed:
+        say(_lines(one, found))
+
+
+@jobs.command("show")
+def show_job(
+    store: StoreOption,
+    job: Annotated[str, typer.Argument(metavar="JOB", help="A job by its id, or by RUN:ID.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a job consists of: variables, console, chat, handlers."""
+    with closing(_opened(store)) as opened:
+        every = [(one.run, shown) for one in opened.runs() for shown in _shown(opened, one.run)]
+    found = [shown for run, shown in every if job in (shown.id, f"{run}:{shown.id}")]
+    if not found:
+        known = ", ".join(f"{run}:{shown.id}" for run, shown in every[:20]) or "none"
+        raise BadStore(f"{store}: there is no job {job!r}; there are: {known}")
+    if len(found) > 1:
+        named = ", ".join(f"{one.run}:{one.id}" for one in found)
+        raise BadStore(f"{store}: {job!r} is the id of {len(found)} jobs; say which: {named}")
+    if as_json:
+        typer.echo(json.dumps({"schema": SCHEMA, **asdict(found[0])}, indent=2))
+    else:
+        say(_shown_lines(found[0]))
+
+
+@jobs.command("resume")
+def resume_jobs(
+    store: StoreOption,
+    run: RunArgument = None,
+    restart: RestartOption = 0.0,
+    lease: LeaseOption = DEFAULT_LEASE,
+) -> None:
+    """Go on with runs that a dead process left, to their ends; several of these commands share the work."""
+    from statek_sim.suite.stored import finish
+
+    failed = resumed = 0
+    with closing(_opened(store, lease=lease)) as opened:
+        besides: set[str] = set()
+        for claimed in _claims(opened, run or (), besides):
+            try:
+                result = finish(opened, claimed, restart=restart)
+            except (NotOurs, RunTakenOver) as error:
+                if run:
+                    raise
+                besides.add(claimed.run)
+                say([f"left     {claimed.run}", f"         {error}"])
+                continue
+            resumed += 1
+            failed += bool(result.mismatches)
+            say([f"{'FAILED' if result.mismatches else 'ok':8} {claimed.run}"])
+            say(f"         {line}" for line in _problems(result))
+    say([f"{resumed} resumed, {failed} failed"])
+    if failed:
+        raise typer.Exit(1)
+
+
+def _claims(opened: SqlRuns, names: Sequence[str], besides: Collection[str]) -> Iterator[Lease]:
+    from statek_sim.store.worker import worker_name
+
+    for name in names:
+        yield opened.claim(name, worker=worker_name())
+    while not names and (lease := opened.claim_next(worker=worker_name(), besides=besides)) is not None:
+        yield lease
+
+
+def _problems(result: Any) -> Iterator[str]:
+    if result.record.error is not None:
+        yield f"{result.record.error.type}: {result.record.error.message}"
+    yield from map(str, result.mismatches)
+
+
+def _opened(address: str, *, lease: float = DEFAULT_LEASE) -> SqlRuns:
+    from statek_sim.store.opening import open_store
+    from statek_sim.store.worker import real_seconds
+
+    return open_store(address, clock=real_seconds, lease=lease, must_exist=True)
+
+
+def _shown(opened: SqlRuns, run: str) -> list[ShownJob]:
+    from statek_sim.store.shown import shown_jobs
+
+    return shown_jobs(opened.load(run))
+
+
+def _lines(one: Listed, found: Sequence[ShownJob]) -> Iterator[str]:
+    held = f", {one.worker} works on it" if one.worker else ""
+    yield f"{one.run}  {one.status}, revision {one.revision}{held}"
+    for job in found:
+        told = job.stop or ("waits" if job.waits else "")
+        yield f"  {job.id:20} {job.role:16} {job.status:11} {job.turns:4} turns  {told}".rstrip()
+
+
+def _shown_lines(job: ShownJob) -> Iterator[str]:
+    yield f"job {job.id} of run {job.run}, agent {job.role}"
+    yield f"  status    {job.status}" + (f" ({job.stop})" if job.stop else "")
+    yield f"  at        virtual second {job.at:g}"
+    if job.parent is not None:
+        yield f"  parent    {job.parent}"
+    if job.exit is not None:
+        yield f"  exit      {json.dumps(job.exit)}"
+    for title, lines in (
+        ("variables", [f"{name} = {json.dumps(value)}" for name, value in job.locals.items()]),
+        ("console", list(job.console)),
+        ("chat", [json.dumps(item) for item in job.chat]),
+        ("handlers", [json.dumps(item) for item in job.handlers]),
+    ):
+        if lines:
+            yield f"  {title}"
+            yield from (f"    {line}" for entry in lines for line in (entry.splitlines() or [""]))
+    if job.inbox:
+        yield f"  inbox     {job.inbox} to come"

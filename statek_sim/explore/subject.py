@@ -1,0 +1,130 @@
+"""One scenario under one profile that is asked about again and again: variations are drawn, played and written down."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from statek_sim.errors import BadInput
+from statek_sim.explore import plan
+from statek_sim.explore.case_file import case_name, case_text
+from statek_sim.explore.explorer import SURVIVES, Explorer
+from statek_sim.explore.invariants import Invariant, Violation
+from statek_sim.explore.result import Failure
+from statek_sim.explore.running import own_invariants
+from statek_sim.explore.variation import Undisturbed
+from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.schema import Scenario
+
+
+class InvariantBroken(AssertionError):
+    """A run breaks an invariant; its notes say which file shows it, and the command that plays it again."""
+
+
+class Subject:
+    """A scenario of engine statek, asked about with the built-in invariants and some of yours.
+
+    `invariants` are callables at the top of a module, or written `module:attribute`: what is found has to find them
+    again. Found cases are written into `folder`.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario | str | Path,
+        *,
+        profile: str | None = None,
+        invariants: Iterable[str | Callable[..., Any]] = (),
+        folder: str | Path = "found",
+    ) -> None:
+        self.scenario = scenario if isinstance(scenario, Scenario) else _only(Path(scenario))
+        if self.scenario.engine != "statek":
+            raise BadInput(f"scenario {self.scenario.id!r}: only engine statek is explored, got engine agent")
+        self.profile = profile or self.scenario.profiles[0]
+        self._names = tuple(map(_name_of, invariants))
+        self._own: Mapping[str, Invariant] = own_invariants(self._names)
+        self.folder = Path(folder)
+
+    def __repr__(self) -> str:
+        """Which scenario it is, as failing tests print it."""
+        return f"Subject({self.scenario.id!r}, profile={self.profile!r})"
+
+    @cached_property
+    def explorer(self) -> Explorer:
+        """Who plays variations; the undisturbed run is played when it is first asked for."""
+        return Explorer(self.scenario, self.profile, self._own)
+
+    @property
+    def base(self) -> Undisturbed:
+        """The undisturbed run."""
+        return self.explorer.base
+
+    @cached_property
+    def singles(self) -> tuple[Deviation, ...]:
+        """Every single deviation that the scenario gives occasion for, simple ones first."""
+        base = self.base
+        kinds = (plan.limits, plan.faults, plan.moves, plan.kills, plan.lost_commits)
+        return tuple(one for kind in kinds for one in kind(base))
+
+    def like(self, scenario: Scenario) -> Subject:
+        """Return another scenario that is asked about in the same way."""
+        return Subject(scenario, profile=self.profile, invariants=self._names, folder=self.folder)
+
+    def wrong(self, deviations: Sequence[Deviation] = ()) -> tuple[Violation, ...]:
+        """Return what is wrong with a run that departs so; one whose application cannot do what it asks is right."""
+        try:
+            explorer = self.explorer
+        except BadInput:
+            raise
+        except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
+            # Without any deviation.
+            return (Violation(SURVIVES, f"{type(error).__name__}: {error}"),)
+        try:
+            return explorer.play(deviations)
+        except BadInput:
+            return ()
+
+    def check(self, deviations: Sequence[Deviation] = ()) -> None:
+        """Play a run that departs so; raises InvariantBroken, with what was written about it in its notes."""
+        wrong = self.wrong(deviations)
+        if not wrong:
+            return
+        error = InvariantBroken(f"{wrong[0].invariant}: {wrong[0].message}")
+        for deviation in deviations:
+            error.add_note(str(deviation))
+        path = self.write(wrong[0], deviations)
+        error.add_note(f"written to {path.as_posix()}; to see it again:")
+        error.add_note(f"statek-sim explore --replay {path.as_posix()}")
+        raise error
+
+    def write(self, violation: Violation, deviations: Sequence[Deviation]) -> Path:
+        """Write a found case as a scenario file, over an earlier one of the same invariant."""
+        failure = Failure(
+            invariant=violation.invariant, message=violation.message, deviations=tuple(deviations), times=1
+        )
+        path = self.folder / case_name(self.scenario, self.profile, violation.invariant)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(case_text(self.scenario, self.profile, failure, self.folder), encoding="utf-8")
+        return path
+
+
+def _only(path: Path) -> Scenario:
+    found = load_or_fail([path])
+    if len(found) != 1:
+        raise BadInput(f"{path}: expected one scenario, found {len(found)}; load them, and take one")
+    return found[0]
+
+
+def _name_of(invariant: str | Callable[..., Any]) -> str:
+    """Return how a file names an invariant."""
+    if isinstance(invariant, str):
+        return invariant
+    module, name = invariant.__module__, invariant.__qualname__
+    if getattr(sys.modules.get(module), name, None) is not invariant:
+        raise BadInput(
+            f"invariant {name!r} of {module}: expected a function at the top of a module, since found cases name it"
+        )
+    return f"{module}:{name}"

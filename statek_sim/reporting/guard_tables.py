@@ -1,0 +1,95 @@
+"""What guards are worth, as a table of a terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.text import Text
+
+from statek_sim.agent.guards.efficacy import Efficacy
+from statek_sim.reporting.grid import lay_out
+from statek_sim.reporting.numbers import NOTHING, count
+from statek_sim.suite.what_if import WhatIf
+from statek_sim.values import JSON
+
+SCHEMA: Final = "statek-sim/guards@1"
+"""What `statek-sim guards --json` writes, and `--baseline` reads."""
+WHAT_IF_SCHEMA: Final = "statek-sim/guards-what-if@1"
+
+_HEADS: Final = ("guard", "corpus", "caught", "recall %", "flagged", "precision %", "us/KB")
+_NAMES: Final = 2
+"""Columns of words, which stand left."""
+
+
+def guard_lines(measured: Sequence[Efficacy], *, width: int) -> list[Text]:
+    """Return a line per guard and corpus under a heading: shares with their 95 % intervals."""
+    rows = [_HEADS, *map(_cells, measured)]
+    return lay_out(
+        [
+            [Text(cell, justify="left" if place < _NAMES else "right") for place, cell in enumerate(row)]
+            for row in rows
+        ],
+        width=width,
+    )
+
+
+def _cells(efficacy: Efficacy) -> tuple[str, ...]:
+    return (
+        efficacy.name,
+        "own" if efficacy.corpus == efficacy.name else efficacy.corpus,
+        f"{efficacy.caught} of {efficacy.attacks}",
+        _percent(efficacy.recall, efficacy.intervals["recall"]),
+        f"{efficacy.flagged} of {efficacy.harmless}",
+        _percent(efficacy.precision, efficacy.intervals["precision"]),
+        count(round(efficacy.microseconds_per_kb)),
+    )
+
+
+def _percent(share: float | None, interval: tuple[float, float] | None) -> str:
+    if share is None or interval is None:
+        return NOTHING
+    return f"{100 * share:.0f} ({100 * interval[0]:.0f}-{100 * interval[1]:.0f})"
+
+
+def guards_json(measured: Sequence[Efficacy]) -> dict[str, JSON]:
+    """Return the figures as `guards_schema.json` has them; shares from 0 to 1."""
+    return {"schema": SCHEMA, "guards": [_record(efficacy) for efficacy in measured]}
+
+
+def _record(efficacy: Efficacy) -> JSON:
+    return {
+        "name": efficacy.name,
+        "corpus": efficacy.corpus,
+        "attacks": efficacy.attacks,
+        "caught": efficacy.caught,
+        "harmless": efficacy.harmless,
+        "flagged": efficacy.flagged,
+        "precision": efficacy.precision,
+        "recall": efficacy.recall,
+        "intervals": {
+            name: None if found is None else list(found) for name, found in efficacy.intervals.items()
+        },
+        "microseconds_per_kb": efficacy.microseconds_per_kb,
+        "rules": {
+            rule: {"bad": bad, "harmless": harmless} for rule, (bad, harmless) in efficacy.by_rule.items()
+        },
+        "missed": list(efficacy.missed),
+        "wrong": list(efficacy.wrong),
+    }
+
+
+def what_if_json(runs: Sequence[WhatIf]) -> dict[str, JSON]:
+    """Return runs as `guards_what_if_schema.json` has them."""
+    return {
+        "schema": WHAT_IF_SCHEMA,
+        "runs": [
+            {
+                "scenario": run.scenario,
+                "variant": run.variant,
+                "warnings": list(run.warnings),
+                "changed": list(run.changed),
+            }
+            for run in runs
+        ],
+    }

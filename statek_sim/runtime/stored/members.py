@@ -1,0 +1,68 @@
+"""In which order `vars` gives the members of a stored object (dbzero 0.7.0, by running it).
+
+dbzero collects them in a hash table of C++: None and truth values first, then the others, each in the order in which
+the class first had a value of that kind under a name. The table's order is that of libstdc++'s `std::unordered_map`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from statek_sim.runtime.stored.hashing import murmur64a
+
+_SEED: Final = 0xC70F6907
+_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087)
+"""How many buckets such a table has, one size after the other: each is used up to as many members."""
+
+
+class Members:
+    """The names that objects of one class have had, in the order in which the first of them came."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+        self._packed: dict[str, None] = {}
+        self._whole: dict[str, None] = {}
+
+    def note(self, name: str, value: object) -> None:
+        """Note that an object was given a member: the class has it from now on."""
+        self.names[name] = None
+        (self._packed if _is_packed(value) else self._whole)[name] = None
+
+    def in_vars_order(self, members: Mapping[str, object]) -> dict[str, object]:
+        """Return the members of an object as `vars` gives them; what is not stored is left out."""
+        table = _Table()
+        for names, packed in ((self._packed, True), (self._whole, False)):
+            for name in names:
+                if name in members and _is_packed(members[name]) is packed:
+                    table.add(name)
+        return {name: members[name] for name in table.names}
+
+
+def _is_packed(value: object) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+class _Table:
+    """Names as a table without order has them: a new one is first, or first of its bucket."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._sizes = iter(_SIZES)
+        self._size = next(self._sizes)
+
+    def add(self, name: str) -> None:
+        if len(self.names) == self._size:
+            self._size = next(self._sizes)
+            before, self.names = self.names, []
+            for one in before:
+                self._put(one)
+        self._put(name)
+
+    def _put(self, name: str) -> None:
+        bucket = self._bucket(name)
+        places = (place for place, other in enumerate(self.names) if self._bucket(other) == bucket)
+        self.names.insert(next(places, 0), name)
+
+    def _bucket(self, name: str) -> int:
+        return murmur64a(name.encode(), _SEED) % self._size

@@ -1,0 +1,146 @@
+"""Keeping an application's runtime in a store: its jobs, its clock, its script, and the objects that it names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from statek_sim.errors import BadStore
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.store.anchors import anchored
+from statek_sim.store.owed import REPLY_OVER, OwedReplies, script_of
+from statek_sim.store.session import Session
+from statek_sim.store.store import RunStore, Stored
+from statek_sim.trace import Event, event_of
+from statek_sim.values import JSON
+from statek_sim.world.queue import WorkQueue
+
+APPLICATION: Final = "application"
+"""The word by which a store knows that only an application can go on with a run."""
+
+DIED: Final = "its process died"
+"""What the trace says of a worker that a new process did not find alive."""
+
+
+class KeptRuntime:
+    """A runtime on a store. Made on a run that the store has, it goes on where the process before committed last.
+
+    `agents` are all that jobs were or will be made of, in the same order in every process. `kept` are the application's
+    own objects by name: work queues, and lists, dicts, sets and objects of `@stored` classes; afterwards `kept` has
+    them as the store does. The application plans its own events (`Runtime.at`) again. Commits are made while the
+    runtime runs, at every point where a worker may die, and after each run.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        store: RunStore,
+        run: str,
+        *,
+        worker: str,
+        agents: Sequence[Agent],
+        kept: Mapping[str, object] | None = None,
+        restart: float = 0.0,
+    ) -> None:
+        if runtime.jobs:
+            raise BadStore(
+                f"{store.address}: run {run!r}: keep a runtime before it has jobs; it has {len(runtime.jobs)}"
+            )
+        self._runtime = runtime
+        self._store = store
+        self._running = False
+        self.kept: dict[str, object] = dict(kept or {})
+        self._script = runtime.services.provider
+        self._owed = OwedReplies(self._script)
+        runtime.services.provider = self._owed
+        known = run in {one.run for one in store.runs()}
+        about: dict[str, JSON] = {APPLICATION: [agent.role for agent in agents]}
+        lease = store.claim(run, worker=worker) if known else store.begin(run, about, worker=worker)
+        named: list[tuple[str, object]] = [("host", runtime.host), ("profile", runtime.profile)]
+        for name, value in self.kept.items():
+            if isinstance(value, WorkQueue):
+                named += [(f"kept:{name}", value), (f"kept:{name}/signal", value.signal)]
+        self._session = Session(store, lease, runtime, anchored(agents, named), self._saved)
+        self.resumed = False
+        """Whether the store had something to go on from."""
+        if known:
+            try:
+                self._go_on(store.load(run), restart)
+            except BadStore:
+                self._session.release()
+                raise
+        self._listen()
+
+    def _go_on(self, stored: Stored, restart: float) -> None:
+        if not stored.rows:
+            # It died before its first commit.
+            return
+        self.resumed = True
+        runtime = self._runtime
+        saved = self._session.read(stored)
+        runtime.resume(saved["runtime"], map(event_of, map(json.loads, stored.events)))
+        for name, value in saved["kept"]:
+            known = self.kept.get(name)
+            if isinstance(known, WorkQueue):
+                known.items.clear()
+                known.items.update((item.id, item) for item in value)
+            else:
+                self.kept[name] = value
+        self._owed.resume(saved["owed"])
+        resume = getattr(self._script, "resume", None)
+        if saved["script"] is not None and callable(resume):
+            resume(saved["script"])
+        if stored.status == "running":
+            # Also where the worker was dead already: its application died with it, and begins anew.
+            if runtime.worker_alive:
+                runtime.crash_worker(DIED)
+            runtime.at(runtime.clock.now() + restart, runtime.restart_worker)
+
+    def _saved(self) -> dict[str, object]:
+        return {
+            "runtime": self._runtime.saved(),
+            "kept": [
+                (name, tuple(value.items.values()) if isinstance(value, WorkQueue) else value)
+                for name, value in self.kept.items()
+            ],
+            "owed": self._owed.saved(),
+            "script": script_of(self._script),
+        }
+
+    def _listen(self) -> None:
+        trace = self._runtime.trace
+        add, passed = trace.add, trace.passed
+
+        def event(event: Event) -> None:
+            add(event)
+            self._commit()
+
+        def silent(what: str, job: str) -> None:
+            passed(what, job)
+            if what in REPLY_OVER:
+                self._owed.stored(job)
+            self._commit()
+
+        trace.add, trace.passed = event, silent
+
+    def _commit(self) -> None:
+        if self._running:
+            self._session.commit()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Commit what the runtime does inside, from what the application has done so far."""
+        self._session.commit()
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
+        self._session.commit("ended")
+
+    def close(self) -> None:
+        """Give the run back."""
+        self._session.release()

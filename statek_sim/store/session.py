@@ -1,0 +1,87 @@
+"""One run of a store in the hands of one process: what it committed last, and what the next commit adds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from statek_sim.errors import DamagedStore
+from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.store.anchors import Anchors
+from statek_sim.store.graph import Graph, Rows
+from statek_sim.store.store import Changes, Lease, RunStore, Status, Stored
+from statek_sim.trace import as_dict
+
+
+class Session:
+    """Commits what `saved` returns and the trace of a runtime, whose jobs from now on keep only what can be stored.
+
+    `lease` is the newest one. While somebody is at work whose act is to be kept as a whole, inside of `acts`, nothing
+    is committed.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        lease: Lease,
+        runtime: Runtime,
+        anchors: Anchors,
+        saved: Callable[[], Mapping[str, object]],
+    ) -> None:
+        self.lease = lease
+        self._store = store
+        self._runtime = runtime
+        self._saved = saved
+        self._rows: Rows = {}
+        self._events = 0
+        self._acting = 0
+        self._graph = Graph(anchors, runtime.services.meter("gpt-4o"))
+        runtime.host.why_not = self._graph.why_not
+
+    def read(self, stored: Stored) -> dict[str, Any]:
+        """Return what was saved at the last commit; raises `DamagedStore`."""
+        try:
+            saved = self._graph.read(stored.rows)
+        except DamagedStore as error:
+            raise DamagedStore(
+                f"{self._store.address}: run {stored.run!r}: {error}; put a copy of the store back, or begin the run "
+                "anew"
+            ) from error
+        self._rows, self._events = dict(stored.rows), len(stored.events)
+        return saved
+
+    @contextmanager
+    def acts(self) -> Iterator[None]:
+        """Commit what is done inside when it is over: all of it, or nothing."""
+        self._acting += 1
+        try:
+            yield
+        finally:
+            self._acting -= 1
+        self.commit()
+
+    def commit(self, status: Status = "running") -> None:
+        """Make durable what there is, unless somebody is in the middle of something."""
+        if self._acting:
+            return
+        rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
+        changes = Changes(
+            rows={name: row for name, row in rows.items() if self._rows.get(name) != row},
+            gone=[name for name in self._rows if name not in rows],
+            events=[_event_text(event) for event in trace[self._events :]],
+            status=status,
+        )
+        if changes or status != "running":
+            self.lease = self._store.commit(self.lease, changes)
+        self._graph.forget(changes.gone)
+        self._rows, self._events = rows, len(trace)
+
+    def release(self) -> None:
+        """Give the run back."""
+        self._store.release(self.lease)
+
+
+def _event_text(event: Any) -> str:
+    return json.dumps(as_dict(event), default=dict, separators=(",", ":"))

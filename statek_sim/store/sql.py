@@ -1,0 +1,232 @@
+"""Runs in a database, SQLite or PostgreSQL. Every change is one transaction."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from statek_sim.agent.checkpoints.database import Database
+from statek_sim.errors import BadStore, DamagedStore, RunHeld, RunTakenOver
+from statek_sim.store.store import LEASE, Changes, Lease, Listed, Stored
+from statek_sim.store.tables import migrate
+from statek_sim.values import JSON
+
+_LONGEST: Final = 200
+
+
+def _nobody(_worker: str) -> bool:
+    """Know of nobody."""
+    return False
+
+
+class SqlRuns:
+    """A `RunStore` in a database, whose tables are made or brought up to date; the store closes it.
+
+    `clock` returns seconds by which leases are measured, alike for all workers; `lease` are the seconds of one.
+    `is_gone` knows of workers that are certainly dead, whose leases need not run out. `address` is what errors
+    call the store.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        address: str,
+        clock: Callable[[], float],
+        lease: float = LEASE,
+        is_gone: Callable[[str], bool] = _nobody,
+    ) -> None:
+        self.address = address
+        self._is_gone = is_gone
+        self._database = database
+        self._clock = clock
+        self._lease = lease
+        self._alone = threading.RLock()
+        try:
+            migrate(database, address)
+        except Exception:
+            database.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
+
+    @contextmanager
+    def _transaction(self, begin: str = "begin") -> Iterator[Database]:
+        with self._alone:
+            self._database.execute(self._database.words[begin])
+            try:
+                yield self._database
+            except BaseException:
+                with suppress(Exception):
+                    self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    # -- whose a run is ----------------------------------------------------------------------------------------
+
+    def begin(self, run: str, about: Mapping[str, JSON], *, worker: str) -> Lease:
+        """Make a run and take it; `BadStore` when there is one of this name."""
+        if not run or len(run) > _LONGEST or not run.isprintable():
+            raise BadStore(
+                f"{self.address}: a run's name has 1 to {_LONGEST} printable characters; got {run!r}"
+            )
+        with self._transaction() as database:
+            made = database.execute(
+                "INSERT INTO statek_runs (id, about) VALUES (?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
+                (run, json.dumps(about)),
+            )
+            if not made:
+                raise BadStore(
+                    f"{self.address}: run {run!r} is in the store already: go on with it, or name another store"
+                )
+            return self._take(run, worker, fence=0, revision=0)
+
+    def claim(self, run: str, *, worker: str) -> Lease:
+        """Take a run; raises `RunHeld` while another worker's lease runs, `BadStore` when there is none."""
+        with self._transaction() as database:
+            rows = database.execute(
+                "SELECT fence, revision, worker, lease_until FROM statek_runs WHERE id = ? "
+                f"{database.words['for_update']}",
+                (run,),
+            )
+            if not rows:
+                raise self._unknown(run)
+            fence, revision, holder, until = rows[0]
+            left = until - self._clock()
+            if holder not in ("", worker) and left > 0 and not self._is_gone(holder):
+                raise RunHeld(
+                    f"{self.address}: run {run!r}: worker {holder!r} works on it, and its lease runs for "
+                    f"{left:.0f} s yet; wait for it, or end that worker"
+                )
+            return self._take(run, worker, fence=fence, revision=revision)
+
+    def claim_next(self, *, worker: str, besides: Collection[str] = ()) -> Lease | None:
+        """Take one of the runs that somebody has to go on with and that are nobody's, `besides` some; None for none."""
+        with self._transaction() as database:
+            rows = database.execute(
+                "SELECT id, fence, revision, worker, lease_until FROM statek_runs WHERE status = 'running' "
+                f"ORDER BY lease_until, id {database.words['skip_locked']}"
+            )
+            now = self._clock()
+            for run, fence, revision, holder, until in rows:
+                if run not in besides and (until <= now or self._is_gone(holder)):
+                    return self._take(run, worker, fence=fence, revision=revision)
+            return None
+
+    def _take(self, run: str, worker: str, *, fence: int, revision: int) -> Lease:
+        self._database.execute(
+            "UPDATE statek_runs SET fence = ?, worker = ?, lease_until = ? WHERE id = ?",
+            (fence + 1, worker, self._clock() + self._lease, run),
+        )
+        return Lease(run=run, worker=worker, fence=fence + 1, revision=revision)
+
+    def release(self, lease: Lease) -> None:
+        """Give a run back; nothing happens to one that was taken over."""
+        with self._transaction() as database:
+            database.execute(
+                "UPDATE statek_runs SET worker = '', lease_until = 0 WHERE id = ? AND fence = ?",
+                (lease.run, lease.fence),
+            )
+
+    # -- what is in it -----------------------------------------------------------------------------------------
+
+    def commit(self, lease: Lease, changes: Changes) -> Lease:
+        """Make changes durable and return the lease with their revision; raises `RunTakenOver`."""
+        revision = lease.revision + 1
+        with self._transaction() as database:
+            found = database.execute(
+                "UPDATE statek_runs SET revision = ?, status = ?, events = events + ?, lease_until = ? "
+                "WHERE id = ? AND fence = ? AND revision = ? RETURNING events",
+                (
+                    revision,
+                    changes.status,
+                    len(changes.events),
+                    self._clock() + self._lease,
+                    lease.run,
+                    lease.fence,
+                    lease.revision,
+                ),
+            )
+            if not found:
+                raise RunTakenOver(
+                    f"{self.address}: run {lease.run!r}: another worker has taken it over from {lease.worker!r} "
+                    f"(revision {lease.revision}); nothing of this commit was kept"
+                )
+            for name, content in changes.rows.items():
+                database.execute(
+                    "INSERT INTO statek_rows (run, name, revision, content) VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT (run, name) DO UPDATE SET revision = excluded.revision, content = excluded.content",
+                    (lease.run, name, revision, content),
+                )
+            for name in changes.gone:
+                database.execute("DELETE FROM statek_rows WHERE run = ? AND name = ?", (lease.run, name))
+            first = found[0][0] - len(changes.events) + 1
+            for number, event in enumerate(changes.events, first):
+                database.execute(
+                    "INSERT INTO statek_events (run, number, content) VALUES (?, ?, ?)",
+                    (lease.run, number, event),
+                )
+        return replace(lease, revision=revision)
+
+    def load(self, run: str) -> Stored:
+        """Return a run as it was committed last; raises `BadStore` and `DamagedStore`."""
+        with self._transaction("begin_read") as database:
+            heads = database.execute(
+                "SELECT about, status, revision, events FROM statek_runs WHERE id = ?", (run,)
+            )
+            if not heads:
+                raise self._unknown(run)
+            rows = database.execute("SELECT name, content FROM statek_rows WHERE run = ?", (run,))
+            events = database.execute(
+                "SELECT number, content FROM statek_events WHERE run = ? ORDER BY number", (run,)
+            )
+        about, status, revision, count = heads[0]
+        if [number for number, _ in events] != [*range(1, count + 1)]:
+            raise DamagedStore(
+                f"{self.address}: run {run!r}: {count} events were committed, and {len(events)} are there; put a "
+                "copy of the store back"
+            )
+        return Stored(
+            run=run,
+            about=self._told(run, about),
+            status=status,
+            revision=revision,
+            rows=dict(rows),
+            events=[content for _, content in events],
+        )
+
+    def _told(self, run: str, about: str) -> dict[str, Any]:
+        try:
+            told: Any = json.loads(about)
+        except ValueError as error:
+            raise DamagedStore(f"{self.address}: run {run!r}: what it is about is no JSON: {error}") from None
+        if not isinstance(told, dict):
+            raise DamagedStore(f"{self.address}: run {run!r}: what it is about is no mapping: {told!r}")
+        return told
+
+    def runs(self) -> Sequence[Listed]:
+        """Return all runs, by name."""
+        now = self._clock()
+        rows = self._database.execute(
+            "SELECT id, status, revision, worker, lease_until FROM statek_runs ORDER BY id"
+        )
+        return [
+            Listed(
+                run=run,
+                status=status,
+                revision=revision,
+                worker=worker if until > now else "",
+                left=max(until - now, 0.0),
+            )
+            for run, status, revision, worker, until in rows
+        ]
+
+    def _unknown(self, run: str) -> BadStore:
+        known = ", ".join(repr(one.run) for one in self.runs()) or "none"
+        return BadStore(f"{self.address}: there is no run {run!r}; there are: {known}")

@@ -1,0 +1,121 @@
+"""Values without an identity as tagged JSON, and back: what JSON has no word for is `{"$": kind, "v": told}`."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from statek_sim.values import JSON
+
+TAG: Final = "$"
+"""The key of a tagged value."""
+
+_PLAIN_INT: Final = 2**53
+_ITSELF: Final = (bool, type(None))
+
+
+class Unstorable(Exception):
+    """A value that no store keeps; the text says why."""
+
+
+class NoValue(Exception):
+    """Not a value without an identity: `encoded_value` leaves it to others."""
+
+
+def tagged(kind: str, told: JSON) -> JSON:
+    """Return a tagged value."""
+    return {TAG: kind, "v": told}
+
+
+def encoded_value(value: object) -> JSON:
+    """Return a value as JSON; `NoValue` for containers and objects, `Unstorable` for a zone without a name."""
+    kind = type(value)
+    if kind is str:
+        return _text(str(value))
+    if kind in _ITSELF:
+        return value  # type: ignore[return-value]  # one of these
+    if kind is int:
+        whole = int(value)  # type: ignore[call-overload]  # an int
+        return whole if abs(whole) < _PLAIN_INT else tagged("int", hex(whole))
+    if kind is float:
+        number = float(value)  # type: ignore[arg-type]  # a float
+        return number if math.isfinite(number) else tagged("float", repr(number))
+    writer = _WRITERS.get(kind)
+    if writer is None:
+        raise NoValue
+    return writer(value)
+
+
+def _text(value: str) -> JSON:
+    """Return a text; one with halves of surrogate pairs, which JSON would put together, is tagged."""
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return tagged("text", base64.b64encode(value.encode("utf-8", "surrogatepass")).decode("ascii"))
+    return value
+
+
+def _datetime(value: datetime) -> JSON:
+    told: list[JSON] = [value.replace(tzinfo=None, fold=0).isoformat(), value.fold]
+    return tagged("datetime", [*told, _zone(value.tzinfo)])
+
+
+def _time(value: time) -> JSON:
+    return tagged("time", [value.replace(tzinfo=None, fold=0).isoformat(), value.fold, _zone(value.tzinfo)])
+
+
+def _zone(zone: object) -> JSON:
+    if zone is None:
+        return None
+    if type(zone) is timezone:
+        return zone.utcoffset(None).total_seconds()
+    if isinstance(zone, ZoneInfo) and zone.key:
+        return zone.key
+    raise Unstorable(f"a zone of class {type(zone).__name__}, which has no name")
+
+
+def _zone_of(told: Any) -> timezone | ZoneInfo | None:
+    if told is None:
+        return None
+    return ZoneInfo(told) if isinstance(told, str) else timezone(timedelta(seconds=told))
+
+
+def _delta(value: timedelta) -> JSON:
+    return tagged("timedelta", [value.days, value.seconds, value.microseconds])
+
+
+_WRITERS: Final[Mapping[type, Callable[[Any], JSON]]] = {
+    bytes: lambda value: tagged("bytes", base64.b64encode(value).decode("ascii")),
+    complex: lambda value: tagged("complex", repr(value)),
+    Decimal: lambda value: tagged("decimal", str(value)),
+    date: lambda value: tagged("date", value.isoformat()),
+    datetime: _datetime,
+    time: _time,
+    timedelta: _delta,
+    range: lambda value: tagged("range", [value.start, value.stop, value.step]),
+}
+
+_READERS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "int": lambda told: int(told, 16),
+    "text": lambda told: base64.b64decode(told, validate=True).decode("utf-8", "surrogatepass"),
+    "float": float,
+    "bytes": lambda told: base64.b64decode(told, validate=True),
+    "complex": complex,
+    "decimal": Decimal,
+    "date": date.fromisoformat,
+    "datetime": lambda told: datetime.fromisoformat(told[0]).replace(fold=told[1], tzinfo=_zone_of(told[2])),
+    "time": lambda told: time.fromisoformat(told[0]).replace(fold=told[1], tzinfo=_zone_of(told[2])),
+    "timedelta": lambda told: timedelta(*told),
+    "range": lambda told: range(*told),
+}
+
+
+def decoded_value(kind: str, told: Any) -> object:
+    """Return the value of a tag; KeyError for a tag of none."""
+    return _READERS[kind](told)

@@ -1,0 +1,185 @@
+"""`statek-sim run --store` and `statek-sim jobs`: several processes, one of them killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statek_sim.backends.durable import DurableRun
+from statek_sim.cli import main
+from statek_sim.explore.variation import undisturbed
+from statek_sim.store.opening import open_store
+from tests.explore import samples
+from tests.store.dying import killed_run
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "claim.yaml").write_text(samples.CLAIM)
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as exit_:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    return int(exit_.value.code or 0), out, err
+
+
+def asked(address: str, statement: str, *values: str) -> list[tuple[Any, ...]]:
+    """Ask the database itself."""
+    with closing(open_store(address, clock=lambda: 0.0)) as store:
+        return store._database.execute(statement, values)
+
+
+def test_a_run_on_a_store_is_the_same_run_and_stays_there(
+    capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    arguments = ("run", "claim.yaml", "--profile", "docs", "--watchdog", "off", "--quiet")
+    _, plain, _ = run(capsys, *arguments)
+    code, stored, _ = run(capsys, *arguments, "--store", "sqlite:runs.db")
+    again = run(capsys, *arguments, "--store", "sqlite:runs.db")[1]
+    digests = {told.rpartition("digest ")[2] for told in (plain, stored, again)}
+    assert (code, len(digests)) == (0, 1)
+
+    code, out, _ = run(capsys, "jobs", "list", "--store", "sqlite:runs.db")
+    assert code == 0
+    assert "samples/claims[docs]  ended, revision " in out
+    assert "main                 clerk            DONE           2 turns  exit" in out
+
+
+def test_show_reads_a_job_from_the_store_alone(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    run(capsys, "run", "claim.yaml", "--profile", "docs", "--watchdog", "off", "--store", "sqlite:runs.db")
+    (here / "claim.yaml").unlink()
+    code, out, _ = run(capsys, "jobs", "show", "main", "--store", "sqlite:runs.db")
+    assert code == 0
+    assert "job main of run samples/claims[docs], agent clerk\n  status    DONE (exit)" in out
+    assert (
+        '    item = {"kind": "WorkItem", "id": "invoice-1", "status": "DONE", "owner_id": "worker-1"' in out
+    )
+    assert '    {"handler": ' in out
+
+    code, out, _ = run(capsys, "jobs", "show", "main", "--store", "sqlite:runs.db", "--json")
+    told = json.loads(out)
+    assert (told["schema"], told["exit"], told["turns"]) == ("statek-sim/jobs@1", "ok", 2)
+    assert told["locals"]["owner"] == "<owner>"
+
+
+def test_a_killed_run_is_gone_on_with(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    scenario = samples.scenario(here, samples.CLAIM)
+    base, _ = undisturbed(scenario, "docs")
+    killed_run("sqlite:runs.db", scenario, "docs", base.points[10].place)
+    assert "running, revision" in run(capsys, "jobs", "list", "--store", "sqlite:runs.db")[1]
+
+    assert "1 resumed" in run(capsys, "jobs", "resume", "--store", "sqlite:runs.db")[1]
+    _, listed, _ = run(capsys, "jobs", "list", "--store", "sqlite:runs.db")
+    assert "ended, revision" in listed
+    assert run(capsys, "jobs", "resume", "--store", "sqlite:runs.db")[1] == "0 resumed, 0 failed\n"
+    events = [
+        json.loads(row[0])
+        for row in asked("sqlite:runs.db", "SELECT content FROM statek_events ORDER BY number")
+    ]
+    assert [event["change"] for event in events if event.get("subject") == "worker"] == [
+        "its process died",
+        "restarted",
+    ]
+
+
+def test_bad_input_exits_with_2_and_says_what_to_do(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    (here / "notes.db").write_text("no database at all, " * 50)
+    for arguments, told in (
+        (
+            ("jobs", "list", "--store", "sqlite:none.db"),
+            "sqlite:none.db: there is no such file; `statek-sim run",
+        ),
+        (
+            ("jobs", "list", "--store", "sqlite:notes.db"),
+            "sqlite:notes.db: it is no SQLite database, or it is damaged",
+        ),
+        (("run", "claim.yaml", "--store", "mysql:x"), "--store 'mysql:x': expected 'sqlite:PATH' or"),
+        (("run", "claim.yaml", "--store", "sqlite:x.db", "--backend", "installed"), "leave --backend out"),
+    ):
+        code, _, err = run(capsys, *arguments)
+        assert code == 2
+        assert told in err
+        assert "Traceback" not in err
+
+
+def test_an_unknown_job_or_run_names_those_there_are(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    run(capsys, "run", "claim.yaml", "--profile", "docs", "--watchdog", "off", "--store", "sqlite:runs.db")
+    code, _, err = run(capsys, "jobs", "show", "nobody", "--store", "sqlite:runs.db")
+    assert (code, err) == (
+        2,
+        "sqlite:runs.db: there is no job 'nobody'; there are: samples/claims[docs]:main\n",
+    )
+    code, _, err = run(capsys, "jobs", "resume", "other", "--store", "sqlite:runs.db")
+    assert (code, err) == (2, "sqlite:runs.db: there is no run 'other'; there are: 'samples/claims[docs]'\n")
+
+
+MANY = 4
+
+
+def test_two_workers_share_what_a_third_one_left_and_nothing_is_run_by_two(
+    capsys: pytest.CaptureFixture[str], here: Path, address: str
+) -> None:
+    scenario = samples.scenario(here, samples.CLAIM)
+    base, _ = undisturbed(scenario, "docs")
+    names = [f"claims-{number}" for number in range(MANY)]
+    for number, name in enumerate(names):
+        one = scenario.model_copy(update={"id": name})
+        killed_run(address, one, "docs", base.points[6 + 2 * number].place)
+    command = (sys.executable, "-m", "statek_sim.cli", "jobs", "resume", "--store", address)
+    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [worker.communicate()[0].splitlines() for worker in workers]
+
+    resumed = sorted(line.split()[1] for lines in told for line in lines if "[docs]" in line)
+    assert resumed == [f"samples/{name}[docs]" for name in names]
+    restarts = asked(
+        address, "SELECT run, count(*) FROM statek_events WHERE content LIKE ? GROUP BY run", '%"restarted"%'
+    )
+    assert sorted(restarts) == [(f"samples/{name}[docs]", 1) for name in names]
+
+
+def test_a_worker_that_is_killed_while_it_resumes_is_followed_by_another(
+    capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    scenario = samples.scenario(here, samples.CLAIM)
+    base, _ = undisturbed(scenario, "docs")
+    killed_run("sqlite:runs.db", scenario, "docs", base.points[6].place)
+    child = os.fork()
+    if child == 0:
+        try:
+            with_death(after=3)
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert "1 resumed" in run(capsys, "jobs", "resume", "--store", "sqlite:runs.db")[1]
+    deaths = asked(
+        "sqlite:runs.db", "SELECT count(*) FROM statek_events WHERE content LIKE ?", "%process died%"
+    )
+    assert deaths == [(2,)]
+
+
+def with_death(*, after: int) -> None:
+    """Resume, and die after so many commits."""
+    commits = 0
+    commit = DurableRun.commit
+
+    def dying(self: DurableRun, status: str = "running") -> None:
+        nonlocal commits
+        commit(self, status)  # type: ignore[arg-type]  # one of two words
+        commits += 1
+        if commits == after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    DurableRun.commit = dying  # type: ignore[method-assign]  # in a process that is about to die
+    main(["jobs", "resume", "--store", "sqlite:runs.db"])

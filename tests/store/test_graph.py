@@ -1,0 +1,194 @@
+"""Live objects as rows and back: values, identity, what is dropped, and what a damaged row says."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statek_sim.backends.durable import DurableRun
+from statek_sim.errors import DamagedStore
+from statek_sim.metering.conversation import MessageMeter
+from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.stored.kinds import stored
+from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.store.anchors import Anchors
+from statek_sim.store.graph import Graph
+from statek_sim.store.store import Changes, Lease, Stored
+from statek_sim.suite.run import builtin_suites
+from tools.durability import NoStore
+
+METER = MessageMeter(tokenizer_for_model("gpt-4o"))
+
+
+@stored
+class Thing:
+    """An application's class."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+class Plain:
+    """A class whose objects no store keeps."""
+
+
+def anchors() -> Anchors:
+    found = Anchors()
+    found.add_function("tool:user", user)
+    return found
+
+
+def user(value: object) -> Thing:
+    """Stand for a tool of this module's."""
+    return Thing(value)
+
+
+def back(value: object) -> Any:
+    """Return a value as another process has it."""
+    graph = Graph(anchors(), METER)
+    assert graph.why_not(value) is None
+    return Graph(anchors(), METER).read(graph.rows({"value": (value,)}))["value"][0]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two values are alike with their types, signs and orders."""
+    return repr(one) == repr(other) and type(one) is type(other)
+
+
+ZONES = st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30)), ZoneInfo("Europe/Warsaw")])
+ATOMS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers(), st.text(), st.binary(),
+    st.decimals(), st.dates(), st.times(timezones=ZONES), st.datetimes(timezones=ZONES), st.timedeltas(),
+    st.builds(range, st.integers(-9, 9), st.integers(-9, 9), st.integers(1, 5)),
+    st.text(alphabet=st.characters(categories=["Cs", "Cc"])),
+)  # fmt: skip
+HASHABLE = st.one_of(st.integers(), st.text(), st.tuples(st.text(), st.integers()))
+VALUES = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.lists(inner),
+        st.tuples(inner, inner),
+        st.dictionaries(HASHABLE, inner),
+    ),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_a_value_comes_back_as_it_was(value: object) -> None:
+    assert same(back(value), value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        -0.0, math.inf, 2**70, -(2**63), Decimal("1E+6"), date(1, 1, 1), time(1, 2, 3, fold=1),
+        datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Warsaw")), "\0", "\ud800", {"$": "e", "v": "e1"},
+        {1: "a", "1": "b"}, OrderedSet([3, 1]), OrderedFrozenSet("ba"), frozenset({1}), len, int,
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_value_that_json_has_no_word_for_comes_back(value: object) -> None:
+    assert same(back(value), value)
+
+
+def test_objects_keep_their_identity_also_in_circles() -> None:
+    shared: list[object] = [1]
+    thing = Thing(shared)
+    circle: dict[str, object] = {"thing": thing, "shared": shared}
+    circle["self"] = circle
+    found = back(circle)
+    assert found["thing"].value is found["shared"]
+    assert found["self"] is found
+
+
+def test_an_object_keeps_its_row_as_long_as_the_run_lives() -> None:
+    graph, thing = Graph(anchors(), METER), Thing([])
+    before = graph.rows({"value": (thing,)})
+    thing.value.append(1)  # type: ignore[attr-defined]  # the list above
+    after = graph.rows({"value": (thing,)})
+    assert before.keys() == after.keys()
+    assert sum(before[name] != after[name] for name in before) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (Plain(), "Plain cannot be stored"),
+        ([iter([])], "list: list_iterator cannot be stored"),
+        (lambda: 1, "function <lambda> is made while the job runs"),
+        ({"f": [Thing(Plain())]}, "dict: Plain cannot be stored"),
+        (json.dumps, "function 'dumps' is of no module that the tools come from"),
+        (Plain, None),
+        (Signal(), None),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_cannot_be_stored_says_why(value: object, reason: str | None) -> None:
+    known = Anchors()
+    known.add_function("tool:user", user)
+    known._modules.discard("json")
+    assert Graph(known, METER).why_not(value) == reason
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ({}, "row 'root' is missing"),
+        ({"root": '{"k":"root","v":{"a":{"$":"e","v":"e1"}}}'}, "row 'e1' is missing"),
+        ({"root": "{"}, "a row of the store does not say what it holds: JSONDecodeError"),
+        ({"root": '{"k":"root","v":{"a":{"$":"pickle","v":"x"}}}'}, "does not say what it holds: KeyError: 'pickle'"),
+        ({"root": '{"k":"root","v":{"a":{"$":"g","v":"os:system"}}}'}, "the store names 'os:system'"),
+        ({"root": '{"k":"root","v":{"a":{"$":"a","v":"agent:x"}}}'}, "the store names 'agent:x'"),
+        (
+            {"root": '{"k":"root","v":{"a":{"$":"e","v":"e1"}}}', "e1": '{"k":"g:builtins:open","v":{}}'},
+            "the store has an object of 'builtins:open', which is no class of stored objects",
+        ),
+    ],
+)  # fmt: skip
+def test_rows_that_were_never_written_so_are_damage(rows: dict[str, str], told: str) -> None:
+    with pytest.raises(DamagedStore, match=told):
+        Graph(anchors(), METER).read(rows)
+
+
+class Remembering(NoStore):
+    """A store in memory, with the last commit before the end."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, str] = {}
+        self.events: list[str] = []
+
+    def commit(self, lease: Lease, changes: Changes) -> Lease:
+        self.rows = {
+            name: row for name, row in {**self.rows, **changes.rows}.items() if name not in changes.gone
+        }
+        self.events += changes.events
+        return super().commit(lease, changes)
+
+
+LEASE = Lease(run="r", worker="w", fence=1, revision=0)
+
+
+@pytest.mark.parametrize("every", [90, pytest.param(4, marks=pytest.mark.slow)])
+def test_what_was_read_is_written_as_it_was(every: int) -> None:
+    scenarios = [
+        one for one in load_or_fail([builtin_suites()]) if one.engine == "statek" and not one.deviations
+    ]
+    for scenario in scenarios[::every]:
+        store, profile = Remembering(), scenario.profiles[-1]
+        record = DurableRun(store, LEASE, scenario, profile).finish()
+        before = dict(store.rows)
+        found = Stored(run="r", about={}, status="ended", revision=1, rows=before, events=[*store.events])
+        assert DurableRun(store, LEASE, scenario, profile, stored=found).finish().digest == record.digest
+        # In the root the clock may move to the end of the run; every object is as it was.
+        assert {**store.rows, "root": ""} == {**before, "root": ""}, scenario.id

@@ -1,0 +1,137 @@
+"""Calls whose tags are names (Cline, Roo), and calls that are taken only where nothing else can be meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from statek_sim.agent.rescue import Reason, rescue
+from statek_sim.values import JSON
+
+READ: dict[str, JSON] = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "line": {"type": "integer"}},
+    "required": ["path"],
+}
+WRITE: dict[str, JSON] = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+}
+TOOLS: dict[str, dict[str, JSON]] = {"read_file": READ, "write_to_file": WRITE, "ls": {"type": "object"}}
+
+
+def _calls(text: str) -> list[tuple[str, dict[str, JSON]]]:
+    return [(call.name, dict(call.arguments)) for call in rescue(text, TOOLS).calls]
+
+
+def test_a_tag_that_is_an_offered_tool_is_a_call_with_typed_arguments() -> None:
+    text = "I will look.\n<read_file>\n<path>src/a.py</path>\n<line>3</line>\n</read_file>"
+    assert _calls(text) == [("read_file", {"path": "src/a.py", "line": 3})]
+    assert rescue(text, TOOLS).text == "I will look."
+
+
+def test_a_text_on_lines_of_its_own_loses_the_newlines_of_the_format() -> None:
+    text = "<write_to_file><path>a</path><content>\n<p>one</p>\n  two\n</content></write_to_file>"
+    assert _calls(text) == [("write_to_file", {"path": "a", "content": "<p>one</p>\n  two"})]
+
+
+@pytest.mark.parametrize("text", ["<ls></ls>", "<ls>\n</ls>"])
+def test_a_tool_without_arguments_is_an_empty_tag(text: str) -> None:
+    assert _calls(text) == [("ls", {})]
+
+
+def test_html_is_no_call_and_no_attempt_at_one() -> None:
+    result = rescue("<table><tr><td>1</td></tr></table>" * 2_000, TOOLS)
+    assert result.calls == ()
+    assert result.refused == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("<read_file><path>a", Reason.CUT),
+        ("<read_file><path>a</path>", Reason.CUT),
+        ("<read_file><file>a</file></read_file>", Reason.BROKEN),
+        ("<read_file><path>a</path><path>b</path></read_file>", Reason.BROKEN),
+        ("<read_file><path>a <line>3</line></path></read_file>", Reason.BROKEN),
+        ("<ls> see </ls>", None),
+        ("<write_to_file><content>x</content></write_to_file> y</content></write_to_file>", Reason.BROKEN),
+        ("<write_to_file><content>\nx</content></write_to_file>", Reason.BROKEN),
+        ("For example: <read_file><path>a</path></read_file>", Reason.QUOTED),
+        ("Use <read_file><path>a</path></read_file> to read one.", Reason.QUOTED),
+    ],
+)
+def test_tags_that_may_mean_something_else_are_refused(text: str, reason: Reason | None) -> None:
+    result = rescue(text, TOOLS)
+    assert result.calls == ()
+    assert [refusal.reason for refusal in result.refused][:1] == ([] if reason is None else [reason])
+
+
+def test_a_name_and_arguments_in_an_element_each_are_a_call() -> None:
+    text = '<tool_use>\n<name>read_file</name>\n<arguments>{"path": "a"}</arguments>\n</tool_use>'
+    assert _calls(text) == [("read_file", {"path": "a"})]
+    assert _calls(text.replace("</arguments>", "")) == []
+
+
+def test_what_may_be_a_number_or_a_text_is_refused_where_no_tool_is_listed() -> None:
+    text = "<tool_call><function=f><parameter=count>42</parameter></function></tool_call>"
+    result = rescue(text, None)
+    assert result.calls == ()
+    assert (
+        result.refused[0].why
+        == "whether '42' is a text cannot be told: no tool is listed whose schema says it"
+    )
+    for kind, value in (("integer", 42), ("string", "42")):
+        schema: dict[str, JSON] = {"type": "object", "properties": {"count": {"type": kind}}}
+        assert rescue(text, {"f": schema}).calls[0].arguments == {"count": value}
+
+
+def test_a_text_that_is_no_number_is_a_text_without_any_tool_listed() -> None:
+    text = "<tool_call><function=f><parameter=city>Oslo</parameter></function></tool_call>"
+    assert rescue(text, None).calls[0].arguments == {"city": "Oslo"}
+
+
+def test_a_call_that_a_sentence_goes_on_behind_is_shown_and_one_between_words_is_not() -> None:
+    shown = "Docs: write <function=ls></function> to show an empty call."
+    assert rescue(shown, TOOLS).refused[0].reason is Reason.QUOTED
+    assert rescue("Before <function=ls></function> after", TOOLS).calls != ()
+
+
+def test_blank_lines_of_a_text_stay_where_its_closing_tag_is_lost() -> None:
+    text = "<function=write_to_file>\n<parameter=content>\nprint(1)\n\n<parameter=path>\na.py\n"
+    text += "</parameter>\n</function>"
+    assert _calls(text) == [("write_to_file", {"content": "print(1)\n", "path": "a.py"})]
+
+
+def test_an_element_without_elements_is_empty_as_the_schema_says() -> None:
+    mark = "]<]minimax[>["
+    schema: dict[str, JSON] = {
+        "type": "object",
+        "properties": {"tags": {"type": "array"}, "to": {"type": "object"}, "note": {"type": "string"}},
+    }
+    inside = "".join(f"{mark}<{key}>{mark}</{key}>" for key in ("tags", "to", "note"))
+    text = f'{mark}<tool_call>{mark}<invoke name="f">{inside}{mark}</invoke>{mark}</tool_call>'
+    assert rescue(text, {"f": schema}).calls[0].arguments == {"tags": [], "to": {}, "note": ""}
+
+
+def test_elements_in_what_may_be_a_text_are_refused() -> None:
+    mark = "]<]minimax[>["
+    schema: dict[str, JSON] = {"type": "object", "properties": {"label": {"type": ["string", "object"]}}}
+    inside = f"{mark}<label>{mark}<text>hi{mark}</text>{mark}</label>"
+    text = f'{mark}<tool_call>{mark}<invoke name="f">{inside}{mark}</invoke>{mark}</tool_call>'
+    assert rescue(text, {"f": schema}).calls == ()
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<ls>",
+        "<ls></ls>",
+        "<read_file><path>",
+        "<read_file><path>a</path>",
+        "<read_file><path>a</path></read_file>",
+        "<a><b>",
+    ],
+)
+def test_twice_the_tags_take_at_most_twice_the_steps(unit: str) -> None:
+    once, twice = (rescue(unit * times, TOOLS).steps for times in (2_000, 4_000))
+    assert twice <= 2 * once + 100

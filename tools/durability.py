@@ -1,0 +1,221 @@
+"""Killing runs for real, with SIGKILL, where an explorer kills them in thought: `python -m tools.durability`.
+
+For every distinct crash point of every built-in scenario a process begins the run on a store of its own and dies there;
+this process opens the store and goes on. The trace must be that of the simulated kill, byte for byte. `--every N` takes
+every Nth point, from a place that the seed says; `--profile` one profile instead of each scenario's first one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from statek_sim.backends.deviating import Place, Point, killed_after, with_deviations
+from statek_sim.backends.durable import DurableRun, about, run_name
+from statek_sim.errors import StatekSimError
+from statek_sim.explore.plan import kill_at, restart_of
+from statek_sim.explore.state import States
+from statek_sim.explore.variation import Undisturbed, undisturbed
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.schema import Scenario
+from statek_sim.store.opening import open_store
+from statek_sim.store.store import Changes, Lease, Listed, Stored
+from statek_sim.suite.run import builtin_suites
+from statek_sim.values import JSON
+
+_LEASE = Lease(run="simulated", worker="w", fence=1, revision=0)
+
+
+class NoStore:
+    """A store that keeps nothing: for a run that is killed in thought, under the rules of one that is stored."""
+
+    address = "nowhere"
+
+    def begin(self, run: str, about: Mapping[str, JSON], *, worker: str) -> Lease:
+        """Take note of nothing."""
+        return _LEASE
+
+    def claim(self, run: str, *, worker: str) -> Lease:
+        """Take note of nothing."""
+        return _LEASE
+
+    def claim_next(self, *, worker: str, besides: Collection[str] = ()) -> Lease | None:
+        """Have no run."""
+        return None
+
+    def commit(self, lease: Lease, changes: Changes) -> Lease:
+        """Keep nothing."""
+        return replace(lease, revision=lease.revision + 1)
+
+    def release(self, lease: Lease) -> None:
+        """Do nothing."""
+
+    def load(self, run: str) -> Stored:
+        """Have nothing."""
+        raise KeyError(run)
+
+    def runs(self) -> Sequence[Listed]:
+        """Have no run."""
+        return ()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@dataclass
+class Tally:
+    """What came of the kills so far."""
+
+    known: int = 0
+    points: int = 0
+    killed: int = 0
+    in_acts: int = 0
+    alike: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def stored_points(base: Undisturbed) -> list[Point]:
+    """Return the distinct crash points of a scenario as it runs on a store."""
+    seen, states = States(), set[str]()
+    found: list[Point] = []
+    run: DurableRun
+
+    def watch(point: Point) -> None:
+        state = seen.of(run.run, point)
+        if state not in states:
+            states.add(state)
+            found.append(point)
+
+    run = DurableRun(NoStore(), _LEASE, base.scenario, base.profile, said=base.said, watch=watch)
+    run.finish()
+    return found
+
+
+def simulated(base: Undisturbed, point: Point) -> str:
+    """Return the digest of a run that is killed there in thought."""
+    scenario = with_deviations(base.scenario, [kill_at(point, restart_of(base))])
+    return DurableRun(NoStore(), _LEASE, scenario, base.profile, said=base.said).finish().digest
+
+
+def kill(address: str, base: Undisturbed, place: Place) -> bool:
+    """Begin a run in a process that dies at a place; return whether it came there."""
+    child = os.fork()
+    if child == 0:
+        try:
+            _live(address, base, place)
+        finally:
+            os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+def _live(address: str, base: Undisturbed, place: Place) -> None:
+    def watch(point: Point) -> None:
+        if point.place == place:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with closing(open_store(address, clock=lambda: 0.0)) as store:
+        told = about(base.scenario, base.profile, preset=None, seed=None)
+        lease = store.begin(run_name(base.scenario, base.profile), told, worker="dies")
+        DurableRun(store, lease, base.scenario, base.profile, said=base.said, watch=watch).finish()
+
+
+def resumed(address: str, base: Undisturbed) -> tuple[str, Place | None, bool]:
+    """Go on with a run; return the digest of its trace, its last commit, and whether a worker lived at that."""
+    name = run_name(base.scenario, base.profile)
+    with closing(open_store(address, clock=lambda: 1000.0)) as store:
+        lease = store.claim(name, worker="goes on")
+        run = DurableRun(
+            store,
+            lease,
+            base.scenario,
+            base.profile,
+            stored=store.load(name),
+            said=base.said,
+            reason=killed_after,
+            restart=restart_of(base),
+        )
+        return run.finish().digest, run.went_on_from, run.buried
+
+
+def try_point(tally: Tally, base: Undisturbed, point: Point, folder: Path) -> None:
+    """Kill at one point for real and in thought, and compare."""
+    tally.points += 1
+    where = f"{run_name(base.scenario, base.profile)} {point.place} ({point.what} of {point.job})"
+    for left in folder.iterdir():
+        left.unlink()
+    address = f"sqlite:{folder / 'runs.db'}"
+    if not kill(address, base, point.place):
+        tally.wrong.append(f"{where}: the process did not die there")
+        return
+    tally.killed += 1
+    try:
+        digest, commit, lived = resumed(address, base)
+        tally.in_acts += commit != point.place
+        if commit is None or not lived:
+            # Nothing was committed, or nobody was at work who could die.
+            expected = (
+                DurableRun(NoStore(), _LEASE, base.scenario, base.profile, said=base.said).finish().digest
+            )
+        else:
+            expected = simulated(base, point._replace(place=commit))
+    except (StatekSimError, AttributeError, TypeError, KeyError, ValueError) as error:
+        tally.wrong.append(f"{where}: {type(error).__name__}: {error}")
+        return
+    if digest == expected:
+        tally.alike += 1
+    else:
+        tally.wrong.append(f"{where}: other traces")
+
+
+def pairs(profile: str | None, paths: Sequence[Path]) -> Iterator[tuple[Scenario, str]]:
+    """Yield the scenarios that a store keeps, each under one profile."""
+    for scenario in load_or_fail(paths or [builtin_suites()]):
+        if scenario.engine == "statek" and not scenario.deviations:
+            if profile is None:
+                yield scenario, scenario.profiles[0]
+            elif profile in scenario.profiles:
+                yield scenario, profile
+
+
+def main() -> int:
+    """Kill at the points that are asked for; 1 when a trace differs."""
+    asked = argparse.ArgumentParser(prog="python -m tools.durability", description=__doc__)
+    asked.add_argument("paths", nargs="*", type=Path)
+    asked.add_argument("--every", type=int, default=1)
+    asked.add_argument("--most", type=int, help="points of one scenario at most, its first ones")
+    asked.add_argument("--seed", type=int, default=0)
+    asked.add_argument("--profile")
+    told = asked.parse_args()
+    tally, started = Tally(), time.monotonic()
+    chance = random.Random(told.seed)
+    shared = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as name:
+        for scenario, profile in pairs(told.profile, told.paths):
+            base, _ = undisturbed(scenario, profile)
+            points = stored_points(base)
+            tally.known += len(points)
+            for point in points[chance.randrange(told.every) :: told.every][: told.most]:
+                before = len(tally.wrong)
+                try_point(tally, base, point, Path(name))
+                for line in tally.wrong[before:]:
+                    print(line, flush=True)
+    print(
+        f"{tally.points} of {tally.known} points, {tally.killed} processes killed, {tally.alike} traces alike, "
+        f"{len(tally.wrong)} not; {tally.in_acts} died in the middle of what the application does, and went on from the "
+        f"commit before; {time.monotonic() - started:.0f} s"
+    )
+    return 1 if tally.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

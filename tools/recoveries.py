@@ -1,0 +1,127 @@
+"""Killing what resumes: `python -m tools.recoveries [KILLS]` prints what survives so many kills, one after another.
+
+From every state that a kill may leave, a new process resumes, and is killed in its turn between any two of its file
+operations, with every loss of power; and so on. From each state one process also goes on to the end, which has to be
+that of a run that nobody killed. States that differ only in what no process looks at are tried once.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Final
+
+from statek_sim.agent.checkpoints.crashing import SimulatedDisk
+from statek_sim.agent.checkpoints.files import FileStore
+from tools.crashes import BRIEF, KEEP, SESSION, Errand, Tally, World, files, lived, row
+
+_SEAL: Final = re.compile(rb"sha256:[0-9a-f]+")
+_FENCE: Final = re.compile(rb'"fence": \d+')
+_PLACES: Final = re.compile(rb'"first": (\d+),\s+"head": (\d+)')
+_NUMBER: Final = re.compile(r"cp-(\d+)")
+
+Files = Mapping[str, bytes]
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """What a kill left: the files, and what was done to the world."""
+
+    files: Files
+    done: tuple[str, ...]
+
+
+def key(state: State) -> Key:
+    """Return what of a state a process may look at.
+
+    Seals stand for the order in which they are met, and checkpoints count from the oldest one, up to what pruning
+    sees of their numbers. Left out are fences, which are only compared with the newest one; files that were being
+    made; progress.txt, and what results have in them.
+    """
+    base = _base(state.files)
+    seals: dict[bytes, int] = {}
+    told: list[object] = [*state.done]
+    for path, content in state.files.items():
+        if path.endswith((".new", "/progress.txt")):
+            continue
+        told.append(_NUMBER.sub(lambda found: f"cp-{int(found[1]) - base}", path))
+        if "/results/" not in path:
+            text, named = _told(content)
+            told += [_numbered(text, base), *(seals.setdefault(seal, len(seals)) for seal in named)]
+    return tuple(told)
+
+
+def _base(files_: Files) -> int:
+    found = _PLACES.search(files_.get(f"{SESSION}/session.json", b""))
+    return 0 if found is None else (int(found[1]) - 1) // KEEP * KEEP
+
+
+def _numbered(text: bytes, base: int) -> bytes:
+    return _PLACES.sub(lambda found: b"%d %d" % (int(found[1]) - base, int(found[2]) - base), text)
+
+
+@lru_cache(50_000)
+def _told(content: bytes) -> tuple[bytes, tuple[bytes, ...]]:
+    return _FENCE.sub(b"", _SEAL.sub(b"@", content)), tuple(_SEAL.findall(content))
+
+
+class Watched(SimulatedDisk):
+    """A disk that knows before each of its operations what a kill at that moment may leave."""
+
+    def __init__(self, state: State, world: World) -> None:
+        super().__init__(state.files)
+        self._world = world
+        self.left: dict[Key, State] = {}
+        self.moments = 0
+
+    def _operation(self) -> None:
+        self.moments += 1
+        for after in self.files_after_crash():
+            state = State(after, tuple(self._world.done))
+            self.left.setdefault(key(state), state)
+        super()._operation()
+
+
+def kill_again(kills: int, *, errand: Errand = BRIEF, every: int = 1) -> Iterator[Tally]:
+    """Yield what survives 1 kill, 2, and so on up to `kills`; with `every` only every so manieth state is tried."""
+    begin = State({}, ())
+    expected = lived(lambda: files(SimulatedDisk()), World(), errand)
+    known, states = {key(begin)}, [begin]
+    for number in range(1, kills + 1):
+        tally, found = Tally(f"files, kill {number}"), dict[Key, State]()
+        for state in states:
+            world = World([*state.done])
+            disk = Watched(state, world)
+            lived(lambda disk=disk: FileStore(disk, clock=lambda: 0.0), world, errand)  # type: ignore[misc]
+            tally.points += disk.moments
+            found |= {one: left for one, left in disk.left.items() if one not in known}
+        known |= found.keys()
+        tried = [*found.values()][::every]
+        states = [
+            state for state in tried if tally.count("a state", expected, partial(_ended, state, errand))
+        ]
+        yield tally
+
+
+def _ended(state: State, errand: Errand) -> dict[str, object]:
+    disk = SimulatedDisk(state.files)
+    return lived(lambda: files(disk), World([*state.done]), errand)
+
+
+def main() -> int:
+    """Print a table; 1 when something was lost."""
+    lost = 0
+    for tally in kill_again(int(sys.argv[1]) if len(sys.argv) > 1 else 2):
+        print(row(tally), flush=True)
+        for one in tally.lost[:10]:
+            print(one, file=sys.stderr)
+        lost += len(tally.lost)
+    return int(lost > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Who gets a slot that too many want, and who waits how long: `python -m tools.slot_load` prints docs/slots.md's table.
+
+One slot, jobs of one second, an hour. One submitter asks for twice what there is; three others for a fifth each, a
+person now and then for something urgent, and somebody in the background for what can wait.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from statek_sim.agent.slots.queue import SlotQueue, Ticket
+from statek_sim.agent.slots.rules import FORGE, HARDENED, PLAIN, SlotRules
+
+SECONDS: Final = 3600
+SEED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Submitter:
+    """Somebody who submits so many jobs a second."""
+
+    name: str
+    rate: float
+    priority: int
+
+
+GREEDY: Final = Submitter("greedy", 2.0, 5)
+MODEST: Final = tuple(Submitter(f"modest {number}", 0.2, 5) for number in (1, 2, 3))
+URGENT: Final = Submitter("urgent", 0.05, 1)
+BACKGROUND: Final = Submitter("background", 0.05, 10)
+ALL: Final = (GREEDY, *MODEST, URGENT, BACKGROUND)
+
+RULES: Final = {
+    "default": HARDENED,
+    "default, without share": replace(HARDENED, share=None),
+    "default, without aging": replace(HARDENED, aging=None),
+    "`plain`": PLAIN,
+    "`forge`, without cancelling": replace(FORGE, preempts="never"),
+}
+
+
+@dataclass(slots=True)
+class Load:
+    """What became of the jobs of each submitter; waits are seconds, of jobs that got the slot, or still wait."""
+
+    submitted: Counter[str] = field(default_factory=Counter)
+    served: Counter[str] = field(default_factory=Counter)
+    sent_away: Counter[str] = field(default_factory=Counter)
+    longest: dict[str, float] = field(default_factory=dict)
+
+    def waited(self, ticket: Ticket, seconds: float) -> None:
+        """Note how long a job waited."""
+        self.longest[ticket.submitter] = max(self.longest.get(ticket.submitter, 0.0), seconds)
+
+
+def loaded(rules: SlotRules, *, seconds: int = SECONDS, seed: int = SEED) -> Load:
+    """Return what becomes of everybody's jobs in so many seconds."""
+    queue, load, draw = SlotQueue(rules), Load(), random.Random(seed)
+    waiting: dict[Ticket, None] = {}
+    running: Ticket | None = None
+    for now in range(seconds):
+        for one in _arriving(draw):
+            load.submitted[one.name] += 1
+            ticket, gone = queue.add(one.name, one.priority, now=now)
+            waiting[ticket] = None
+            if gone is not None:
+                load.sent_away[gone.submitter] += 1
+                waiting.pop(gone)
+        if running is not None:
+            queue.leave(running, now=now)
+        running = queue.take(now=now)
+        if running is not None:
+            waiting.pop(running)
+            load.served[running.submitter] += 1
+            load.waited(running, running.waited)
+    for ticket in waiting:
+        load.waited(ticket, seconds - ticket.came)
+    return load
+
+
+def _arriving(draw: random.Random) -> Iterator[Submitter]:
+    for one in ALL:
+        whole = int(one.rate)
+        for _ in range(whole + (draw.random() < one.rate - whole)):
+            yield one
+
+
+def table() -> Iterator[str]:
+    """Yield the table as Markdown."""
+    groups = {"greedy": (GREEDY,), "modest": MODEST, "urgent": (URGENT,), "background": (BACKGROUND,)}
+    yield f"| rules | {' | '.join(groups)} |"
+    yield f"|---{'|---' * len(groups)}|"
+    for name, rules in RULES.items():
+        load = loaded(rules)
+        cells = (_cell(load, [one.name for one in group]) for group in groups.values())
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def _cell(load: Load, names: list[str]) -> str:
+    served, submitted = (sum(counted[one] for one in names) for counted in (load.served, load.submitted))
+    longest = max((load.longest[one] for one in names if one in load.longest), default=None)
+    return f"{served} of {submitted}, {'-' if longest is None else f'{longest:.0f} s'}"
+
+
+def main() -> int:
+    """Print the table."""
+    print("\n".join(table()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
