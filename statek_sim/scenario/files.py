@@ -23,7 +23,7 @@ SUFFIXES: Final = (".yaml", ".yml")
 STATEMENTS: Final = "statements.yaml"
 """The list of normative statements; it lives beside the suites and is no scenario file."""
 
-_EVALS_KEY: Final = re.compile(r"""^[{ ]*["']?evals["']?\s*:""", re.MULTILINE)
+_EVALS_KEY: Final = re.compile(r"""^["']?evals["']?\s*:|\A\s*\{\s*["']?evals["']?\s*:""", re.MULTILINE)
 """The key of files of evals, which stand beside the suites and are loaded by `statek_sim.evals.suite`."""
 
 _NOT_OURS: Final = ("node_modules", "site-packages", "__pycache__")

@@ -123,6 +123,21 @@ def test_files_of_evals_are_no_scenarios_and_are_passed_over_beside_some(tmp_pat
     assert ([one.id for one in loaded.scenarios], loaded.problems) == (["two"], ())
 
 
+def test_a_scenario_with_a_word_of_evals_in_it_is_a_scenario(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "scenarios:\n  - id: two\n    title: >-\n      About\n      evals: and more\n    agents: {w: {}}\n"
+        "    script: {w: [{code: exit(1)}]}\n",
+        encoding="utf-8",
+    )
+    assert [one.id for one in load_scenarios([tmp_path]).scenarios] == ["two"]
+
+
+def test_a_file_of_evals_may_be_json(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(json.dumps(_value(GOOD)), encoding="utf-8")
+    assert [one.id for one in load_suite([tmp_path])] == ["one"]
+
+
 def test_the_published_schema_takes_every_shipped_file() -> None:
     validator = Draft202012Validator(evals_schema())
     Draft202012Validator.check_schema(evals_schema())

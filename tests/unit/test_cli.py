@@ -374,6 +374,7 @@ COMMANDS = (
     "sensitivity",
     "gate",
     "explore",
+    "fuzz",
     "rescue",
     "guards",
     "metrics",
