@@ -56,9 +56,9 @@ def evals_json_text(summary: Summary) -> str:
 
 def rates_json(profile: Profile) -> list[dict[str, Any]]:
     """Return every rate with its label: the mean of a class over scenarios, single rates as they are."""
-    told = [(one.name, one.mean, str(one.origin)) for one in profile.classes]
-    told += [(one.name, one.rate, str(one.origin)) for one in profile.rates.values()]
-    return [{"class": name, "rate": _rounded(rate), "label": label} for name, rate, label in told]
+    rates = [(one.name, one.mean, str(one.origin)) for one in profile.classes]
+    rates += [(one.name, one.rate, str(one.origin)) for one in profile.rates.values()]
+    return [{"class": name, "rate": _rounded(rate), "label": label} for name, rate, label in rates]
 
 
 def _arm(arm: ArmSummary) -> dict[str, Any]:

@@ -203,12 +203,12 @@ class SqlRuns:
 
     def _told(self, run: str, about: str) -> dict[str, Any]:
         try:
-            told: Any = json.loads(about)
+            document: Any = json.loads(about)
         except ValueError as error:
             raise DamagedStore(f"{self.address}: run {run!r}: what it is about is no JSON: {error}") from None
-        if not isinstance(told, dict):
-            raise DamagedStore(f"{self.address}: run {run!r}: what it is about is no mapping: {told!r}")
-        return told
+        if not isinstance(document, dict):
+            raise DamagedStore(f"{self.address}: run {run!r}: what it is about is no mapping: {document!r}")
+        return document
 
     def runs(self) -> Sequence[Listed]:
         """Return all runs, by name."""
