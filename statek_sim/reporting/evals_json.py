@@ -97,6 +97,13 @@ def _rounded(number: float) -> float:
 
 _SHARE: Final = {"type": "number", "minimum": 0, "maximum": 1}
 _WHOLE: Final = {"type": "integer", "minimum": 0}
+_INTERVAL: Final = {
+    "type": "array",
+    "prefixItems": [_SHARE, _SHARE],
+    "minItems": 2,
+    "maxItems": 2,
+    "description": "95 % of the score, by scenarios (cluster bootstrap).",
+}
 
 
 def _object(properties: dict[str, Any], description: str = "") -> dict[str, Any]:
@@ -131,13 +138,7 @@ def evals_schema() -> dict[str, Any]:
             "runs": _WHOLE,
             "completion": {**_SHARE, "description": "The share of runs that ended by an answer."},
             "score": {**_SHARE, "description": "The share of runs that were right."},
-            "interval": {
-                "type": "array",
-                "prefixItems": [_SHARE, _SHARE],
-                "minItems": 2,
-                "maxItems": 2,
-                "description": "95 % of the score, by scenarios (cluster bootstrap).",
-            },
+            "interval": _INTERVAL,
             "tokens": tokens,
         }
     )
