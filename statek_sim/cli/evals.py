@@ -118,8 +118,8 @@ def check(
 
 def _failures(one: EvalScenario, bad: Sequence[Proof]) -> Iterator[str]:
     for proof in bad:
-        said = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
-        yield f"{one.path}:{one.line}: eval {one.id!r}: script {proof.script!r} on seed {proof.seed}: {said}"
+        reason = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
+        yield f"{one.path}:{one.line}: eval {one.id!r}: script {proof.script!r} on seed {proof.seed}: {reason}"
 
 
 def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
@@ -136,8 +136,8 @@ def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
             implied += worth.broken
             idle += not worth.broken
             why = ", ".join(worth.with_others) or "one of several others"
-            said = f"stays, only broken together with {why}" if worth.broken else "nothing ever breaks it"
-            typer.echo(f"{one.id}: {worth.demand}: {said}")
+            sentence = f"stays, only broken together with {why}" if worth.broken else "nothing ever breaks it"
+            typer.echo(f"{one.id}: {worth.demand}: {sentence}")
     total = by_scripts + by_forgeries + implied + idle
     typer.echo(
         f"{total} demands of {len(suite)} evals: without it {by_scripts} let a wrong script pass, {by_forgeries} a "
