@@ -49,12 +49,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:
-    """Return how evals are run, whether or not any were asked for by an option."""
+    """Return how evals are run, whether or not any were asked for by an option; `CollectError` for ini keys."""
     if RUNS not in config.stash:
         try:
             config.stash[RUNS] = _runs(EvalsRequested(config))
         except BadInput as error:
-            raise pytest.UsageError(f"statek: {error}") from None
+            raise pytest.Collector.CollectError(f"statek: {error}") from None
     return config.stash[RUNS]
 
 
@@ -82,6 +82,8 @@ def _model_runs(requested: EvalsRequested, model: str, seeds: int | None) -> Mod
             "--arms full --update-baseline FILE`"
         )
     before = read_baseline(Path(requested.baseline))
+    if not before.parts:
+        raise BadInput(f"{requested.baseline}: it has no arms; write it again with --update-baseline")
     arms = parse_arms(requested.arms or before.parts, said_by="--statek-evals-arm")
     refuse_another(before, profile, arms, name=requested.baseline)
     missing = [arm.name for arm in arms if arm.name not in before.parts]

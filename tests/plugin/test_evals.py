@@ -276,3 +276,20 @@ def test_a_mistake_ends_the_run_in_one_line(
     result = pytester.runpytest(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: statek: {problem}*"])
+
+
+def test_a_mistake_in_the_configuration_file_is_told_as_text_where_an_eval_is_named(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeini(f"[pytest]\nstatek_evals_model = {MODEL}\n")
+    result = pytester.runpytest("evals/mine.yaml::one")
+    result.stdout.fnmatch_lines([f"statek: --statek-evals-model={MODEL}: a weak model is wrong at times, *"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*evals.py:*")
+
+
+def test_a_baseline_without_arms_is_refused(pytester: pytest.Pytester) -> None:
+    write_baseline([])
+    result = pytester.runpytest(*RUN)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: statek: base.json: it has no arms; write it again*"])
