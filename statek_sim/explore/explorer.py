@@ -223,7 +223,8 @@ class Explorer:
             self._cost(deviations[0], variation)
 
     def _cost(self, deviation: Deviation, variation: Variation) -> None:
-        if not variation.known:
+        if not variation.known and self._bounds.only is None:
+            # Who asks for one crash is told what it adds as far as the script goes.
             return
         tokens, cost = variation.tokens
         more, dearer = tokens - self._base.tokens[0], cost - self._base.tokens[1]

@@ -16,7 +16,7 @@ from statek_sim.explore.result import Count, CrashCost, Explored, Failure, ToolC
 from statek_sim.explore.variation import Undisturbed
 
 SHARE: Final = 100_000
-"""Events that one share plays at most, were every run as long as the undisturbed one: about four seconds."""
+"""Events that one share plays at most, were every run as long as the undisturbed one."""
 
 
 def shares_of(base: Undisturbed, bounds: Bounds) -> int:
