@@ -237,7 +237,7 @@ class RunHeld(BadStore):
     """Another worker works on the run, and its lease has not run out."""
 
 
-class RunTakenOver(StatekSimError):
+class RunTakenOver(BadStore):
     """Another worker has taken the run over; this one's state is out of date and nothing more of it is saved."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -161,14 +162,14 @@ class DurableRun:
     # -- running -----------------------------------------------------------------------------------------------
 
     def finish(self, *, allow_network: bool = False) -> RunRecord:
-        """Play to the end, give the run back and return the facts."""
+        """Play to the end, give the run back and return the facts; raises what a commit failed with."""
         try:
-            outcome, error = self.run.play(allow_network=allow_network)
-            # Also a run that failed is over: its script would not fit the next time either.
-            self.commit("ended")
-            return self.run.record(outcome, error)
+            with self._session.ends_as_lost(), closing(self.run.runtime):
+                outcome, error = self.run.play(allow_network=allow_network)
+                # Also a run that failed is over: its script would not fit the next time either.
+                self.commit("ended")
+                return self.run.record(outcome, error)
         finally:
-            self.run.runtime.close()
             self._session.release()
 
 

@@ -133,13 +133,14 @@ class KeptRuntime:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Commit what the runtime does inside, from what the application has done so far."""
-        self._session.commit()
-        self._running = True
-        try:
-            yield
-        finally:
-            self._running = False
-        self._session.commit("ended")
+        with self._session.ends_as_lost():
+            self._session.commit()
+            self._running = True
+            try:
+                yield
+            finally:
+                self._running = False
+            self._session.commit("ended")
 
     def close(self) -> None:
         """Give the run back."""

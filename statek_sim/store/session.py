@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
-from statek_sim.errors import DamagedStore
+from statek_sim.errors import BadStore, DamagedStore
 from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.state.containment import RunLost
 from statek_sim.store.anchors import Anchors
 from statek_sim.store.graph import Graph, Rows
 from statek_sim.store.store import Changes, Lease, RunStore, Status, Stored
@@ -37,6 +38,7 @@ class Session:
         self._rows: Rows = {}
         self._events = 0
         self._acting = 0
+        self._lost: Exception | None = None
         self._graph = Graph(anchors, runtime.services.meter("gpt-4o"))
         runtime.host.why_not = self._graph.why_not
 
@@ -53,6 +55,18 @@ class Session:
         return saved
 
     @contextmanager
+    def ends_as_lost(self) -> Iterator[None]:
+        """Raise what a commit inside of it failed with, whoever caught that on its way."""
+        try:
+            yield
+        except RunLost as lost:
+            raise lost.error from None
+        except Exception:
+            if self._lost is not None:
+                raise self._lost from None
+            raise
+
+    @contextmanager
     def acts(self) -> Iterator[None]:
         """Commit what is done inside when it is over: all of it, or nothing."""
         self._acting += 1
@@ -63,9 +77,22 @@ class Session:
         self.commit()
 
     def commit(self, status: Status = "running") -> None:
-        """Make durable what there is, unless somebody is in the middle of something."""
+        """Make durable what there is, unless somebody is in the middle of something.
+
+        Raises `RunLost` when it fails, and at every call after that: the run in this process has gone on, and the
+        store must not follow it.
+        """
+        if self._lost is not None:
+            raise RunLost(self._lost) from self._lost
         if self._acting:
             return
+        try:
+            self._commit(status)
+        except Exception as error:
+            self._lost = error
+            raise RunLost(error) from error
+
+    def _commit(self, status: Status) -> None:
         rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
         changes = Changes(
             rows={name: row for name, row in rows.items() if self._rows.get(name) != row},
@@ -79,8 +106,9 @@ class Session:
         self._rows, self._events = rows, len(trace)
 
     def release(self) -> None:
-        """Give the run back."""
-        self._store.release(self.lease)
+        """Give the run back; a store that failed already may fail at this, too: its lease runs out."""
+        with suppress(BadStore) if self._lost is not None else nullcontext():
+            self._store.release(self.lease)
 
 
 def _event_text(event: Any) -> str:

@@ -73,11 +73,12 @@ class SqlRuns:
             self._database.execute(self._database.words[begin])
             try:
                 yield self._database
+                # It may fail as well: the disk is full only now.
+                self._database.execute("COMMIT")
             except BaseException:
                 with suppress(Exception):
                     self._database.execute("ROLLBACK")
                 raise
-            self._database.execute("COMMIT")
 
     # -- whose a run is ----------------------------------------------------------------------------------------
 

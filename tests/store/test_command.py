@@ -19,6 +19,8 @@ from statek_sim.cli import main
 from statek_sim.explore.variation import undisturbed
 from statek_sim.reporting.published import schema_named
 from statek_sim.store.opening import open_store
+from statek_sim.store.sql import SqlRuns
+from statek_sim.store.store import Changes, Lease
 from tests.explore import samples
 from tests.store.dying import killed_run
 
@@ -119,6 +121,25 @@ def test_bad_input_exits_with_2_and_says_what_to_do(capsys: pytest.CaptureFixtur
         assert code == 2
         assert told in err
         assert "Traceback" not in err
+
+
+def test_a_run_that_is_taken_over_exits_with_2_and_one_line(
+    capsys: pytest.CaptureFixture[str], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker takes it while this one works: its lease had run out."""
+    commit, taken = SqlRuns.commit, []
+
+    def late(self: SqlRuns, lease: Lease, changes: Changes) -> Lease:
+        if not taken and lease.revision > 12:
+            taken.append(self.claim(lease.run, worker=lease.worker))
+        return commit(self, lease, changes)
+
+    monkeypatch.setattr(SqlRuns, "commit", late)
+    code, _, err = run(capsys, "run", "claim.yaml", "--profile", "docs", "--store", "sqlite:runs.db")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(
+        "sqlite:runs.db: run 'samples/claims[docs]': another worker has taken it over from "
+    )
 
 
 def test_an_unknown_job_or_run_names_those_there_are(capsys: pytest.CaptureFixture[str], here: Path) -> None:

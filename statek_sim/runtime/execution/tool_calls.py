@@ -10,7 +10,7 @@ from statek_sim.runtime.dialogs.markup import is_empty_code
 from statek_sim.runtime.execution.workspace import Output, contained_reason, run_block, set_exit
 from statek_sim.runtime.state.calls import PYTHON_CLI, CallSpec, CodeBlock, stored_call
 from statek_sim.runtime.state.chat_log import ExecutionItem, ToolError
-from statek_sim.runtime.state.containment import Contained, WorkerKilled
+from statek_sim.runtime.state.containment import PASSING, Contained, WorkerKilled
 from statek_sim.runtime.state.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.stored.block_end import Remark
@@ -72,7 +72,7 @@ def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> s
     except Exception as error:  # noqa: BLE001  # the user's tool
         with_full_names(error)
         return f"{type(error).__name__}: {error}"
-    except (KeyboardInterrupt, WorkerKilled, GeneratorExit):
+    except (WorkerKilled, *PASSING):
         raise
     except StoreKills as end:
         job.keeping.remark([Remark("code", "kills", str(end))])

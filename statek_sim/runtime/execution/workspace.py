@@ -17,7 +17,7 @@ from statek_sim.runtime.execution.kept_data import check_kept, note_built
 from statek_sim.runtime.execution.toolbox import Toolbox
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.access import FULL, RESTRICTED, reset_access, set_access
-from statek_sim.runtime.state.containment import Contained, WorkerKilled
+from statek_sim.runtime.state.containment import PASSING, Contained, WorkerKilled
 from statek_sim.runtime.state.context import (
     Execution,
     current_execution,
@@ -147,7 +147,7 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
     """Return how a block ended that raised; None: nothing is to be told or stored of it."""
     if isinstance(error, WorkerKilled):
         execution.killed = execution.killed or str(error)
-    if execution.killed is not None or isinstance(error, KeyboardInterrupt | GeneratorExit):
+    if execution.killed is not None or isinstance(error, PASSING):
         return None
     if isinstance(error, FutureError):
         return "waiting"
