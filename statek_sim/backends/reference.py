@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Any, Protocol, assert_never
 
 from statek_sim import trace as events
-from statek_sim.backends.call_log import CallLog
+from statek_sim.backends.call_log import AnsweredCall, CallLog
 from statek_sim.backends.deviating import (
     Deviations,
     Exploring,
@@ -444,8 +444,12 @@ class ReferenceRun:
         if self.resumed:
             # What an earlier process asked is in the trace; requests and answers themselves are not kept.
             return record
+        return replace(record, calls=self.answered_calls())
+
+    def answered_calls(self) -> tuple[AnsweredCall, ...]:
+        """Return the LLM calls that were answered and metered, job by job."""
         default = self.runtime.settings.default_llm_api_provider
-        return replace(record, calls=self.calls.answered(self.runtime.jobs, default_provider=default))
+        return self.calls.answered(self.runtime.jobs, default_provider=default)
 
     def _reads_wall_clock(self) -> bool:
         """Freezing the wall clock costs milliseconds: only tools that may read it pay for it."""

@@ -54,7 +54,7 @@ def list_evals(
     suite = loaded_evals(paths)
     if as_json:
         rows = [_row(one) for one in suite]
-        typer.echo(json.dumps({"schema": "statek-sim-evals-list/1", "evals": rows}, indent=2))
+        typer.echo(json.dumps({"schema": "statek-sim/evals-list@1", "evals": rows}, indent=2))
         return
     width = max(len(one.id) for one in suite)
     say(f"{one.tier:<6}  {one.id:<{width}}  {one.capability:<18}  {one.title}" for one in suite)

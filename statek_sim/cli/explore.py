@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +19,7 @@ from statek_sim.errors import BadInput
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from statek_sim.backends.deviating import Place
     from statek_sim.executors.executor import Executor
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds
@@ -86,6 +87,21 @@ CostOption = Annotated[
     float | None,
     typer.Option(metavar="X", min=0, help="Fail when one crash adds more reported cost to a scenario."),
 ]
+PresetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Explore under this preset instead of the scenarios' own: default, local, interactive, batch, or a .env "
+        "file.",
+    ),
+]
+KillOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="EVENT[+N]",
+        help="Only the crash after this event of the trace, and after N silent things that follow it.",
+    ),
+]
 ProcessesOption = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Processes; default: one per core. The result is the same."),
@@ -112,7 +128,9 @@ def explore(
     profile: ProfileOption = None,
     select: SelectOption = None,
     tag: TagOption = None,
+    preset: PresetOption = None,
     kind: KindOption = None,
+    kill: KillOption = None,
     depth: DepthOption = 1,
     orders: OrdersOption = 200,
     pairs: PairsOption = 2000,
@@ -146,9 +164,16 @@ def explore(
     check_outputs({"--json": json_file, "--markdown": markdown})
     started = time.monotonic()
     limits = parse_watchdog(watchdog)
-    chosen = pairs_of(loaded(paths), profile, select, tag or ())
+    chosen = _under(preset, pairs_of(loaded(paths), profile, select, tag or ()))
+    only = _place_of(kill, kind, chosen)
     kinds = tuple(map(str, kind)) if kind else KINDS
-    bounds = Bounds(kinds=kinds, depth=depth, orders=orders, pairs=pairs)
+    bounds = Bounds(
+        kinds=("crashes",) if only else kinds,
+        only=only,
+        depth=depth,
+        orders=orders,
+        pairs=pairs,
+    )
     console = Console()
     with executor_for(executor, workers=processes) as runs_it:
         found = _explore(console, chosen, invariant or (), bounds, limits, runs_it)
@@ -158,6 +183,9 @@ def explore(
         found = _saved(found, chosen, save)
     for line in explore_lines(found, quiet=quiet):
         console.print(line, soft_wrap=True, highlight=False)
+    if only is not None:
+        for told in _added(found.scenarios, kill):
+            typer.echo(told)
     over = list(_over_budget(found.scenarios, max_crash_tokens, max_crash_cost))
     for problem in over:
         typer.echo(problem)
@@ -166,6 +194,39 @@ def explore(
         raise typer.Exit(1)
     if found.stopped:
         raise typer.Exit(130)
+
+
+def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:
+    """Return the pairs under a preset, None: under the scenarios' own."""
+    from statek_sim.suite.run import located_preset
+
+    if preset is None:
+        return pairs
+    located = located_preset(preset)
+    return [(scenario.model_copy(update={"preset": located}), profile) for scenario, profile in pairs]
+
+
+def _place_of(kill: str | None, kinds: Sequence[Kind] | None, pairs: Sequence[Pair]) -> Place | None:
+    """Return the place that `--kill` names; `BadInput` for what is none, and for what it does not go with."""
+    if kill is None:
+        return None
+    event, _, silent = kill.partition("+")
+    if not (event.isascii() and event.isdigit() and (silent or "0").isascii() and (silent or "0").isdigit()):
+        raise BadInput(f"--kill {kill!r}: expected the number of an event, like 17, or 17+2")
+    if kinds:
+        raise BadInput("--kill is one crash; leave --kind out")
+    if any(scenario.engine != "statek" for scenario, _ in pairs):
+        raise BadInput("--kill is for scenarios of engine statek; choose one with --select")
+    return int(event), int(silent or 0)
+
+
+def _added(scenarios: Sequence[Explored], kill: str | None) -> Iterator[str]:
+    """Yield what the one crash adds to each scenario; `BadInput` where none has that place."""
+    reached = [one for one in scenarios if one.cells]
+    if not reached:
+        raise BadInput(f"--kill {kill}: no scenario that was chosen has this place")
+    for one in reached:
+        yield f"{one.id}: this crash adds {one.crash.tokens:,} tokens and {one.crash.cost:g} of reported cost"
 
 
 def _write(found: Exploration, seconds: float, json_file: Path | None, markdown: Path | None) -> None:
@@ -259,9 +320,15 @@ def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Explorati
 def _over_budget(scenarios: Iterable[Explored], tokens: int | None, cost: float | None) -> Iterable[str]:
     for scenario in scenarios:
         if tokens is not None and scenario.crash.tokens > tokens:
-            yield f"FAILED {scenario.id}: one crash adds {scenario.crash.tokens:,} tokens, allowed are {tokens:,}"
+            yield (
+                f"FAILED {scenario.id}: one crash adds {scenario.crash.tokens:,} tokens, allowed are {tokens:,} "
+                f"({scenario.crash.where})"
+            )
         if cost is not None and scenario.crash.cost > cost:
-            yield f"FAILED {scenario.id}: one crash adds {scenario.crash.cost:g} of reported cost, allowed are {cost:g}"
+            yield (
+                f"FAILED {scenario.id}: one crash adds {scenario.crash.cost:g} of reported cost, allowed are {cost:g} "
+                f"({scenario.crash.cost_where})"
+            )
 
 
 def _replay(paths: Sequence[Path]) -> None:

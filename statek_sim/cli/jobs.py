@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from statek_sim.store.sql import SqlRuns
     from statek_sim.store.store import Lease, Listed
 
-SCHEMA = "statek-sim/jobs@1"
-"""What `--json` prints."""
+SCHEMA: Final = "statek-sim/jobs@1"
+"""What `list --json` prints."""
+
+JOB_SCHEMA: Final = "statek-sim/job@1"
+"""What `show --json` prints."""
 
 jobs = typer.Typer(
     help="List, show and go on with the jobs of a store.", no_args_is_help=True, rich_markup_mode=None
@@ -91,7 +94,7 @@ def show_job(
         named = ", ".join(f"{one.run}:{one.id}" for one in found)
         raise BadStore(f"{store}: {job!r} is the id of {len(found)} jobs; say which: {named}")
     if as_json:
-        typer.echo(json.dumps({"schema": SCHEMA, **asdict(found[0])}, indent=2))
+        typer.echo(json.dumps({"schema": JOB_SCHEMA, **asdict(found[0])}, indent=2))
     else:
         say(_shown_lines(found[0]))
 

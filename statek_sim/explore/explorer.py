@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, islice, product
 from typing import Final
 
-from statek_sim.backends.deviating import Point
+from statek_sim.backends.deviating import Place, Point
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.explore import plan
@@ -54,6 +54,7 @@ class Bounds:
 
     `kinds`: of `result.KINDS`. `depth`: deviations in one run. `orders`, `pairs`, `pct_runs`: runs at most. `pct_depth`
     and `pct_probability`: what random orders are to find, and how surely. `transcripts`: say what follows on kills.
+    `only`: the worker dies at this place only, as `Point.place`; None: at every distinct one.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -64,6 +65,7 @@ class Bounds:
     pct_probability: float = 0.99
     pct_runs: int = 1000
     transcripts: bool = False
+    only: Place | None = None
 
 
 @dataclass(slots=True)
@@ -128,8 +130,11 @@ class Explorer:
         """Play everything within the bounds."""
         base, bounds = self._base, self._bounds
         singles = {kind: PLANS[kind](base) if kind in bounds.kinds else [] for kind in PLANS}
+        of = {kind: len(wanted) for kind, wanted in singles.items()}
+        if bounds.only is not None:
+            singles["crashes"] = plan.kills_at(base, bounds.only)
         proven = {
-            kind: Count(sum(map(self._single, wanted)), len(wanted))
+            kind: Count(sum(map(self._single, wanted)), of[kind])
             for kind, wanted in singles.items()
             if kind in bounds.kinds
         }
@@ -211,8 +216,11 @@ class Explorer:
         tokens, cost = variation.tokens
         more, dearer = tokens - self._base.tokens[0], cost - self._base.tokens[1]
         known = self._found.crash
-        if (dearer, more) > (known.cost, known.tokens) or more > known.tokens:
-            self._found.crash = CrashCost(max(more, known.tokens), max(dearer, known.cost), str(deviation))
+        if more > known.tokens:
+            known = replace(known, tokens=more, where=str(deviation))
+        if dearer > known.cost:
+            known = replace(known, cost=dearer, cost_where=str(deviation))
+        self._found.crash = known
 
     def _repeated(self, deviations: tuple[Deviation, ...], variation: Variation) -> tuple[Violation, ...]:
         """Play it again: two runs that differ depend on something that nobody controls, and it is named."""

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Final, get_args
 
 from statek_sim import trace as events
-from statek_sim.backends.deviating import Point
+from statek_sim.backends.deviating import Place, Point
 from statek_sim.clock import FOREVER
 from statek_sim.explore.variation import Undisturbed
 from statek_sim.harness.limits import LimitName
@@ -58,6 +58,11 @@ def kills(base: Undisturbed) -> list[Deviation]:
     """Return a kill at every distinct point."""
     restart = restart_of(base)
     return [kill_at(point, restart) for point in distinct_points(base)]
+
+
+def kills_at(base: Undisturbed, place: Place) -> list[Deviation]:
+    """Return the kill at one place; none where the run has no such place."""
+    return [kill_at(point, restart_of(base)) for point in base.points if point.place == place]
 
 
 def lost_commits(base: Undisturbed) -> list[Deviation]:

@@ -89,11 +89,12 @@ class ToolCertificate:
 
 @dataclass(frozen=True, slots=True)
 class CrashCost:
-    """The most that one crash adds to an undisturbed run: measured tokens, reported cost, and where."""
+    """The most that one crash adds to an undisturbed run: measured tokens and where, reported cost and where."""
 
     tokens: int = 0
     cost: float = 0.0
     where: str = ""
+    cost_where: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from statek_sim.backends.call_log import AnsweredCall
 from statek_sim.backends.deviating import (
     Choice,
     Deviations,
@@ -141,6 +142,11 @@ class Variation:
         return sum(turn.measured_prompt + turn.measured_completion for turn in usage), sum(
             turn.reported_cost or 0.0 for turn in usage
         )
+
+    @property
+    def calls(self) -> Sequence[AnsweredCall]:
+        """Every LLM call that was answered and metered, job by job."""
+        return self._run.answered_calls()
 
     @property
     def steering(self) -> Deviations:

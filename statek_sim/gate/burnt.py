@@ -22,7 +22,7 @@ def burnt(record: RunRecord, goes_bad: Mapping[str, int], prices: PriceList | No
     return Burnt(
         turns=len(calls),
         tokens=sum(call.usage.measured_tokens for call in calls),
-        cost=None if prices is None else sum((_cost(call, prices) for call in calls), Decimal()),
+        cost=None if prices is None else sum((cost_of(call, prices) for call in calls), Decimal()),
     )
 
 
@@ -56,13 +56,13 @@ def _of_job(record: RunRecord, name: str) -> Sequence[AnsweredCall]:
     return [call for call in record.calls if call.job == name]
 
 
-def _cost(call: AnsweredCall, prices: PriceList) -> Decimal:
+def cost_of(call: AnsweredCall, prices: PriceList) -> Decimal:
     """Return what the provider bills for a call: the tokens it reported, or else the measured ones."""
     found = prices.find(call.provider, call.model)
     if not found:
         raise BadInput(
             f"no price for model {call.model!r} of {call.provider}; expected a row for it in the price files, or a "
-            "policy without within_cost"
+            "policy without within_cost and max_crash_cost"
         )
     return provider_cost(found[0], _tokens(call), call.provider)
 

@@ -46,7 +46,8 @@ class Rule:
 
     `headroom_percent` is the share of each limit that has to be left (0 to 99); a limit that is not in it may be used
     up. `within_turns`, `within_tokens` (measured tokens) and `within_cost` are how much a job may use from the turn on
-    which it goes bad; None means any amount. `must` None: the rule is about claims only.
+    which it goes bad; `max_crash_tokens` and `max_crash_cost` how much one crash may add; None means any amount. `must`
+    None: the rule is about claims and crashes only.
     """
 
     name: str
@@ -58,6 +59,13 @@ class Rule:
     within_tokens: int | None = None
     within_cost: Decimal | None = None
     claims_may_leak: bool = True
+    max_crash_tokens: int | None = None
+    max_crash_cost: Decimal | None = None
+
+    @property
+    def budgets_crashes(self) -> bool:
+        """Whether it matters how much one crash adds."""
+        return (self.max_crash_tokens, self.max_crash_cost) != (None, None)
 
     @property
     def counts(self) -> bool:

@@ -112,6 +112,8 @@ def _rule(text: RuleText, line: int) -> Rule:
         within_tokens=text.within_tokens,
         within_cost=None if text.within_cost is None else Decimal(text.within_cost),
         claims_may_leak=text.claims_leak,
+        max_crash_tokens=text.max_crash_tokens,
+        max_crash_cost=None if text.max_crash_cost is None else Decimal(text.max_crash_cost),
     )
 
 
@@ -121,12 +123,12 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
         at: Keypath = ("rule", number)
         if names.setdefault(rule.name, number) != number:
             yield (*at, "name"), f"rule {rule.name!r}: there is another rule of this name"
-        if rule.must is None and rule.claims_leak:
-            yield at, f"rule {rule.name!r}: it demands nothing; expected must, or claims_leak = false"
+        crashes = (rule.max_crash_tokens, rule.max_crash_cost)
+        if rule.must is None and rule.claims_leak and crashes == (None, None):
+            message = "it demands nothing; expected must, claims_leak = false, or max_crash_tokens"
+            yield at, f"rule {rule.name!r}: {message}"
         yield from _misplaced(at, rule)
-        if rule.within_cost is not None and policy.prices is None:
-            message = f"rule {rule.name!r}: within_cost needs prices; say prices = FOLDER above the rules"
-            yield (*at, "within_cost"), message
+        yield from _unpriced(at, rule, policy)
 
 
 _GOES_WITH: Final = {
@@ -135,6 +137,13 @@ _GOES_WITH: Final = {
     "within_tokens": "stop",
     "within_cost": "stop",
 }
+
+
+def _unpriced(at: Keypath, rule: RuleText, policy: PolicyText) -> Iterator[Finding]:
+    for key in ("within_cost", "max_crash_cost"):
+        if getattr(rule, key) is not None and policy.prices is None:
+            message = f"rule {rule.name!r}: {key} needs prices; say prices = FOLDER above the rules"
+            yield (*at, key), message
 
 
 def _misplaced(at: Keypath, rule: RuleText) -> Iterator[Finding]:

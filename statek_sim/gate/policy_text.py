@@ -58,6 +58,13 @@ class RuleText(_Part):
         default=None, description='With stop: cost at most, from that turn on, as text: "0.05". Needs prices.'
     )
     claims_leak: bool = Field(default=True, description="false: no claim may leak.")
+    max_crash_tokens: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="Measured tokens at most that one crash of the worker adds, wherever it dies.",
+    )
+    max_crash_cost: Money | None = Field(
+        default=None, description='Cost at most that one crash adds, as text: "0.05". Needs prices.'
+    )
 
 
 class BaselineText(_Part):

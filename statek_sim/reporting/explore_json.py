@@ -91,4 +91,4 @@ def _failure(failure: Failure) -> JSON:
 
 
 def _crash(crash: CrashCost) -> JSON:
-    return {"tokens": crash.tokens, "cost": crash.cost, "where": crash.where}
+    return {"tokens": crash.tokens, "cost": crash.cost, "where": crash.where, "cost_where": crash.cost_where}

@@ -5,7 +5,17 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from statek_sim.gate.verdict import Burnt, GateResult, JudgedPreset, LimitFigure, Remark, Stop, Verdict
+from statek_sim.gate.verdict import (
+    Burnt,
+    CrashAdded,
+    CrashPlace,
+    GateResult,
+    JudgedPreset,
+    LimitFigure,
+    Remark,
+    Stop,
+    Verdict,
+)
 from statek_sim.reporting.published import schema_named
 from statek_sim.values import JSON
 
@@ -66,6 +76,7 @@ def _verdict(verdict: Verdict) -> JSON:
         "figures": [_figure(figure) for figure in verdict.figures],
         "burnt": _burnt(verdict.burnt),
         "leaked": list(verdict.leaked),
+        "crash": _crash(verdict.crash),
     }
 
 
@@ -90,6 +101,23 @@ def _burnt(burnt: Burnt | None) -> JSON:
     # Text: a float would round money.
     cost = None if burnt.cost is None else f"{burnt.cost:f}"
     return {"turns": burnt.turns, "tokens": burnt.tokens, "cost": cost}
+
+
+def _crash(crash: CrashAdded | None) -> JSON:
+    if crash is None:
+        return None
+    return {
+        "places": crash.places,
+        "unknown": crash.unknown,
+        "tokens": crash.tokens,
+        "tokens_at": _place(crash.tokens_at),
+        "cost": None if crash.cost is None else f"{crash.cost:f}",
+        "cost_at": _place(crash.cost_at),
+    }
+
+
+def _place(place: CrashPlace) -> JSON:
+    return {"event": place.event, "silent": place.silent, "what": place.what}
 
 
 def _remark(remark: Remark) -> JSON:

@@ -6,10 +6,12 @@ import json
 import zipfile
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from statek_sim.cli.main import main
 from statek_sim.evals.suite import load_suite
+from statek_sim.reporting.published import schema_named
 from tests.evals.test_writing import GOOD
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
@@ -25,7 +27,8 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 def test_the_list_is_of_the_built_in_evals(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ran(capsys, "list", "--json")
     told = json.loads(out)
-    assert (code, told["schema"]) == (0, "statek-sim-evals-list/1")
+    jsonschema.Draft202012Validator(schema_named("evals_list")).validate(told)
+    assert (code, told["schema"]) == (0, "statek-sim/evals-list@1")
     assert [one["id"] for one in told["evals"]] == [one.id for one in load_suite([FOLDER])]
     assert all(len(one["wrong"]) >= 2 and one["tools"] for one in told["evals"])
 

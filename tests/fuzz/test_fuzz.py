@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from statek_sim.cli import main
@@ -18,6 +19,7 @@ from statek_sim.fuzz import player
 from statek_sim.fuzz.numbers import Numbers, changed
 from statek_sim.fuzz.player import Example, Player, as_dict, from_dict
 from statek_sim.fuzz.shape import shape_of, steps_of
+from statek_sim.reporting.published import schema_named
 from statek_sim.trace import StatusChanged
 from tests.explore import samples
 
@@ -38,6 +40,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def found(path: Path) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(path.read_text())
+    jsonschema.Draft202012Validator(schema_named("fuzz_report")).validate(document)
     document.pop("seconds")
     return document
 

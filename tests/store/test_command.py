@@ -11,11 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from statek_sim.backends.durable import DurableRun
 from statek_sim.cli import main
 from statek_sim.explore.variation import undisturbed
+from statek_sim.reporting.published import schema_named
 from statek_sim.store.opening import open_store
 from tests.explore import samples
 from tests.store.dying import killed_run
@@ -56,6 +58,10 @@ def test_a_run_on_a_store_is_the_same_run_and_stays_there(
     assert "samples/claims[docs]  ended, revision " in out
     assert "main                 clerk            DONE           2 turns  exit" in out
 
+    told = json.loads(run(capsys, "jobs", "list", "--store", "sqlite:runs.db", "--json")[1])
+    jsonschema.Draft202012Validator(schema_named("jobs")).validate(told)
+    assert told["runs"][0]["jobs"] == [{"id": "main", "role": "clerk", "status": "DONE"}]
+
 
 def test_show_reads_a_job_from_the_store_alone(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     run(capsys, "run", "claim.yaml", "--profile", "docs", "--watchdog", "off", "--store", "sqlite:runs.db")
@@ -70,7 +76,8 @@ def test_show_reads_a_job_from_the_store_alone(capsys: pytest.CaptureFixture[str
 
     code, out, _ = run(capsys, "jobs", "show", "main", "--store", "sqlite:runs.db", "--json")
     told = json.loads(out)
-    assert (told["schema"], told["exit"], told["turns"]) == ("statek-sim/jobs@1", "ok", 2)
+    jsonschema.Draft202012Validator(schema_named("job")).validate(told)
+    assert (told["schema"], told["exit"], told["turns"]) == ("statek-sim/job@1", "ok", 2)
     assert told["locals"]["owner"] == "<owner>"
 
 
