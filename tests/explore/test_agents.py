@@ -13,6 +13,7 @@ from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.running import explore_one
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
+from tests.explore import samples
 
 PAYS = """
 suite: samples
@@ -27,6 +28,17 @@ scenarios:
     agents: {{assistant: {{prompt: You work.}}}}
     jobs: {{main: {{message: Work.}}}}
     script: {{assistant: [{{tools: [{{name: look}}]}}, {{tools: [{{name: pay}}], latency: 5}}, {{text: Done.}}]}}
+"""
+COIN = """
+suite: samples
+scenarios:
+  - id: coin
+    title: An agent throws a coin.
+    engine: agent
+    profiles: [hardened]
+    agents: {assistant: {prompt: You throw., tools: ["coins:toss"]}}
+    jobs: {main: {message: Throw.}}
+    script: {assistant: [{tools: [{name: toss}]}, {text: Done.}]}
 """
 CRASHES = Bounds(kinds=("crashes",))
 
@@ -112,3 +124,19 @@ def test_two_moments_with_the_same_second_commits_and_effects_are_one(tmp_path: 
     explorer = AgentExplorer(scenario(tmp_path), "hardened")
     moments: Moments = explorer.play(()).moments
     assert 8 < len(moments.distinct()) < len(moments.points)
+
+
+def test_an_agent_that_does_not_repeat_is_told_and_its_case_plays_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    samples.throws(monkeypatch)
+    (tmp_path / "coin.yaml").write_text(COIN)
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", "coin.yaml", "--executor", "serial", "--save", "found"])
+    assert exit_.value.code == 1
+    assert "FAILED samples/coin[hardened] the-run-repeats\n  event " in capsys.readouterr().out
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", "--replay", "found/coin-hardened-the-run-repeats.yaml"])
+    assert exit_.value.code == 1
+    assert "after a call of tool 'toss'" in capsys.readouterr().out
