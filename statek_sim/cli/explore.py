@@ -194,6 +194,8 @@ def explore(
         raise typer.Exit(1)
     if found.stopped:
         raise typer.Exit(130)
+    if found.nothing:
+        raise typer.Exit(2)
 
 
 def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:

@@ -30,7 +30,9 @@ SOON: Final = 1.0
 """Virtual seconds until the new process."""
 ASKED: Final = "Unanswered"
 """The error of a run in which nobody answers: of calls that may have happened a person is asked."""
-ITS_OWN: Final = "it has crashes of its own"
+ITS_OWN: Final = "it has crashes of its own, and was written for these"
+SLOTS: Final = "its runs take turns in slots, and a process that holds or waits for a slot cannot die here"
+ONLY_CRASHES: Final = "of engine agent only crashes are varied; expected --kind crashes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,8 @@ class AgentExplorer:
     def __init__(self, scenario: Scenario, profile: str) -> None:
         if any(event.action in ("crash", "restart") for event in scenario.events):
             raise BadInput(f"scenario {scenario.id!r}: {ITS_OWN}")
+        if scenario.slots is not None:
+            raise BadInput(f"scenario {scenario.id!r}: {SLOTS}")
         self.scenario, self.profile = committing(with_deviations(scenario, ())), profile
         self._again = frozenset(name for name, text in scenario.tools.items() if text.after_crash == "again")
         moments = Moments()
@@ -155,10 +159,10 @@ class AgentExplorer:
         """Return the kills that the run gives no occasion for."""
         return self.play(deviations).moments.absent()
 
-    def explore(self, *, crashes: bool, depth: int, pairs: int, transcripts: bool = False) -> Explored:
+    def explore(self, *, depth: int, pairs: int, transcripts: bool = False) -> Explored:
         """Kill the process at every moment, and with a depth of 2 once more at every moment after that."""
         found = _Found()
-        distinct = self._base.moments.distinct() if crashes else []
+        distinct = self._base.moments.distinct()
         kills = [kill_at(point, SOON) for point in distinct[:: 1 + len(distinct) // (MOST + 1)]]
         tried = Count()
         for kill in kills:
@@ -173,7 +177,7 @@ class AgentExplorer:
             suite=scenario.suite,
             profile=self.profile,
             points=len(self._base.moments.points),
-            proven={"crashes": Count(len(kills), len(distinct))} if crashes else {},
+            proven={"crashes": Count(len(kills), len(distinct))},
             beyond=Beyond(pairs=tried),
             failures=tuple(
                 Failure(invariant=name, message=message, deviations=deviations, times=found.times[name])
