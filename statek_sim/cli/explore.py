@@ -225,7 +225,7 @@ def _place_of(kill: str | None, kinds: Sequence[Kind] | None, pairs: Sequence[Pa
 def _added(scenarios: Sequence[Explored], kill: str | None) -> Iterator[str]:
     """Yield what the one crash adds to each scenario; `BadInput` where none has that place."""
     reached = [one for one in scenarios if one.cells]
-    if not reached:
+    if not reached and all(one.problem is None for one in scenarios):
         raise BadInput(f"--kill {kill}: no scenario that was chosen has this place")
     for one in reached:
         yield f"{one.id}: this crash adds {one.crash.tokens:,} tokens and {one.crash.cost:g} of reported cost"

@@ -62,6 +62,11 @@ class Effects:
         return again
 
 
+def worst(verdicts: Iterable[str | None]) -> str | None:
+    """Return the worst of several verdicts; None where none was seen."""
+    return max((one for one in verdicts if one is not None), key=_ORDER.index, default=None)
+
+
 def effects_of(trace: Iterable[Event]) -> Counter[tuple[str, str]]:
     """Count what was done to the world: lines of the ledger, and claims, completions and marks of work items."""
     return Counter(

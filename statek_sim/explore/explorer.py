@@ -54,7 +54,8 @@ class Bounds:
 
     `kinds`: of `result.KINDS`. `depth`: deviations in one run. `orders`, `pairs`, `pct_runs`: runs at most. `pct_depth`
     and `pct_probability`: what random orders are to find, and how surely. `transcripts`: say what follows on kills.
-    `only`: the worker dies at this place only, as `Point.place`; None: at every distinct one.
+    `only`: the worker dies at this place only, as `Point.place`; None: at every distinct one. `share`: which share of
+    the crashes, from 0, of how many; all that is no crash belongs to the last.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -66,6 +67,7 @@ class Bounds:
     pct_runs: int = 1000
     transcripts: bool = False
     only: Place | None = None
+    share: tuple[int, int] = (0, 1)
 
 
 @dataclass(slots=True)
@@ -112,6 +114,11 @@ class Explorer:
         self._cells: list[Cell] = []
 
     @property
+    def bounds(self) -> Bounds:
+        """How far it goes."""
+        return self._bounds
+
+    @property
     def base(self) -> Undisturbed:
         """The undisturbed run."""
         return self._base
@@ -133,13 +140,18 @@ class Explorer:
         of = {kind: len(wanted) for kind, wanted in singles.items()}
         if bounds.only is not None:
             singles["crashes"] = plan.kills_at(base, bounds.only)
+        number, shares = bounds.share
+        last = number == shares - 1
+        singles = {kind: wanted if last else [] for kind, wanted in singles.items()} | {
+            "crashes": _share(singles["crashes"], number, shares)
+        }
         proven = {
             kind: Count(sum(map(self._single, wanted)), of[kind])
             for kind, wanted in singles.items()
             if kind in bounds.kinds
         }
         complete = True
-        if "orders" in bounds.kinds:
+        if last and "orders" in bounds.kinds:
             orders = explore_orders(base, bounds.orders, self._visit)
             proven["orders"], complete = Count(orders.played, orders.known), orders.complete
         beyond = self._beyond(singles, complete=complete)
@@ -212,7 +224,8 @@ class Explorer:
             self._cost(deviations[0], variation)
 
     def _cost(self, deviation: Deviation, variation: Variation) -> None:
-        if not variation.known:
+        if not variation.known and self._bounds.only is None:
+            # Who asks for one crash is told what it adds as far as the script goes.
             return
         tokens, cost = variation.tokens
         more, dearer = tokens - self._base.tokens[0], cost - self._base.tokens[1]
@@ -340,6 +353,11 @@ class Explorer:
             return message, ()
         with varied(self._base, deviations) as variation:
             return None, variation.steering.check_happened()
+
+
+def _share(every: list[Deviation], number: int, shares: int) -> list[Deviation]:
+    """Return one share of several; together they are all, in their order."""
+    return every[len(every) * number // shares : len(every) * (number + 1) // shares]
 
 
 def _target(deviation: Deviation) -> object:

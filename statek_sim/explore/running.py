@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
 from statek_sim import progress
 from statek_sim.backends.setup import attribute_at
@@ -17,8 +17,11 @@ from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.explore.explorer import REPEATS, SURVIVES, Bounds, Explorer
 from statek_sim.explore.invariants import BUILT_IN, Invariant, is_sometimes, sometimes
 from statek_sim.explore.result import Explored
+from statek_sim.explore.shares import joined, shares_of
 from statek_sim.explore.variation import Variation
 from statek_sim.scenario.schema import Scenario
+
+T = TypeVar("T")
 
 Pair = tuple[Scenario, str]
 """A scenario and the profile that it is explored under."""
@@ -32,9 +35,20 @@ class _Work:
     own: tuple[str, ...]
     bounds: Bounds
 
-    def __call__(self, place: int) -> Explored:
+    def __call__(self, place: int, share: tuple[int, int] | None = None) -> Explored | int:
+        """Explore it, or one share of it; return the number of its shares where it has several and none is named."""
         progress.afresh()
-        return explore_one(*self.pairs[place], own=self.own, bounds=self.bounds)
+        bounds = self.bounds if share is None else replace(self.bounds, share=share)
+        return _explored(*self.pairs[place], self.own, bounds, _whole if share else _whole_or_shares)
+
+
+def _whole(explorer: Explorer) -> Explored:
+    return explorer.explore()
+
+
+def _whole_or_shares(explorer: Explorer) -> Explored | int:
+    shares = shares_of(explorer.base, explorer.bounds)
+    return explorer.explore() if shares == 1 else shares
 
 
 def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
@@ -77,10 +91,16 @@ def _guarded(name: str, invariant: Invariant) -> Invariant:
 
 def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds: Bounds) -> Explored:
     """Explore one scenario; what cannot be explored says why."""
+    return _explored(scenario, profile, own, bounds, _whole)
+
+
+def _explored(
+    scenario: Scenario, profile: str, own: Sequence[str], bounds: Bounds, explore: Callable[[Explorer], T]
+) -> T | Explored:
     try:
         if scenario.engine != "statek":
             return _agent_explored(scenario, profile, bounds)
-        return Explorer(scenario, profile, own_invariants(own), bounds).explore()
+        return explore(Explorer(scenario, profile, own_invariants(own), bounds))
     except _InvariantFailed as error:
         raise BadInput(str(error)) from None
     except BadInput:
@@ -127,10 +147,25 @@ def explore_all(
     own_invariants(own)
     runs_it: Executor = ProcessExecutor() if executor is None else executor
     with closing(runs_it.map(work, ((place,) for place in range(len(pairs))), limits=limits)) as came:
-        for (scenario, profile), explored in zip(pairs, came, strict=True):
-            yield (
-                _not_explored(scenario, profile, str(explored)) if isinstance(explored, Killed) else explored
-            )
+        for place, one in enumerate(came):
+            explored = _in_shares(runs_it, work, place, one, limits) if isinstance(one, int) else one
+            yield _not_explored(*pairs[place], str(explored)) if isinstance(explored, Killed) else explored
+
+
+def _in_shares(
+    executor: Executor, work: _Work, place: int, shares: int, limits: WatchdogLimits | None
+) -> Explored | Killed:
+    """Have all shares of a large scenario explored, at once as far as there are workers."""
+    found: list[Explored] = []
+    tasks = ((place, (number, shares)) for number in range(shares))
+    with closing(executor.map(work, tasks, limits=limits)) as came:
+        for one in came:
+            if isinstance(one, Killed):
+                return one
+            assert isinstance(one, Explored), "a share is not divided again"
+            found.append(one)
+    # One that cannot be explored says so in every share.
+    return found[0] if found[0].problem is not None else joined(found)
 
 
 @dataclass(frozen=True, slots=True)

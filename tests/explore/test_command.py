@@ -112,14 +112,14 @@ def test_the_undisturbed_run_is_played_twice_however_few_there_are(
 def test_ctrl_c_reports_what_was_covered_so_far(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    explore_one = running.explore_one
+    explored = running._explored
 
     def interrupted(scenario: object, *given: object, **named: object) -> object:
         if scenario.id == "thinkers":  # type: ignore[attr-defined]  # a Scenario
             raise KeyboardInterrupt
-        return explore_one(scenario, *given, **named)  # type: ignore[arg-type]
+        return explored(scenario, *given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(running, "explore_one", interrupted)
+    monkeypatch.setattr(running, "_explored", interrupted)
     code, out, _ = run(capsys, "claim.yaml", "thinkers.yaml", "--kind", "limits", "--watchdog", "off")
     assert code == 130
     assert "stopped: what follows is what was covered so far\n1 scenario," in out
