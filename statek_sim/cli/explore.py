@@ -177,17 +177,22 @@ def explore(
         found = _saved(found, chosen, save)
     for line in explore_lines(found, quiet=quiet):
         console.print(line, soft_wrap=True, highlight=False)
-    if only is not None:
-        for told in _added(found.scenarios, kill):
-            typer.echo(told)
+    for sentence in _added(found.scenarios, kill) if only is not None else ():
+        typer.echo(sentence)
     over = list(_over_budget(found.scenarios, max_crash_tokens, max_crash_cost))
     for problem in over:
         typer.echo(problem)
     _write(found, time.monotonic() - started, json_file, markdown)
+    if code := _exit_code(found, over):
+        raise typer.Exit(code)
+
+
+def _exit_code(found: Exploration, over: Sequence[str]) -> int:
     if found.failed or over:
-        raise typer.Exit(1)
+        return 1
     if found.stopped:
-        raise typer.Exit(130)
+        return 130
+    return 2 if found.nothing else 0
 
 
 def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:

@@ -16,7 +16,7 @@ from statek_sim.backends.agent_moments import Moments
 from statek_sim.backends.deviating import with_deviations
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, StatekSimError
-from statek_sim.explore.explorer import REPEATS, SURVIVES, after_death
+from statek_sim.explore.explorer import REPEATS, SURVIVES, after_death, difference
 from statek_sim.explore.invariants import Violation
 from statek_sim.explore.plan import kill_at
 from statek_sim.explore.result import Beyond, Cell, Count, CrashCost, Explored, Failure
@@ -30,7 +30,9 @@ SOON: Final = 1.0
 """Virtual seconds until the new process."""
 ASKED: Final = "Unanswered"
 """The error of a run in which nobody answers: of calls that may have happened a person is asked."""
-ITS_OWN: Final = "it has crashes of its own"
+ITS_OWN: Final = "it has crashes of its own, and was written for these"
+SLOTS: Final = "its runs take turns in slots, and a process that holds or waits for a slot cannot die here"
+ONLY_CRASHES: Final = "of engine agent only crashes are varied; expected --kind crashes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,14 @@ class _Found:
     repeats: int = 0
     crash: CrashCost = field(default_factory=CrashCost)
 
+    def note(self, deviations: tuple[Deviation, ...], wrong: Sequence[Violation]) -> None:
+        """Keep the first of the smallest that break an invariant."""
+        for one in wrong:
+            self.times[one.invariant] += 1
+            known = self.smallest.get(one.invariant)
+            if known is None or len(deviations) < len(known[0]):
+                self.smallest[one.invariant] = (deviations, one.message)
+
 
 class AgentExplorer:
     """Explores one scenario of engine two under one variant."""
@@ -120,6 +130,8 @@ class AgentExplorer:
     def __init__(self, scenario: Scenario, profile: str) -> None:
         if any(event.action in ("crash", "restart") for event in scenario.events):
             raise BadInput(f"scenario {scenario.id!r}: {ITS_OWN}")
+        if scenario.slots is not None:
+            raise BadInput(f"scenario {scenario.id!r}: {SLOTS}")
         self.scenario, self.profile = committing(with_deviations(scenario, ())), profile
         self._again = frozenset(name for name, text in scenario.tools.items() if text.after_crash == "again")
         moments = Moments()
@@ -133,30 +145,39 @@ class AgentExplorer:
         return AgentVariation(record, moments, self._base, self._again)
 
     def wrong(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Return what is wrong with one variation."""
-        return self._judged(deviations)[1]
+        """Return what is wrong with one variation, also that it is another one when it is played again."""
+        run, wrong = self._judged(deviations)
+        return wrong if run is None else wrong + self._repeated(deviations, run)
+
+    def _repeated(self, deviations: Sequence[Deviation], run: AgentVariation) -> tuple[Violation, ...]:
+        again = self.play(deviations).record
+        if again.digest == run.record.digest:
+            return ()
+        return (Violation(REPEATS, difference(run.record.events, again.events)),)
 
     def absent(self, deviations: Sequence[Deviation]) -> tuple[str, ...]:
         """Return the kills that the run gives no occasion for."""
         return self.play(deviations).moments.absent()
 
-    def explore(self, *, crashes: bool, depth: int, pairs: int, transcripts: bool = False) -> Explored:
+    def explore(self, *, depth: int, pairs: int, transcripts: bool = False) -> Explored:
         """Kill the process at every moment, and with a depth of 2 once more at every moment after that."""
         found = _Found()
-        distinct = self._base.moments.distinct() if crashes else []
+        distinct = self._base.moments.distinct()
         kills = [kill_at(point, SOON) for point in distinct[:: 1 + len(distinct) // (MOST + 1)]]
         tried = Count()
         for kill in kills:
             after = self._visit((kill,), found, transcripts=transcripts)
             if depth >= 2:
                 tried = self._again_after(kill, after, found, tried, pairs)
+        found.runs += 1
+        found.note((), self._repeated((), self._base))
         scenario = self.scenario
         return Explored(
             id=scenario.id,
             suite=scenario.suite,
             profile=self.profile,
             points=len(self._base.moments.points),
-            proven={"crashes": Count(len(kills), len(distinct))} if crashes else {},
+            proven={"crashes": Count(len(kills), len(distinct))},
             beyond=Beyond(pairs=tried),
             failures=tuple(
                 Failure(invariant=name, message=message, deviations=deviations, times=found.times[name])
@@ -188,13 +209,8 @@ class AgentExplorer:
         run, wrong = self._judged(deviations)
         if run is not None and found.runs % EVERY == 0:
             found.runs += 1
-            if self.play(deviations).record.digest != run.record.digest:
-                wrong += (Violation(REPEATS, "the same run again has another trace"),)
-        for one in wrong:
-            found.times[one.invariant] += 1
-            known = found.smallest.get(one.invariant)
-            if known is None or len(deviations) < len(known[0]):
-                found.smallest[one.invariant] = (deviations, one.message)
+            wrong += self._repeated(deviations, run)
+        found.note(deviations, wrong)
         if run is not None:
             found.unknown += bool(run.moments.unknown)
             found.repeats += bool(Counter(run.moments.worked) - Counter(self._base.moments.worked))

@@ -31,7 +31,7 @@ from statek_sim.suite.transcript import formatted, numbered
 from statek_sim.trace import Event, ToolCalled, as_dict
 
 REPEATS: Final = "the-run-repeats"
-"""The invariant that two runs with the same deviations are the same; it is asked of every fiftieth."""
+"""The invariant that two runs with the same deviations are the same: of the undisturbed one, and every fiftieth."""
 
 SURVIVES: Final = "the-runtime-survives"
 """The invariant that no deviation makes the runtime itself fail."""
@@ -155,6 +155,7 @@ class Explorer:
             orders = explore_orders(base, bounds.orders, self._visit)
             proven["orders"], complete = Count(orders.played, orders.known), orders.complete
         beyond = self._beyond(singles, complete=complete)
+        self._repeat_undisturbed()
         failures = tuple(self._failure(name) for name in self._found.smallest)
         found = self._found
         return Explored(
@@ -209,7 +210,7 @@ class Explorer:
         found.runs += 1
         wrong = violations(variation, self._invariants)
         if found.runs % EVERY == 0:
-            wrong += self._repeated(deviations, variation)
+            wrong += self.repeated(variation)
         found.note(deviations, wrong)
         found.unknown += not variation.known
         for name, reached in found.reached.items():
@@ -235,15 +236,22 @@ class Explorer:
             known = replace(known, cost=dearer, cost_where=str(deviation))
         self._found.crash = known
 
-    def _repeated(self, deviations: tuple[Deviation, ...], variation: Variation) -> tuple[Violation, ...]:
+    def repeated(self, played: Variation | Undisturbed) -> tuple[Violation, ...]:
         """Play it again: two runs that differ depend on something that nobody controls, and it is named."""
         self._found.runs += 1
+        deviations = played.deviations if isinstance(played, Variation) else ()
         with varied(self._base, deviations) as again:
-            if again.digest == variation.digest:
+            if again.digest == played.digest:
                 return ()
-            pairs = zip(variation.events, again.events, strict=False)
-            at = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
-            return (Violation(REPEATS, _difference(variation, again, at)),)
+            return (Violation(REPEATS, difference(played.events, again.events)),)
+
+    def _repeat_undisturbed(self) -> None:
+        try:
+            self._found.note((), self.repeated(self._base))
+        except StatekSimError:
+            raise
+        except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
+            self._found.note((), (Violation(SURVIVES, f"{type(error).__name__}: {error}"),))
 
     # -- beyond single deviations ------------------------------------------------------------------------------
 
@@ -338,7 +346,7 @@ class Explorer:
         """Return how these deviations break an invariant, None if they do not, and those that find no occasion."""
         if name == REPEATS:
             with varied(self._base, deviations) as variation:
-                wrong = self._repeated(tuple(deviations), variation)
+                wrong = self.repeated(variation)
                 return (wrong[0].message if wrong else None), variation.steering.check_happened()
         message = self.breaks(name, deviations)
         if message is not None:
@@ -386,12 +394,14 @@ def _cell(
     return Cell(deviation.kill, deviation.silent, what or deviation.what, job if what else "", came, lines)
 
 
-def _difference(variation: Variation, again: Variation, at: int | None) -> str:
+def difference(events: Sequence[Event], again: Sequence[Event]) -> str:
     """Say where two runs with the same deviations part, and the tool that was called last before that."""
+    pairs = zip(events, again, strict=False)
+    at = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
     if at is None:
-        return f"one run has {len(variation.events)} events, the same one again {len(again.events)}"
-    tools = [event.name for event in variation.events[:at] if isinstance(event, ToolCalled)]
-    one, other = as_dict(variation.events[at]), as_dict(again.events[at])
+        return f"one run has {len(events)} events, the same one again {len(again)}"
+    tools = [event.name for event in events[:at] if isinstance(event, ToolCalled)]
+    one, other = as_dict(events[at]), as_dict(again[at])
     fields = [key for key in one if one[key] != other.get(key)]
     told = f"event {at + 1} ({one['event']}) differs in {', '.join(fields) or 'kind'}"
     return f"{told}, after a call of tool {tools[-1]!r}" if tools else told

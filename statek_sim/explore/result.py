@@ -148,3 +148,13 @@ class Exploration:
     def failed(self) -> bool:
         """Whether anything failed."""
         return any(one.failed for one in self.scenarios)
+
+    @property
+    def skipped(self) -> int:
+        """How many scenarios could not be explored."""
+        return sum(one.problem is not None for one in self.scenarios)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether none of the scenarios could be explored: that nothing fails then means nothing."""
+        return self.skipped == len(self.scenarios)

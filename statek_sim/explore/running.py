@@ -111,15 +111,16 @@ def _explored(
 
 def _agent_explored(scenario: Scenario, profile: str, bounds: Bounds) -> Explored:
     # What engine two checks arguments with is not loaded for those who have no scenario of it.
-    from statek_sim.explore.agent_runs import AgentExplorer  # noqa: PLC0415
+    from statek_sim.explore.agent_runs import ONLY_CRASHES, AgentExplorer  # noqa: PLC0415
 
+    if "crashes" not in bounds.kinds:
+        return _not_explored(scenario, profile, ONLY_CRASHES)
     try:
         explorer = AgentExplorer(scenario, profile)
     except BadInput as error:
-        # Parts of its agent cannot be kept, or it has crashes of its own.
+        # Parts of its agent cannot be kept, or it has slots, or crashes of its own.
         return _not_explored(scenario, profile, str(error))
     return explorer.explore(
-        crashes="crashes" in bounds.kinds,
         depth=bounds.depth,
         pairs=bounds.pairs,
         transcripts=bounds.transcripts,

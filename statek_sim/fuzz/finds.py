@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from statek_sim.errors import StatekSimError
+from statek_sim.explore.explorer import REPEATS
 from statek_sim.explore.invariants import Violation
 from statek_sim.explore.reduce import ddmin
 from statek_sim.fuzz.player import DIFFERS, Example, Outcome, Player
@@ -40,7 +41,9 @@ def made_small(player: Player, found: Example, violation: Violation) -> Find:
     small = search.smallest(found)
     subject, _, _ = player.subject(small)
     deviations = search.deviations(small)
-    if violation.invariant != DIFFERS and len(deviations) > 1:
+    if violation.invariant != DIFFERS and search.broken(small, ()) is not None:
+        deviations = ()
+    elif violation.invariant != DIFFERS and len(deviations) > 1:
         deviations = ddmin(deviations, lambda parts: search.broken(small, parts) is not None)
     small_violation = search.broken(small, deviations) or violation
     file = subject.write(small_violation, deviations).as_posix()
@@ -89,6 +92,8 @@ class _Search:
             subject, written, _ = self._player.subject(example)
             if self._violation.invariant == DIFFERS:
                 wrong = () if written is None else self._player.differences(written, subject.scenario.id)
+            elif self._violation.invariant == REPEATS:
+                wrong = self._player.repeats(subject, deviations)
             else:
                 wrong = self._player.wrong(subject, deviations)
         except (StatekSimError, AssertionError):

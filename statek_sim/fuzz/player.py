@@ -27,7 +27,6 @@ PROFILE: Final[Profile] = "1.4"
 DIFFERS: Final = "differs-from-statek"
 """What is found where the real package does something else, without any deviation."""
 
-REPEATS: Final = "the-run-repeats"
 EVERY: Final = 50
 """Every so manyth example is played twice."""
 
@@ -123,6 +122,11 @@ class Player:
         """Return what is wrong with a run, without what nobody asks for."""
         return tuple(one for one in subject.wrong(deviations) if one.invariant not in self.ignored)
 
+    def repeats(self, subject: Subject, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
+        """Return how two runs that depart alike differ."""
+        with varied(subject.base, deviations) as variation:
+            return subject.explorer.repeated(variation)
+
     def differences(self, written: Written, name: str) -> tuple[Violation, ...]:
         """Return how a drawn example differs from the real package, where there is one."""
         if self.python is None:
@@ -146,13 +150,11 @@ class Player:
         runs = 1
         try:
             with varied(subject.base, deviations) as variation:
-                shape, digest = shape_of(variation.events), variation.digest
+                shape = shape_of(variation.events)
                 runs += bool(deviations)
-            if full.twice:
-                with varied(subject.base, deviations) as again:
+                if full.twice:
                     runs += 1
-                    if again.digest != digest:
-                        wrong = (Violation(REPEATS, "the same run again has another trace"),)
+                    wrong = subject.explorer.repeated(variation)
         except BadInput:
             return Outcome(example=full, shape="refused", steps=frozenset())
         except Exception:  # noqa: BLE001  # a bug of the runtime's: the next line names it

@@ -59,7 +59,7 @@ class ExploreProgress:
 
 def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[Text]:
     """Yield a line per scenario, the failures, the tools' certificates and the verdict."""
-    for explored in exploration.scenarios if not quiet else ():
+    for explored in exploration.scenarios if not quiet or exploration.nothing else ():
         yield Text(
             scenario_line(explored), "red" if explored.failed else "yellow" if explored.problem else ""
         )
@@ -73,7 +73,8 @@ def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[
     yield Text()
     if exploration.stopped:
         yield Text("stopped: what follows is what was covered so far", "yellow")
-    yield Text(verdict_words(exploration), "bold red" if exploration.failed else "bold green")
+    bad = exploration.failed or exploration.nothing
+    yield Text(verdict_words(exploration), "bold red" if bad else "bold green")
 
 
 def scenario_line(explored: Explored) -> str:
@@ -152,6 +153,10 @@ def verdict_words(exploration: Exploration) -> str:
         failure.invariant for explored in exploration.scenarios for failure in explored.failures
     )
     words = f"{plural(len(exploration.scenarios), 'scenario')}, {plural(exploration.runs, 'run')}"
+    if exploration.nothing:
+        return f"{words}: nothing was explored"
+    if exploration.skipped:
+        words += f", {exploration.skipped} not explored"
     if not exploration.failed:
         return f"{words}: nothing fails"
     unreached = sum(

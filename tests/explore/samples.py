@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from pathlib import Path
+from types import ModuleType
 
+import pytest
+
+from statek_sim import tool
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 
@@ -62,6 +68,38 @@ scenarios:
       job:two: [{code: "exit(2)"}]
       job:three: [{code: "exit(3)"}]
 """
+
+COIN = """
+suite: samples
+scenarios:
+  - id: coin
+    title: A clerk throws a coin.
+    agents: {clerk: {prompt: You throw., tools: ["coins:throw"]}}
+    jobs: {main: {message: Go.}}
+    script:
+      clerk:
+        - {code: "print(throw())"}
+        - {code: "exit('ok')"}
+"""
+
+
+def throws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be a module `coins` whose tools never say the same twice."""
+    thrown = itertools.count()
+
+    @tool
+    def throw(**kwargs: object) -> int:
+        """Throw."""
+        return next(thrown)
+
+    def toss() -> int:
+        """Toss."""
+        return next(thrown)
+
+    module = ModuleType("coins")
+    module.throw = throw  # type: ignore[attr-defined]  # a module made here
+    module.toss = toss  # type: ignore[attr-defined]  # a module made here
+    monkeypatch.setitem(sys.modules, "coins", module)
 
 
 def scenario(folder: Path, text: str, *, extra: str = "") -> Scenario:

@@ -13,6 +13,7 @@ from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.running import explore_one
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
+from tests.explore import samples
 
 PAYS = """
 suite: samples
@@ -27,6 +28,17 @@ scenarios:
     agents: {{assistant: {{prompt: You work.}}}}
     jobs: {{main: {{message: Work.}}}}
     script: {{assistant: [{{tools: [{{name: look}}]}}, {{tools: [{{name: pay}}], latency: 5}}, {{text: Done.}}]}}
+"""
+COIN = """
+suite: samples
+scenarios:
+  - id: coin
+    title: An agent throws a coin.
+    engine: agent
+    profiles: [hardened]
+    agents: {assistant: {prompt: You throw., tools: ["coins:toss"]}}
+    jobs: {main: {message: Throw.}}
+    script: {assistant: [{tools: [{name: toss}]}, {text: Done.}]}
 """
 CRASHES = Bounds(kinds=("crashes",))
 
@@ -90,7 +102,40 @@ def test_what_has_crashes_of_its_own_is_not_explored(tmp_path: Path) -> None:
     own = scenario(tmp_path).path
     own.write_text(own.read_text() + "    events: [{at: 1, crash: worker}, {at: 2, restart: worker}]\n")
     found = explore_one(load_or_fail([own])[0], "hardened", own=(), bounds=CRASHES)
-    assert found.problem == "scenario 'pays': it has crashes of its own"
+    assert found.problem == "scenario 'pays': it has crashes of its own, and was written for these"
+
+
+@pytest.mark.parametrize(
+    ("extra", "words", "why"),
+    [
+        ("slots: {slots: 1}", (), "scenario 'pays': its runs take turns in slots"),
+        ("events: [{at: 1, crash: worker}]", ("-q",), "scenario 'pays': it has crashes of its own"),
+        ("", ("--kind", "orders"), "of engine agent only crashes are varied"),
+    ],
+)
+def test_where_nothing_could_be_explored_nothing_is_green(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], extra: str, words: tuple[str, ...], why: str
+) -> None:
+    own = scenario(tmp_path).path
+    own.write_text(own.read_text() + f"    {extra}\n")
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", str(own), "--executor", "serial", *words])
+    assert exit_.value.code == 2
+    out = capsys.readouterr().out
+    assert f"samples/pays[hardened]: not explored: {why}" in out
+    assert out.endswith("1 scenario, 0 runs: nothing was explored\n")
+
+
+def test_what_was_left_out_is_counted_beside_what_was_explored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scenario(tmp_path)
+    (tmp_path / "thinkers.yaml").write_text(samples.THINKERS)
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", "pays.yaml", "thinkers.yaml", "--kind", "limits", "--executor", "serial"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out.endswith(" runs, 1 not explored: nothing fails\n")
 
 
 def test_an_agent_departs_by_kill_only(
@@ -112,3 +157,19 @@ def test_two_moments_with_the_same_second_commits_and_effects_are_one(tmp_path: 
     explorer = AgentExplorer(scenario(tmp_path), "hardened")
     moments: Moments = explorer.play(()).moments
     assert 8 < len(moments.distinct()) < len(moments.points)
+
+
+def test_an_agent_that_does_not_repeat_is_told_and_its_case_plays_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    samples.throws(monkeypatch)
+    (tmp_path / "coin.yaml").write_text(COIN)
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", "coin.yaml", "--executor", "serial", "--save", "found"])
+    assert exit_.value.code == 1
+    assert "FAILED samples/coin[hardened] the-run-repeats\n  event " in capsys.readouterr().out
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", "--replay", "found/coin-hardened-the-run-repeats.yaml"])
+    assert exit_.value.code == 1
+    assert "after a call of tool 'toss'" in capsys.readouterr().out

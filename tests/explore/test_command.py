@@ -97,6 +97,18 @@ def test_the_price_of_a_crash_is_a_threshold(capsys: pytest.CaptureFixture[str])
     assert run(capsys, "thinkers.yaml", "--kind", "crashes", "--max-crash-tokens", "1000")[0] == 0
 
 
+def test_the_undisturbed_run_is_played_twice_however_few_there_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, here: Path
+) -> None:
+    (here / "coin.yaml").write_text(samples.COIN)
+    samples.throws(monkeypatch)
+    code, out, _ = run(capsys, "coin.yaml", "--kind", "limits", "--executor", "serial")
+    assert code == 1
+    assert "FAILED samples/coin[docs] the-run-repeats" in out
+    assert "  event 9 (ToolReturned) differs in result, after a call of tool 'throw'\n  undisturbed\n" in out
+    assert out.endswith("1 scenario, 6 runs: the-run-repeats in 1\n")
+
+
 def test_ctrl_c_reports_what_was_covered_so_far(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

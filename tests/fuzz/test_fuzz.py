@@ -88,6 +88,22 @@ def test_what_nobody_asks_for_is_not_found(capsys: pytest.CaptureFixture[str]) -
     assert out.endswith(" 0 finds\n")
 
 
+def test_a_run_that_does_not_repeat_is_found_without_what_does_not_matter(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, here: Path
+) -> None:
+    (here / "coin.yaml").write_text(samples.COIN)
+    samples.throws(monkeypatch)
+    code, out, _ = run(
+        capsys, "fuzz", "coin.yaml", "--runs", "10", "--executor", "serial", "--json", "f.json"
+    )
+    assert code == 1
+    (find,) = found(here / "f.json")["finds"]
+    assert (find["invariant"], find["deviations"]) == ("the-run-repeats", [])
+    assert find["message"] == "event 9 (ToolReturned) differs in result, after a call of tool 'throw'"
+    code, out, _ = run(capsys, "explore", "--replay", find["file"])
+    assert (code, out.partition(" ")[0]) == (1, "FAILED")
+
+
 def as_it_was(lines: list[str]) -> object:
     """How a durable state was told, until this search found that a model may note a number."""
     return (len(lines), "\n".join(lines))
