@@ -55,7 +55,7 @@ PriceOption = Annotated[
 BaselineOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Exit 1 when scenarios that this baseline had right are right less often."
+        metavar="FILE", help="Exit 1 when an eval is right less often in an arm than in this baseline."
     ),
 ]
 UpdateOption = Annotated[

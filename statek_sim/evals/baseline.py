@@ -10,21 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.errors import BadInput
+from statek_sim.evals.cells import Cell, Kept, Key, cells_of, told
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.outcome import Outcome
-from statek_sim.evals.statistics.paired import ALPHA, mcnemar
+from statek_sim.evals.statistics.paired import mcnemar
 
 SCHEMA: Final = "statek-sim/evals-baseline@1"
 SHOWN: Final = 10
-"""Scenarios that are told one by one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What a baseline knows of one run: whether it was right, and a digest of each turn."""
-
-    passed: bool
-    turns: tuple[str, ...]
+"""Evals that are told one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +27,7 @@ class Baseline:
     model: str
     profile: str
     parts: Mapping[str, tuple[str, ...]]
-    runs: Mapping[tuple[str, str, int], Kept]
+    runs: Mapping[Key, Kept]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,22 +84,24 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:
-    """Return whether success was lost since a baseline, and where; `BadInput` when it is about something else."""
+    """Return which evals are right less often in which arm than in a baseline; one of them is enough to fail.
+
+    Nothing makes up for it: no other eval, no other arm. `BadInput` when the baseline is about something else.
+    """
     _same_experiment(before, experiment, name)
-    pairs = [(before.runs.get((one.arm, one.scenario, one.seed)), one) for one in outcomes]
-    known = [(kept, one) for kept, one in pairs if kept is not None]
-    if not known:
+    cells = cells_of(before.runs, outcomes)
+    if not cells:
         raise BadInput(f"{name}: none of these runs is in the baseline; expected the same arms and evals")
-    lost = [(kept, one) for kept, one in known if kept.passed and not one.passed]
-    won = sum(one.passed and not kept.passed for kept, one in known)
-    p = mcnemar(len(lost), won)
-    failed = len(lost) > won
-    lines = [*_told(lost), _verdict(len(known), len(lost), won, p, name)]
-    if len(known) < len(outcomes):
-        lines.append(
-            f"{name}: it has nothing of {len(outcomes) - len(known)} more runs; --update-baseline adds them"
-        )
-    return Held(failed=failed, lines=tuple(lines))
+    worse = [cell for cell in cells if cell.worse]
+    lines = [line for cell in worse[:SHOWN] for line in told(cell)]
+    if len(worse) > SHOWN:
+        lines.append(f"and {len(worse) - SHOWN} more that are right less often")
+    for arm in experiment.arms:
+        lines += _verdict([cell for cell in cells if cell.arm == arm.name], f"{name} [{arm.name}]")
+    new = len(outcomes) - sum(len(cell.pairs) for cell in cells)
+    if new:
+        lines.append(f"{name}: it has nothing of {new} more runs; --update-baseline adds them")
+    return Held(failed=bool(worse), lines=tuple(lines))
 
 
 def _same_experiment(before: Baseline, experiment: Experiment, name: str) -> None:
@@ -123,41 +118,15 @@ def _same_experiment(before: Baseline, experiment: Experiment, name: str) -> Non
             )
 
 
-def _told(lost: Sequence[tuple[Kept, Outcome]]) -> Iterator[str]:
-    """Yield a line per scenario and arm that lost runs, with the first turn of one that went another way."""
-    groups: dict[tuple[str, str], list[tuple[Kept, Outcome]]] = {}
-    for kept, one in lost:
-        groups.setdefault((one.arm, one.scenario), []).append((kept, one))
-    for (arm, scenario), runs in list(groups.items())[:SHOWN]:
-        kept, one = runs[0]
-        seeds = ", ".join(str(run.seed) for _, run in runs[:5]) + (", ..." if len(runs) > 5 else "")
-        yield f"{scenario} [{arm}]: {len(runs)} right before and wrong now (seeds {seeds})"
-        yield f"  seed {one.seed}: {_first_difference(kept, one)}"
-        yield f"  {'; '.join(one.problems) or one.stop}"
-    if len(groups) > SHOWN:
-        yield f"and {len(groups) - SHOWN} more scenarios"
-
-
-def _first_difference(kept: Kept, one: Outcome) -> str:
-    for turn, digest in zip(one.turns, kept.turns, strict=False):
-        if turn.digest != digest:
-            did = (
-                f"the model failed by {turn.failure} ({turn.how})"
-                if turn.failure
-                else "the model did it right"
-            )
-            stage = f", {turn.stage}" if turn.stage else ""
-            nudged = f", corrected: {turn.nudged}" if turn.nudged else ""
-            return f"turn {turn.number} is the first that differs: {did}{stage}{nudged}"
-    if len(one.turns) != len(kept.turns):
-        return f"ended after {len(one.turns)} turns ({one.stop}), before after {len(kept.turns)}"
-    return "every turn says the same as before: the tools, the world or the check changed"
-
-
-def _verdict(known: int, lost: int, won: int, p: float, name: str) -> str:
-    sentence = f"{name}: of {known} runs {lost} are wrong that were right, {won} are right that were wrong (p {p:.4f})"
-    if not lost and not won:
-        return f"{sentence}: as before"
-    if p <= ALPHA:
-        return f"{sentence}: {'worse' if lost > won else 'better'}"
-    return f"{sentence}: runs changed both ways" if lost and won else sentence
+def _verdict(cells: Sequence[Cell], subject: str) -> Iterator[str]:
+    """Yield what became of an arm, if the baseline knows it."""
+    runs = sum(len(cell.pairs) for cell in cells)
+    if not runs:
+        return
+    lost, won = sum(len(cell.lost) for cell in cells), sum(cell.won for cell in cells)
+    worse = sum(cell.worse for cell in cells)
+    changed = (
+        f"{lost} are wrong that were right, {won} are right that were wrong (p {mcnemar(lost, won):.4f})"
+    )
+    said = f"{worse} of {len(cells)} evals right less often" if lost or won else "as before"
+    yield f"{subject}: of {runs} runs {changed}: {said}"

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +21,7 @@ from statek_sim.agent.budget import Prices
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import PARTS, Arm, all_arms, named_after
-from statek_sim.evals.baseline import baseline_text, held_against, read_baseline
+from statek_sim.evals.baseline import Held, baseline_text, held_against, read_baseline
 from statek_sim.evals.experiment import Experiment, batches, run_experiment
 from statek_sim.evals.models.failures import FailureClass
 from statek_sim.evals.models.profile_file import load_profile
@@ -239,9 +240,58 @@ def test_a_harness_that_lost_its_nudges_breaks_the_baseline_at_the_first_turn_th
     held = held_against(read_baseline(kept), one, changed, name="b")
     assert held.failed
     told = "\n".join(held.lines)
-    assert "right before and wrong now (seeds " in told
+    assert " right before, 0 now; wrong now: seeds " in told
     assert "is the first that differs" in told
     assert "are wrong that were right" in held.lines[-1]
+
+
+def changed(outcomes: Sequence[Outcome], **passed: Collection[int]) -> list[Outcome]:
+    """Return runs of which the first eval is right on these seeds of each arm; other evals are as they were."""
+    return [
+        one._replace(passed=one.seed in passed.get(one.arm, ()) if one.scenario == NAMES[0] else one.passed)
+        for one in outcomes
+    ]
+
+
+def held_after(before: list[Outcome], now: list[Outcome], one: Experiment, tmp_path: Path) -> Held:
+    file = tmp_path / "baseline.json"
+    file.write_text(baseline_text(one, before))
+    return held_against(read_baseline(file), one, now, name="b")
+
+
+def test_what_one_arm_wins_does_not_make_up_for_what_another_loses(tmp_path: Path) -> None:
+    one = experiment(FULL, BARE)
+    runs = outcomes_of(one)
+    before = changed(runs, full=(0, 1, 2))
+    held = held_after(before, changed(runs, bare=(0, 1, 2)), one, tmp_path)
+    assert held.failed
+    assert held.lines[0] == f"{NAMES[0]} [full]: 3 of 3 right before, 0 now; wrong now: seeds 0, 1, 2"
+    changes = "{} are wrong that were right, {} are right that were wrong (p 0.2500): {} of 3 evals right less often"
+    assert held.lines[-2:] == (
+        f"b [full]: of 9 runs {changes.format(3, 0, 1)}",
+        f"b [bare]: of 9 runs {changes.format(0, 3, 0)}",
+    )
+
+
+def test_what_one_eval_wins_does_not_make_up_for_what_another_loses(tmp_path: Path) -> None:
+    one = experiment(FULL)
+    right = [run._replace(passed=run.scenario == NAMES[0]) for run in outcomes_of(one)]
+    wrong = [run._replace(passed=not run.passed) for run in right]
+    held = held_after(right, wrong, one, tmp_path)
+    assert held.failed
+    assert [line.split(":")[0] for line in held.lines if "right before" in line] == [f"{NAMES[0]} [full]"]
+    assert held.lines[-1].endswith("1 of 3 evals right less often")
+
+
+def test_an_eval_that_is_right_as_often_on_other_seeds_is_counted_and_passes(tmp_path: Path) -> None:
+    one = experiment(FULL)
+    runs = outcomes_of(one)
+    held = held_after(changed(runs, full=(0, 1)), changed(runs, full=(1, 2)), one, tmp_path)
+    assert not held.failed
+    assert held.lines == (
+        "b [full]: of 9 runs 1 are wrong that were right, 1 are right that were wrong (p 1.0000): "
+        "0 of 3 evals right less often",
+    )
 
 
 def test_a_baseline_of_another_model_or_another_arm_is_refused(kept: Path) -> None:
