@@ -128,5 +128,10 @@ def node_id(path: Path, rootpath: Path) -> str:
     return Path(os.path.relpath(path, rootpath)).as_posix()
 
 
+def is_ours(node: object) -> bool:
+    """Return whether a node is one of this plugin's, as scenarios are that were asked for as well."""
+    return type(node).__module__.startswith("pytest_statek.")
+
+
 def _same(path: Path, other: Path) -> bool:
     return os.path.abspath(path) == os.path.abspath(other)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_statek.collect import is_ours
 from pytest_statek.watchdog import is_looked_into
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits
@@ -124,7 +125,7 @@ class GateCollection:
         """Put the presets into the session."""
         report = yield
         if isinstance(collector, pytest.Session) and report.passed:
-            own = [node for node in report.result if not self._alone or _is_ours(node)]
+            own = [node for node in report.result if not self._alone or is_ours(node)]
             report.result = [*own, *self._nodes(collector)]
         return report
 
@@ -161,8 +162,3 @@ def _node(
         cases=own,
         judge=judge,
     )
-
-
-def _is_ours(node: object) -> bool:
-    """Return whether a node is one of this plugin's, as scenarios are that were asked for as well."""
-    return type(node).__module__.startswith("pytest_statek.")

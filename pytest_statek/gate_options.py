@@ -78,24 +78,27 @@ class GateRequested:
 
         self.wanted = bool(options or written or policy or baseline or scenarios)
         self.alone = bool(options) and not paths
-        self.presets = tuple(_found(path, here, here) for path in options) or tuple(
-            _found(path, there, here) for path in written
+        self.presets = tuple(found(path, here, here) for path in options) or tuple(
+            found(path, there, here) for path in written
         )
-        self.policy = _path(policy, here, here) or _path(config.getini("statek_gate_policy"), there, here)
-        self.baseline = _path(baseline, here, here) or _path(
+        self.policy = path_from(policy, here, here) or path_from(
+            config.getini("statek_gate_policy"), there, here
+        )
+        self.baseline = path_from(baseline, here, here) or path_from(
             config.getini("statek_gate_baseline"), there, here
         )
-        self.scenarios = tuple(_found(path, here, here) for path in scenarios) or tuple(
-            _found(path, there, here) for path in config.getini("statek_gate_scenarios")
+        self.scenarios = tuple(found(path, here, here) for path in scenarios) or tuple(
+            found(path, there, here) for path in config.getini("statek_gate_scenarios")
         )
 
 
-def _found(text: str, base: Path, here: Path) -> str:
+def found(text: str, base: Path, here: Path) -> str:
     """Return a path as people read it from `here` where there is something at it, else the text: a built-in name."""
-    return (_path(text, base, here) or text) if os.path.exists(base / text) else text
+    return (path_from(text, base, here) or text) if os.path.exists(base / text) else text
 
 
-def _path(text: str | None, base: Path, here: Path) -> str | None:
+def path_from(text: str | None, base: Path, here: Path) -> str | None:
+    """Return a path that starts at `base` as people read it from `here`; None for no text."""
     if not text:
         return None
     path = Path(os.path.normpath(base / text))

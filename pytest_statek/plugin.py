@@ -1,7 +1,7 @@
 """The entry point of the plugin. Loaded in every pytest run, so it costs next to nothing until it is used.
 
 Whatever needs `statek_sim` is in modules that are registered as plugins of their own when an option or a fixture
-asks for them: `scenarios`, `lab`, `cassettes` and `gate`.
+asks for them: `scenarios`, `lab`, `cassettes`, `gate` and `evals`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_statek import hooks
+from pytest_statek.evals_options import PLUGIN as EVALS
+from pytest_statek.evals_options import add_evals_options, evals_are_wanted
 from pytest_statek.fallback import fall_back
 
 # By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
@@ -57,6 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
     add_record_options(parser)
     add_gate_options(parser)
+    add_evals_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -86,6 +89,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")
     if gate_is_wanted(config):
         config.pluginmanager.import_plugin(GATE)
+    if evals_are_wanted(config):
+        config.pluginmanager.import_plugin(EVALS)
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:

@@ -14,9 +14,8 @@ from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from statek_sim.evals.proving import Proof
     from statek_sim.evals.scenario import EvalScenario
 
 evals = typer.Typer(name="evals", help="Ask what a harness is worth.", no_args_is_help=True)
@@ -96,7 +95,7 @@ def check(
 
     Exits 1 when a check does not tell them apart, and with --demands when a demand is never broken.
     """
-    from statek_sim.evals.proving import proofs
+    from statek_sim.evals.proving import failure_line, proofs
 
     suite = poisoned_evals(loaded_evals(paths, only), injections, fetch=fetch)
     if demands:
@@ -108,18 +107,12 @@ def check(
         bad = [proof for proof in found if not proof.as_it_should]
         played += len(found)
         failed += bool(bad)
-        say(_failures(one, bad), err=True)
+        say([failure_line(one, proof) for proof in bad], err=True)
     typer.echo(
         f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} plays, {seeds} of each script"
     )
     if failed:
         raise typer.Exit(1)
-
-
-def _failures(one: EvalScenario, bad: Sequence[Proof]) -> Iterator[str]:
-    for proof in bad:
-        reason = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
-        yield f"{one.path}:{one.line}: eval {one.id!r}: script {proof.script!r} on seed {proof.seed}: {reason}"
 
 
 def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:

@@ -61,23 +61,23 @@ def all_arms() -> tuple[Arm, ...]:
     return tuple(named_after(chosen) for chosen in reversed(list(subsets(PARTS))))
 
 
-def parse_arms(words: Iterable[str]) -> tuple[Arm, ...]:
-    """Return the arms that words name; `BadInput` for a part that is none.
+def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, ...]:
+    """Return the arms that words name; `BadInput` for a part that is none, which `said_by` asked for.
 
     `ablation`, `all`, `full`, `bare`, `no-PART`, parts joined by `+`; after a `@` the name of the agent's variant.
     """
     found: dict[str, Arm] = {}
     for word in words:
-        for arm in _arms(word):
+        for arm in _arms(word, said_by):
             found.setdefault(arm.name, arm)
     if not found:
         raise BadInput(
-            "--arms: none is named; expected ablation, all, full, bare, no-PART or parts joined by +"
+            f"{said_by}: none is named; expected ablation, all, full, bare, no-PART or parts joined by +"
         )
     return tuple(found.values())
 
 
-def _arms(word: str) -> tuple[Arm, ...]:
+def _arms(word: str, said_by: str) -> tuple[Arm, ...]:
     name, _, variant = word.partition("@")
     if name == ABLATION:
         arms = ablation()
@@ -86,16 +86,16 @@ def _arms(word: str) -> tuple[Arm, ...]:
     elif name in (FULL, BARE):
         arms = (named_after(PARTS if name == FULL else ()),)
     elif name.startswith("no-"):
-        arms = (named_after(part for part in PARTS if part != _part(name[3:])),)
+        arms = (named_after(part for part in PARTS if part != _part(name[3:], said_by)),)
     else:
-        arms = (named_after(map(_part, name.split("+"))),)
+        arms = (named_after(_part(one, said_by) for one in name.split("+")),)
     return tuple(Arm(f"{arm.name}@{variant}", arm.parts, variant) for arm in arms) if variant else arms
 
 
-def _part(name: str) -> str:
+def _part(name: str, said_by: str) -> str:
     if name not in PARTS:
         raise BadInput(
-            f"--arms: {name!r} is no part; expected some of {', '.join(PARTS)}, or ablation, all, full or bare."
+            f"{said_by}: {name!r} is no part; expected some of {', '.join(PARTS)}, or ablation, all, full or bare."
             f"{suggestion(name, (*PARTS, ABLATION, ALL, FULL, BARE))}".removesuffix(".")
         )
     return name

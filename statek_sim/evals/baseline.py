@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.errors import BadInput
+from statek_sim.evals.arms import Arm
 from statek_sim.evals.cells import Cell, Kept, Key, cells_of, told
 from statek_sim.evals.experiment import Experiment
+from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.statistics.paired import mcnemar
 
@@ -29,6 +32,10 @@ class Baseline:
     parts: Mapping[str, tuple[str, ...]]
     runs: Mapping[Key, Kept]
 
+    def seeds_of(self, arm: str, scenario: str) -> int:
+        """Return how many seeds, from 0, it has of a scenario in an arm."""
+        return next(seed for seed in count() if (arm, scenario, seed) not in self.runs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
@@ -38,9 +45,9 @@ class Held:
     lines: tuple[str, ...]
 
 
-def profile_digest(experiment: Experiment) -> str:
-    """Return a digest of the profile: another model makes other runs."""
-    return hashlib.blake2b(repr(experiment.profile).encode(), digest_size=8).hexdigest()
+def profile_digest(profile: Profile) -> str:
+    """Return a digest of a profile: another model makes other runs."""
+    return hashlib.blake2b(repr(profile).encode(), digest_size=8).hexdigest()
 
 
 def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
@@ -52,7 +59,7 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
     head = {
         "schema": SCHEMA,
         "model": experiment.profile.name,
-        "profile": profile_digest(experiment),
+        "profile": profile_digest(experiment.profile),
         "arms": {arm.name: list(arm.listed) for arm in experiment.arms},
     }
     return json.dumps({**head, "runs": runs}, indent=1) + "\n"
@@ -88,7 +95,7 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
 
     Nothing makes up for it: no other eval, no other arm. `BadInput` when the baseline is about something else.
     """
-    _same_experiment(before, experiment, name)
+    refuse_another(before, experiment.profile, experiment.arms, name=name)
     cells = cells_of(before.runs, outcomes)
     if not cells:
         raise BadInput(f"{name}: none of these runs is in the baseline; expected the same arms and evals")
@@ -104,13 +111,14 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
     return Held(failed=bool(worse), lines=tuple(lines))
 
 
-def _same_experiment(before: Baseline, experiment: Experiment, name: str) -> None:
-    if (before.model, before.profile) != (experiment.profile.name, profile_digest(experiment)):
+def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, name: str) -> None:
+    """Raise `BadInput` when a baseline is of another model, or of arms with other parts."""
+    if (before.model, before.profile) != (profile.name, profile_digest(profile)):
         raise BadInput(
             f"{name}: it is of model {before.model!r} with profile {before.profile}, this is of "
-            f"{experiment.profile.name!r} with {profile_digest(experiment)}; expected the same, or --update-baseline"
+            f"{profile.name!r} with {profile_digest(profile)}; expected the same, or --update-baseline"
         )
-    for arm in experiment.arms:
+    for arm in arms:
         parts = before.parts.get(arm.name)
         if parts is not None and parts != arm.listed:
             raise BadInput(

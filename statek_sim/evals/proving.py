@@ -30,6 +30,13 @@ class Proof:
         return not self.verdict.passed
 
 
+def failure_line(scenario: EvalScenario, proof: Proof) -> str:
+    """Return what is wrong with a script that did not come out as it should, with the eval's place."""
+    reason = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
+    place = f"{scenario.path}:{scenario.line}: eval {scenario.id!r}"
+    return f"{place}: script {proof.script!r} on seed {proof.seed}: {reason}"
+
+
 def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
     """Play an eval's scripts in the loop of engine agent, on these seeds; `BadInput` for one that cannot be played."""
     for seed in seeds:

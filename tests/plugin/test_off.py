@@ -9,6 +9,7 @@ import pytest
 
 ALLOWED = {
     "pytest_statek",
+    "pytest_statek.evals_options",
     "pytest_statek.gate_options",
     "pytest_statek.hooks",
     "pytest_statek.llm_server",

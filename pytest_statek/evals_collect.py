@@ -1,0 +1,85 @@
+"""Files of evals as collectors: one item per eval, or per eval and arm."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_statek.collect import is_ours, node_id
+from pytest_statek.evals_items import EvalItem, ModelItem, ModelRuns, ScriptItem, ScriptRuns
+from statek_sim.evals.scenario import EvalScenario
+from statek_sim.evals.suite import load_paths
+from statek_sim.scenario.problem import Problem
+
+
+class EvalsNode(pytest.Collector):
+    """One file of evals. Its problems are one collection error, a line each."""
+
+    def __init__(
+        self,
+        *,
+        evals: Sequence[EvalScenario],
+        problems: Sequence[Problem],
+        runs: ScriptRuns | ModelRuns,
+        **node: Any,
+    ) -> None:
+        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
+        super().__init__(**node)
+        self._evals = evals
+        self._problems = problems
+        self._runs = runs
+
+    def collect(self) -> Iterable[EvalItem]:
+        """Yield the items; problems in the file are a `CollectError`, which pytest prints as text."""
+        if self._problems:
+            raise self.CollectError("\n".join(map(str, self._problems)))
+        for one in self._evals:
+            yield from self._items(one)
+
+    def _items(self, one: EvalScenario) -> Iterator[EvalItem]:
+        match self._runs:
+            case ScriptRuns() as runs:
+                yield ScriptItem.from_parent(self, scenario=one, runs=runs)
+            case ModelRuns() as runs:
+                for arm in runs.arms:
+                    yield ModelItem.from_parent(self, scenario=one, runs=runs, arm=arm)
+
+
+class EvalsCollection:
+    """Adds files of evals to the session, beside or in place of what it found itself."""
+
+    def __init__(self, files: Sequence[Path], runs: ScriptRuns | ModelRuns, *, alone: bool) -> None:
+        self._files = files
+        self._runs = runs
+        self._alone = alone
+
+    # First, and so outside of what collects scenarios: those that were asked for are in the report by then.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Put the files into the session."""
+        report = yield
+        if isinstance(collector, pytest.Session) and report.passed:
+            own = [node for node in report.result if not self._alone or is_ours(node)]
+            report.result = [*own, *self._nodes(collector)]
+        return report
+
+    def _nodes(self, session: pytest.Session) -> Iterator[EvalsNode]:
+        # All at once: an id is unique over everything that is loaded.
+        loaded = load_paths(self._files)
+        for file in self._files:
+            path = Path(os.path.normpath(session.config.invocation_params.dir / file))
+            yield EvalsNode.from_parent(
+                session,
+                name=path.name,
+                path=path,
+                nodeid=node_id(path, session.config.rootpath),
+                evals=[one for one in loaded.evals if one.path == file],
+                problems=[problem for problem in loaded.problems if problem.path == file],
+                runs=self._runs,
+            )

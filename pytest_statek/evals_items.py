@@ -1,0 +1,133 @@
+"""Evals as test items: one plays the scripts of an eval, the other lets a simulated model work on it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statek_sim.errors import BadInput
+from statek_sim.evals.arms import Arm
+from statek_sim.evals.baseline import Baseline, held_against
+from statek_sim.evals.experiment import Experiment, run_batch
+from statek_sim.evals.models.profile import Profile
+from statek_sim.evals.proving import failure_line, proofs
+from statek_sim.evals.scenario import EvalScenario
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptRuns:
+    """Every script of an eval is played on seeds from 0."""
+
+    seeds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRuns:
+    """A simulated model works on evals in some arms, held against a baseline.
+
+    `model` is what the user called it. `seeds` None: as many as the baseline has of each eval.
+    """
+
+    model: str
+    profile: Profile
+    arms: tuple[Arm, ...]
+    seeds: int | None
+    baseline: Baseline
+    baseline_file: str
+
+
+class EvalFailed(Exception):
+    """An eval is not as it should be; each argument is a line for people."""
+
+
+class EvalItem(pytest.Item):
+    """One eval; `-k` finds it by id, tier and capability. Marked `statek`."""
+
+    def __init__(self, *, scenario: EvalScenario, again: tuple[str, ...], **node: Any) -> None:
+        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
+        parent = node["parent"]
+        super().__init__(nodeid=f"{parent.nodeid}::{node['name']}", **node)
+        self.scenario = scenario
+        self._again = again
+        self.extra_keyword_matches.update((scenario.tier, scenario.capability))
+        self.add_marker("statek")
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return text for people: what is wrong and the command that shows it again; a bug keeps its traceback."""
+        # Any: pytest's own types of traceback and style are not public.
+        match excinfo.value:
+            case EvalFailed(args=lines):
+                return "\n".join([*lines, "", self._command()])
+            case BadInput() as problem:
+                return str(problem)
+            case _:
+                return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return file, line from 0, and title."""
+        return self.path, self.scenario.line - 1, self.name
+
+    def _command(self) -> str:
+        name, *options = self._again
+        return shlex.join(
+            ["statek-sim", "evals", name, str(self.scenario.path), "--eval", self.scenario.id, *options]
+        )
+
+
+class ScriptItem(EvalItem):
+    """Plays the ideal script of an eval, which has to pass, and its wrong ones, which have to fail."""
+
+    def __init__(self, *, scenario: EvalScenario, runs: ScriptRuns, **node: Any) -> None:
+        # Any: what pytest's own nodes take.
+        again = ("check", "--seeds", str(runs.seeds))
+        super().__init__(scenario=scenario, again=again, name=scenario.id, **node)
+        self._runs = runs
+
+    def runtest(self) -> None:
+        """Play them on every seed."""
+        played = proofs(self.scenario, range(self._runs.seeds))
+        bad = [failure_line(self.scenario, proof) for proof in played if not proof.as_it_should]
+        if bad:
+            raise EvalFailed(*bad)
+
+
+class ModelItem(EvalItem):
+    """Lets a simulated model work on an eval in one arm; fails when fewer runs are right than in the baseline."""
+
+    def __init__(self, *, scenario: EvalScenario, runs: ModelRuns, arm: Arm, **node: Any) -> None:
+        # Any: what pytest's own nodes take.
+        self._known = runs.baseline.seeds_of(arm.name, scenario.id)
+        self._seeds = self._known if runs.seeds is None else runs.seeds
+        self._runs = runs
+        self._arm = arm
+        how = ("run", "--model", runs.model, "--arms", arm.name)
+        again = (*how, "--seeds", str(self._seeds), "--baseline", runs.baseline_file)
+        super().__init__(scenario=scenario, again=again, name=f"{scenario.id}[{arm.name}]", **node)
+        self.user_properties += [("model", runs.profile.name), ("arm", arm.name)]
+
+    def runtest(self) -> None:
+        """Run every seed, and hold the runs against the baseline."""
+        self._refuse_unknown()
+        runs = self._runs
+        experiment = Experiment(
+            suite=(self.scenario,), profile=runs.profile, arms=(self._arm,), seeds=self._seeds
+        )
+        outcomes = run_batch(self.scenario, 0, self._seeds, experiment.arms, runs.profile)
+        held = held_against(runs.baseline, experiment, outcomes, name=runs.baseline_file)
+        if held.failed:
+            raise EvalFailed(*held.lines)
+
+    def _refuse_unknown(self) -> None:
+        """Raise `BadInput` where the baseline says nothing: runs that nothing is known of would always pass."""
+        if not self._known or self._known < self._seeds:
+            place = f"{self.scenario.path}:{self.scenario.line}: eval {self.scenario.id!r}"
+            known = f"has {self._known} seeds of it in the arm {self._arm.name!r}"
+            wanted = "some" if self._runs.seeds is None else f"{self._seeds}"
+            raise BadInput(
+                f"{place}: {self._runs.baseline_file} {known}, expected {wanted}; write it again by "
+                "`statek-sim evals run --update-baseline`"
+            )

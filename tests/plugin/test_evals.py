@@ -1,0 +1,266 @@
+"""`pytest --statek-evals`: evals as test items."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from statek_sim.cli.main import main
+from statek_sim.evals.arms import Arm, named_after, parse_arms
+from statek_sim.evals.baseline import baseline_text
+from statek_sim.evals.experiment import Experiment, run_batch
+from statek_sim.evals.models.profile_file import load_profile
+from statek_sim.evals.suite import load_suite
+from tests.evals.test_writing import GOOD
+
+Write = Callable[[str, str], Path]
+
+MODEL = "ministral-3-8b-instruct"
+RUN = ("--statek-evals=evals", f"--statek-evals-model={MODEL}", "--statek-evals-baseline=base.json")
+LOOKS = 'plan: [{call: look, with: {name: "{name}"}}, {answer: X-1}]'
+TWO = GOOD + GOOD.removeprefix("evals:\n").replace("id: one", "id: two").replace("tier: easy", "tier: hard")
+
+
+@pytest.fixture(autouse=True)
+def project(write: Write) -> None:
+    """A project with two evals of its own, and a test."""
+    write("evals/mine.yaml", TWO)
+    write("test_own.py", "def test_own(): pass")
+
+
+def ids(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if "::" in line]
+
+
+def write_baseline(arms: Sequence[Arm], seeds: int = 4) -> None:
+    """Write `base.json`: what the model makes of the evals of the project."""
+    suite, profile = load_suite(["evals"]), load_profile(MODEL)
+    outcomes = [one for scenario in suite for one in run_batch(scenario, 0, seeds, arms, profile)]
+    experiment = Experiment(suite=suite, profile=profile, arms=tuple(arms), seeds=seeds)
+    Path("base.json").write_text(baseline_text(experiment, outcomes), "utf-8")
+
+
+def again(command: str) -> int:
+    """Return the exit code of a `statek-sim` command that a failure printed."""
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(command)[1:])
+    return int(ended.value.code or 0)
+
+
+# -- scripts ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", ["--statek-evals=evals", "--statek-evals=evals/mine.yaml"])
+def test_every_eval_is_an_item(pytester: pytest.Pytester, folder: str) -> None:
+    result = pytester.runpytest(folder, "--collect-only", "-q")
+    assert ids(result) == ["evals/mine.yaml::one", "evals/mine.yaml::two"]
+    pytester.runpytest(folder).assert_outcomes(passed=2)
+
+
+def test_a_folder_may_stand_behind_the_option(pytester: pytest.Pytester) -> None:
+    pytester.runpytest("--statek-evals", "evals").assert_outcomes(passed=2)
+
+
+def test_the_built_in_evals_are_those_of_the_command(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest("--statek-evals", "--collect-only", "-q")
+    built_in = load_suite([Path(__file__).parents[2] / "scenarios" / "evals"])
+    assert [one.rpartition("::")[2] for one in ids(result)] == [one.id for one in built_in]
+    assert ids(result)[0].startswith("statek_suites/evals/easy.yaml::")
+
+
+def test_a_wrong_script_that_passes_fails_the_item_with_a_command_that_shows_it(
+    pytester: pytest.Pytester, write: Write
+) -> None:
+    write("evals/mine.yaml", TWO.replace("plan: [{answer: X-1}]", LOOKS, 1))
+    result = pytester.runpytest("--statek-evals=evals", "--statek-evals-seeds=2")
+    result.assert_outcomes(passed=1, failed=1)
+    said = "evals/mine.yaml:2: eval 'one': script 'none' on seed {}: passes, which it should not"
+    command = "statek-sim evals check evals/mine.yaml --eval one --seeds 2"
+    result.stdout.fnmatch_lines([said.format(0), said.format(1), "", command], consecutive=True)
+    result.stdout.no_fnmatch_line("*Traceback*")
+    assert again(command) == 1
+
+
+def test_an_ideal_script_that_fails_is_told_with_what_is_missing(
+    pytester: pytest.Pytester, write: Write
+) -> None:
+    write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2", 1))
+    result = pytester.runpytest("--statek-evals=evals", "--statek-evals-seeds=1")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["evals/mine.yaml:2: eval 'one': script 'ideal' on seed 0: the answer does not cite 'X-2'"]
+    )
+
+
+def test_mistakes_in_a_file_are_one_collection_error(pytester: pytest.Pytester, write: Write) -> None:
+    write("evals/bad.yaml", GOOD.replace("id: one", "id: bad").replace("tier: easy", "tier: simple"))
+    result = pytester.runpytest("--statek-evals=evals")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["evals/bad.yaml:3:*tier: expected 'easy', 'medium' or 'hard'*"])
+
+
+@pytest.mark.parametrize(("word", "count"), [("one", 1), ("hard", 1), ("single-call", 2), ("nothing", 0)])
+def test_items_are_selected_by_id_tier_and_capability(
+    pytester: pytest.Pytester, word: str, count: int
+) -> None:
+    result = pytester.runpytest("--statek-evals=evals", "-k", word, "--collect-only", "-q")
+    assert len(ids(result)) == count
+
+
+def test_without_paths_only_evals_run_and_with_paths_they_are_added(pytester: pytest.Pytester) -> None:
+    pytester.runpytest("--statek-evals=evals").assert_outcomes(passed=2)
+    pytester.runpytest("test_own.py", "--statek-evals=evals").assert_outcomes(passed=3)
+
+
+@pytest.mark.usefixtures("suite")
+def test_scenarios_and_evals_run_together(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest("--statek-scenarios=scenarios", "--statek-evals=evals")
+    result.assert_outcomes(passed=5, failed=1)
+
+
+def test_what_failed_last_is_run_again_alone(pytester: pytest.Pytester, write: Write) -> None:
+    write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2", 1))
+    pytester.runpytest("--statek-evals=evals").assert_outcomes(passed=1, failed=1)
+    pytester.runpytest("--statek-evals=evals", "--lf").assert_outcomes(failed=1, deselected=1)
+
+
+# -- a model ----------------------------------------------------------------------------------------------------
+
+
+def test_a_model_is_held_against_a_baseline_in_each_of_its_arms(pytester: pytest.Pytester) -> None:
+    write_baseline(parse_arms(["full", "bare"]))
+    result = pytester.runpytest(*RUN, "-v")
+    result.assert_outcomes(passed=4)
+    assert [line.split(" ")[0] for line in ids(result)] == [
+        f"evals/mine.yaml::{name}[{arm}]" for name in ("one", "two") for arm in ("full", "bare")
+    ]
+    result.stdout.fnmatch_lines([f"statek evals: {MODEL} in the arms full, bare, held against base.json"])
+    pytester.runpytest(*RUN, "--statek-evals-arm=bare").assert_outcomes(passed=2)
+
+
+def test_fewer_runs_that_are_right_fail_the_item_with_seed_problem_and_command(
+    pytester: pytest.Pytester, write: Write
+) -> None:
+    write_baseline([named_after(())])
+    write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2"))
+    result = pytester.runpytest(*RUN)
+    result.assert_outcomes(failed=2)
+    command = (
+        f"statek-sim evals run evals/mine.yaml --eval one --model {MODEL} --arms bare --seeds 4 "
+        "--baseline base.json"
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "one [[]bare]: 4 of 4 right before, 0 now; wrong now: seeds 0, 1, 2, 3",
+            "  seed 0: every turn says the same as before: the tools, the world or the check changed",
+            "  the answer does not cite 'X-2'",
+            "base.json [[]bare]: of 4 runs 4 are wrong that were right, 0 are right that were wrong (p *",
+            "",
+            command,
+        ],
+        consecutive=True,
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+    assert again(f"{command} --executor serial") == 1
+
+
+@pytest.mark.slow  # workers of pytest-xdist load everything anew
+def test_evals_are_shared_out_over_workers(pytester: pytest.Pytester, write: Write) -> None:
+    write_baseline(parse_arms(["full", "bare"]), seeds=1)
+    pytester.runpytest(*RUN, "-n", "2").assert_outcomes(passed=4)
+    write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2", 1))
+    result = pytester.runpytest("--statek-evals=evals", "--statek-evals-seeds=1", "-n", "2")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["evals/mine.yaml:2: eval 'one': script 'ideal' on seed 0: the answer does not*"]
+    )
+
+
+def test_fewer_seeds_than_the_baseline_has_are_run_when_they_are_asked_for(
+    pytester: pytest.Pytester, write: Write
+) -> None:
+    write_baseline([named_after(())])
+    write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2"))
+    result = pytester.runpytest(*RUN, "--statek-evals-seeds=1")
+    result.stdout.fnmatch_lines(["base.json [[]bare]: of 1 runs 1 are wrong that were right, *"])
+
+
+def test_what_the_baseline_does_not_know_fails(pytester: pytest.Pytester, write: Write) -> None:
+    write_baseline([named_after(())])
+    result = pytester.runpytest(*RUN, "--statek-evals-seeds=5")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "evals/mine.yaml:2: eval 'one': base.json has 4 seeds of it in the arm 'bare', expected 5; write it*"
+        ]
+    )
+    write("evals/mine.yaml", TWO.replace("id: two", "id: new"))
+    result = pytester.runpytest(*RUN)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["*eval 'new': base.json has 0 seeds of it in the arm 'bare', expected some*"]
+    )
+
+
+def test_the_configuration_file_may_say_all_of_it(pytester: pytest.Pytester) -> None:
+    write_baseline(parse_arms(["full", "bare"]), seeds=2)
+    pytester.makeini(
+        f"[pytest]\nstatek_evals = evals\nstatek_evals_model = {MODEL}\nstatek_evals_baseline = base.json\n"
+        "statek_evals_seeds = 2\nstatek_evals_arm = bare\n"
+    )
+    result = pytester.runpytest("--collect-only", "-q")
+    assert [one for one in ids(result) if "evals" in one] == [
+        "evals/mine.yaml::one[bare]",
+        "evals/mine.yaml::two[bare]",
+    ]
+    pytester.runpytest().assert_outcomes(passed=3)
+    # As with testpaths: a path on the command line is all that runs.
+    pytester.runpytest("test_own.py").assert_outcomes(passed=1)
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--statek-evals=none",), "--statek-evals=none: none: no such file or folder*"),
+        (
+            ("--statek-evals", "test_own.py"),
+            "*to check the built-in ones beside the tests there, write `pytest test_own",
+        ),
+        (
+            ("--statek-evals=evals", "--statek-evals-seeds=many"),
+            "--statek-evals-seeds=many: expected a whole number",
+        ),
+        (
+            ("--statek-evals=evals", "--statek-evals-seeds=0"),
+            "--statek-evals-seeds=0: expected a whole number",
+        ),
+        (
+            ("--statek-evals=evals", "--statek-evals-arm=full"),
+            "*-arm: whose runs? Say --statek-evals-model=PROFILE",
+        ),
+        ((*RUN[:1], RUN[2]), "--statek-evals-baseline: whose runs? Say --statek-evals-model=PROFILE too"),
+        (RUN[:2], "*fail against a baseline only; say --statek-evals-baseline=FILE too"),
+        (RUN[1:], "which evals? Say --statek-evals too"),
+        ((*RUN[:2], "--statek-evals-baseline=no.json"), "no.json: cannot be read"),
+        ((*RUN, "--statek-evals-model=gpt-9"), "no profile is called 'gpt-9'"),
+        ((*RUN, "--statek-evals-model=lfm2.5-8b-a1b"), f"base.json: it is of model '{MODEL}'"),
+        ((*RUN, "--statek-evals-arm=resque"), "--statek-evals-arm: 'resque' is no part"),
+        (
+            (*RUN, "--statek-evals-arm=full"),
+            "--statek-evals-arm=full: base.json has no such arm; expected one of bare",
+        ),
+    ],
+)
+def test_a_mistake_ends_the_run_in_one_line(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], problem: str
+) -> None:
+    write_baseline([named_after(())], seeds=1)
+    result = pytester.runpytest(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: statek: {problem}*"])
