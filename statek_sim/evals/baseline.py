@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
@@ -35,6 +35,23 @@ class Baseline:
     def seeds_of(self, arm: str, scenario: str) -> int:
         """Return how many seeds, from 0, it has of a scenario in an arm."""
         return next(seed for seed in count() if (arm, scenario, seed) not in self.runs)
+
+    def only(
+        self,
+        *,
+        arms: Collection[str] | None = None,
+        evals: Collection[str] | None = None,
+        seeds: int | None = None,
+    ) -> Baseline:
+        """Return the part that is about these arms, evals and seeds below a number; None: about all it has."""
+        kept = {
+            (arm, scenario, seed): run
+            for (arm, scenario, seed), run in self.runs.items()
+            if (arms is None or arm in arms)
+            and (evals is None or scenario in evals)
+            and (seeds is None or seed < seeds)
+        }
+        return replace(self, runs=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +110,8 @@ def read_baseline(path: Path) -> Baseline:
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:
     """Return which evals are right less often in which arm than in a baseline; one of them is enough to fail.
 
-    Nothing makes up for it: no other eval, no other arm. `BadInput` when the baseline is about something else.
+    Nothing makes up for it: no other eval, no other arm. Runs of the baseline that were not made fail, too;
+    `Baseline.only` is for leaving some out. `BadInput` when the baseline is about something else.
     """
     refuse_another(before, experiment.profile, experiment.arms, name=name)
     cells = cells_of(before.runs, outcomes)
@@ -108,7 +126,8 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
     new = len(outcomes) - sum(len(cell.pairs) for cell in cells)
     if new:
         lines.append(f"{name}: it has nothing of {new} more runs; --update-baseline adds them")
-    return Held(failed=bool(worse), lines=tuple(lines))
+    gone = list(_not_run(before, experiment, name))
+    return Held(failed=bool(worse or gone), lines=(*lines, *gone))
 
 
 def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, name: str) -> None:
@@ -124,6 +143,42 @@ def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, n
             raise BadInput(
                 f"{name}: arm {arm.name!r} has {', '.join(parts)} there; expected {', '.join(arm.listed)}"
             )
+
+
+def _not_run(before: Baseline, experiment: Experiment, name: str) -> Iterator[str]:
+    """Yield what a baseline knows and nobody ran: arms, evals, and seeds of those that were run."""
+    arms = {arm.name for arm in experiment.arms}
+    evals = {one.id for one in experiment.suite}
+    if gone := [arm for arm in _names(before, 0) if arm not in arms]:
+        yield f"{name}: not run of its arms: {', '.join(gone)}; expected all, or --arms for some of them"
+    if gone := [one for one in _names(before, 1) if one not in evals]:
+        yield f"{name}: not run of its evals: {', '.join(gone)}; {_ALL_EVALS}"
+    seeds = max((seed + 1 for arm, one, seed in before.runs if arm in arms and one in evals), default=0)
+    if seeds > experiment.seeds:
+        yield f"{name}: it has {seeds} seeds, run were {experiment.seeds}; expected --seeds {seeds}"
+
+
+_ALL_EVALS: Final = "expected all, or --eval for some of them, or --update-baseline where they are gone"
+
+
+def left_out(before: Baseline, part: Baseline, *, name: str) -> list[str]:
+    """Return what is left of a baseline in a part of it, and how much that is; nothing for all of it."""
+    if len(part.runs) == len(before.runs):
+        return []
+    kinds: tuple[tuple[str, Literal[0, 1]], ...] = (("evals", 1), ("arms", 0))
+    kept = [
+        f"{kind} {', '.join(_names(part, at)) or 'none'}"
+        for kind, at in kinds
+        if _names(part, at) != _names(before, at)
+    ]
+    what = " of the ".join(kept) or "first seeds"
+    share = f"{len(part.runs)} of its {len(before.runs)} runs"
+    return [f"{name}: compared are only the {what}, as asked for: {share}"]
+
+
+def _names(baseline: Baseline, at: Literal[0, 1]) -> list[str]:
+    """Return the names of a baseline's arms (0) or evals (1), each once."""
+    return list(dict.fromkeys(key[at] for key in baseline.runs))
 
 
 def _verdict(cells: Sequence[Cell], subject: str) -> Iterator[str]:

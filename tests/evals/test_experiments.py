@@ -21,7 +21,7 @@ from statek_sim.agent.budget import Prices
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import PARTS, Arm, all_arms, named_after
-from statek_sim.evals.baseline import Held, baseline_text, held_against, read_baseline
+from statek_sim.evals.baseline import Held, baseline_text, held_against, left_out, read_baseline
 from statek_sim.evals.experiment import Experiment, batches, run_experiment
 from statek_sim.evals.models.failures import FailureClass
 from statek_sim.evals.models.profile_file import load_profile
@@ -34,6 +34,7 @@ from statek_sim.intervals import wilson
 from statek_sim.reporting.evals_json import evals_json, evals_json_text, evals_schema
 from statek_sim.reporting.evals_junit import evals_junit
 from statek_sim.reporting.evals_tables import evals_tables, table_lines, table_markdown
+from tests.evals.test_writing import GOOD
 from tests.evals.weak_models import SUITE, eval_named, failing
 
 NAMES = ("convert-money", "refund-the-late-order", "recover-from-api-error")
@@ -294,6 +295,30 @@ def test_an_eval_that_is_right_as_often_on_other_seeds_is_counted_and_passes(tmp
     )
 
 
+def test_what_the_baseline_has_and_nobody_ran_is_named_and_fails(tmp_path: Path) -> None:
+    one = experiment(FULL, BARE)
+    runs = outcomes_of(one)
+    less = replace(one, suite=one.suite[1:], arms=(FULL,), seeds=2)
+    now = [run for run in runs if run.scenario != NAMES[0] and run.arm == "full" and run.seed < 2]
+    file = tmp_path / "baseline.json"
+    file.write_text(baseline_text(one, runs))
+    before = read_baseline(file)
+    held = held_against(before, less, now, name="b")
+    assert held.failed
+    assert held.lines[-3:] == (
+        "b: not run of its arms: bare; expected all, or --arms for some of them",
+        f"b: not run of its evals: {NAMES[0]}; expected all, or --eval for some of them, or --update-baseline where "
+        "they are gone",
+        "b: it has 3 seeds, run were 2; expected --seeds 3",
+    )
+    part = before.only(arms=["full"], evals=NAMES[1:], seeds=2)
+    assert not held_against(part, less, now, name="b").failed
+    assert left_out(before, part, name="b") == [
+        f"b: compared are only the evals {NAMES[1]}, {NAMES[2]} of the arms full, as asked for: 4 of its 18 runs"
+    ]
+    assert not left_out(before, before, name="b")
+
+
 def test_a_baseline_of_another_model_or_another_arm_is_refused(kept: Path) -> None:
     before = read_baseline(kept)
     other = experiment(FULL)
@@ -338,6 +363,25 @@ def test_the_command_exits_with_1_when_a_baseline_is_not_held(tmp_path: Path) ->
     code, said, _ = command(*words, "--arms", "no-nudges", "--baseline", str(file))
     assert code == 1
     assert "turn 1 is the first that differs: the model failed by early_answer" in said
+
+
+def test_evals_that_are_gone_fail_the_command_and_those_that_were_not_asked_for_do_not(
+    tmp_path: Path,
+) -> None:
+    file, evals = tmp_path / "b.json", tmp_path / "evals.yaml"
+    two = GOOD + GOOD.removeprefix("evals:\n").replace("id: one", "id: two")
+    evals.write_text(two)
+    words = ("run", str(evals), "--arms", "bare", "--executor", "serial")
+    assert command(*words, "--seeds", "2", "--update-baseline", str(file))[0] == 0
+    code, said, _ = command(*words, "--seeds", "2", "--eval", "two", "--baseline", str(file))
+    assert code == 0
+    assert said.splitlines()[-1] == f"{file}: compared are only the evals two, as asked for: 2 of its 4 runs"
+    code, said, _ = command(*words, "--seeds", "1", "--baseline", str(file))
+    assert (code, said.splitlines()[-1]) == (1, f"{file}: it has 2 seeds, run were 1; expected --seeds 2")
+    evals.write_text(GOOD)
+    code, said, _ = command(*words, "--seeds", "2", "--baseline", str(file))
+    assert code == 1
+    assert f"{file}: not run of its evals: two; expected all" in said
 
 
 @pytest.mark.parametrize(
