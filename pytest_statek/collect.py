@@ -13,6 +13,7 @@ import pytest
 from pytest_statek.item import ScenarioItem
 from pytest_statek.options import SCENARIO_SUFFIXES
 from pytest_statek.plan import Plan
+from statek_sim.scenario.files import is_eval_file
 from statek_sim.scenario.load import LoadResult, load_paths
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.run import builtin_suites, chosen
@@ -86,12 +87,17 @@ class ScenarioCollection:
             report.result = [*own, *self._planned(collector)]
         return report
 
-    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
-        """Collect a scenario file whose path, or an item in it, was given as an argument."""
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Collect a file of scenarios or evals whose path, or an item in it, was given as an argument."""
         if file_path.suffix not in SCENARIO_SUFFIXES or not parent.session.isinitpath(file_path):
             return None
         here = parent.config.invocation_params.dir
         shown = file_path.relative_to(here) if file_path.is_relative_to(here) else file_path
+        if is_eval_file(file_path):
+            # Only here: nobody else pays for importing it.
+            from pytest_statek.evals import named_evals  # noqa: PLC0415
+
+            return named_evals(parent, file_path, shown)
         return _file_node(parent, file_path, load_paths([shown]), self._plan)
 
     def _planned(self, session: pytest.Session) -> Iterator[ScenarioFolder]:

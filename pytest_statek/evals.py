@@ -7,15 +7,15 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.evals_collect import EvalsCollection
-from pytest_statek.evals_items import ModelRuns, ScriptRuns
+from pytest_statek.evals_collect import EvalsCollection, EvalsNode, evals_node
+from pytest_statek.evals_items import RUNS, ModelRuns, ScriptRuns
 from pytest_statek.evals_options import EvalsRequested
-from pytest_statek.options import BUILT_IN
+from pytest_statek.options import BUILT_IN, SCENARIO_SUFFIXES
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import parse_arms
 from statek_sim.evals.baseline import read_baseline, refuse_another
 from statek_sim.evals.models.profile_file import load_profile
-from statek_sim.evals.suite import EVALS
+from statek_sim.evals.suite import EVALS, load_paths
 from statek_sim.scenario.files import find_files, is_eval_file
 from statek_sim.suite.run import builtin_suites
 
@@ -24,7 +24,6 @@ SEEDS: Final = 3
 MOST: Final = 1000
 """Seeds at most."""
 _YOUR_OWN: Final = "evals of your own are --statek-evals=PATH, a .yaml file or a folder with some"
-_RUNS: Final = pytest.StashKey[ScriptRuns | ModelRuns]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     requested = EvalsRequested(config)
     try:
         files = _files(requested)
-        runs = config.stash[_RUNS] = _runs(requested)
+        runs = config.stash[RUNS] = _runs(requested)
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None
     config.pluginmanager.register(
@@ -42,11 +41,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which model works on the evals, and what it is held against."""
-    runs = config.stash[_RUNS]
+    runs = config.stash[RUNS]
     if isinstance(runs, ScriptRuns):
         return []
     arms = ", ".join(arm.name for arm in runs.arms)
     return [f"statek evals: {runs.profile.name} in the arms {arms}, held against {runs.baseline_file}"]
+
+
+def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:
+    """Return how evals are run, whether or not any were asked for by an option; `CollectError` for ini keys."""
+    if RUNS not in config.stash:
+        try:
+            config.stash[RUNS] = _runs(EvalsRequested(config))
+        except BadInput as error:
+            raise pytest.Collector.CollectError(f"statek: {error}") from None
+    return config.stash[RUNS]
+
+
+def named_evals(parent: pytest.Collector, path: Path, file: Path) -> EvalsNode:
+    """Return the node of a file of evals that is an argument of pytest's own, as node ids are."""
+    return evals_node(parent, path, file, load_paths([file]), _runs_of(parent.config))
 
 
 def _runs(requested: EvalsRequested) -> ScriptRuns | ModelRuns:
@@ -68,6 +82,8 @@ def _model_runs(requested: EvalsRequested, model: str, seeds: int | None) -> Mod
             "--arms full --update-baseline FILE`"
         )
     before = read_baseline(Path(requested.baseline))
+    if not before.parts:
+        raise BadInput(f"{requested.baseline}: it has no arms; write it again with --update-baseline")
     arms = parse_arms(requested.arms or before.parts, said_by="--statek-evals-arm")
     refuse_another(before, profile, arms, name=requested.baseline)
     missing = [arm.name for arm in arms if arm.name not in before.parts]
@@ -96,15 +112,20 @@ def _seeds(text: str | None) -> int | None:
 
 def _files(requested: EvalsRequested) -> tuple[Path, ...]:
     """Return the files of evals; a path without any is refused, since the option may have taken a test's."""
-    if not requested.paths:
+    if not requested.paths and not requested.named:
         raise BadInput("which evals? Say --statek-evals too, or --statek-evals=PATH")
     files: dict[Path, None] = {}
     for text in requested.paths:
         path = builtin_suites() / EVALS if text == BUILT_IN else Path(text)
+        file, names, name = text.partition("::")
+        if names and file.endswith(SCENARIO_SUFFIXES):
+            raise BadInput(
+                f"--statek-evals={text}: expected a file or a folder; one eval: `pytest {file}::{name}`"
+            )
         own, problems = find_files([path])
         evals = [file for file in own if is_eval_file(file)]
         if not evals:
-            said = "; ".join(map(str, problems)) or "there are no evals in it"
+            said = "; ".join(problem.message for problem in problems) or "there are no evals in it"
             raise BadInput(
                 f"--statek-evals={text}: {said}; {_YOUR_OWN}; to check the built-in ones beside the tests there, "
                 f"write `pytest {text} --statek-evals`"

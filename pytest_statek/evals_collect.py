@@ -12,7 +12,7 @@ import pytest
 from pytest_statek.collect import is_ours, node_id
 from pytest_statek.evals_items import EvalItem, ModelItem, ModelRuns, ScriptItem, ScriptRuns
 from statek_sim.evals.scenario import EvalScenario
-from statek_sim.evals.suite import load_paths
+from statek_sim.evals.suite import LoadedSuite, load_paths
 from statek_sim.scenario.problem import Problem
 
 
@@ -74,12 +74,20 @@ class EvalsCollection:
         loaded = load_paths(self._files)
         for file in self._files:
             path = Path(os.path.normpath(session.config.invocation_params.dir / file))
-            yield EvalsNode.from_parent(
-                session,
-                name=path.name,
-                path=path,
-                nodeid=node_id(path, session.config.rootpath),
-                evals=[one for one in loaded.evals if one.path == file],
-                problems=[problem for problem in loaded.problems if problem.path == file],
-                runs=self._runs,
-            )
+            if not session.isinitpath(path):
+                yield evals_node(session, path, file, loaded, self._runs)
+
+
+def evals_node(
+    parent: pytest.Collector, path: Path, file: Path, loaded: LoadedSuite, runs: ScriptRuns | ModelRuns
+) -> EvalsNode:
+    """Return the node of a file at `path`, which people read as `file`, with what of `loaded` is from there."""
+    return EvalsNode.from_parent(
+        parent,
+        name=path.name,
+        path=path,
+        nodeid=node_id(path, parent.config.rootpath),
+        evals=[one for one in loaded.evals if one.path == file],
+        problems=[problem for problem in loaded.problems if problem.path == file],
+        runs=runs,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -38,6 +38,10 @@ class ModelRuns:
     seeds: int | None
     baseline: Baseline
     baseline_file: str
+
+
+RUNS: Final = pytest.StashKey[ScriptRuns | ModelRuns]()
+"""Where `config.stash` keeps how evals are run."""
 
 
 class EvalFailed(Exception):

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from pytest_statek.gate_options import found, path_from
-from pytest_statek.options import BUILT_IN
+from pytest_statek.options import BUILT_IN, SCENARIO_SUFFIXES
 
 PLUGIN: Final = "pytest_statek.evals"
 """The module that does the work, for runs with evals."""
@@ -67,11 +67,11 @@ class EvalsRequested:
     """What was asked for: key by key the command line's, or else the configuration file's. Read, not yet checked.
 
     Paths start where pytest was called, those of the configuration file at its folder. `alone`: nothing but what this
-    plugin collects is to run.
+    plugin collects is to run. `named`: there are arguments that may be files of evals.
     """
 
     # A plain class, as `Requested` is.
-    __slots__ = ("alone", "arms", "baseline", "model", "paths", "seeds", "wanted")
+    __slots__ = ("alone", "arms", "baseline", "model", "named", "paths", "seeds", "wanted")
 
     def __init__(self, config: pytest.Config) -> None:
         here = config.invocation_params.dir
@@ -87,6 +87,7 @@ class EvalsRequested:
 
         self.wanted = bool(options or written or model or baseline or seeds or arms)
         self.alone = bool(options) and not given
+        self.named = any(path.partition("::")[0].endswith(SCENARIO_SUFFIXES) for path in given)
         self.paths: tuple[str, ...] = tuple(
             dict.fromkeys([found(path, here, here) for path in options])
             or dict.fromkeys([found(path, there, here) for path in written])

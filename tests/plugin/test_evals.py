@@ -115,6 +115,14 @@ def test_without_paths_only_evals_run_and_with_paths_they_are_added(pytester: py
     pytester.runpytest("test_own.py", "--statek-evals=evals").assert_outcomes(passed=3)
 
 
+@pytest.mark.parametrize("option", ["--statek-evals=evals", "--statek-evals-seeds=1", "-q"])
+def test_an_eval_is_run_by_its_node_id(pytester: pytest.Pytester, option: str) -> None:
+    result = pytester.runpytest("evals/mine.yaml::two", "--collect-only", "-q", option)
+    assert "evals/mine.yaml::one" not in ids(result)
+    pytester.runpytest("evals/mine.yaml::two", option).assert_outcomes(passed=1)
+    pytester.runpytest("evals/mine.yaml", option).assert_outcomes(passed=2)
+
+
 @pytest.mark.usefixtures("suite")
 def test_scenarios_and_evals_run_together(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("--statek-scenarios=scenarios", "--statek-evals=evals")
@@ -227,7 +235,11 @@ def test_the_configuration_file_may_say_all_of_it(pytester: pytest.Pytester) -> 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--statek-evals=none",), "--statek-evals=none: none: no such file or folder*"),
+        (("--statek-evals=none",), "--statek-evals=none: no such file or folder; evals of your own are"),
+        (
+            ("--statek-evals=evals/mine.yaml::one",),
+            "*expected a file or a folder; one eval: `pytest evals/mine.yaml::one`",
+        ),
         (
             ("--statek-evals", "test_own.py"),
             "*to check the built-in ones beside the tests there, write `pytest test_own",
@@ -264,3 +276,20 @@ def test_a_mistake_ends_the_run_in_one_line(
     result = pytester.runpytest(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: statek: {problem}*"])
+
+
+def test_a_mistake_in_the_configuration_file_is_told_as_text_where_an_eval_is_named(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeini(f"[pytest]\nstatek_evals_model = {MODEL}\n")
+    result = pytester.runpytest("evals/mine.yaml::one")
+    result.stdout.fnmatch_lines([f"statek: --statek-evals-model={MODEL}: a weak model is wrong at times, *"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*evals.py:*")
+
+
+def test_a_baseline_without_arms_is_refused(pytester: pytest.Pytester) -> None:
+    write_baseline([])
+    result = pytester.runpytest(*RUN)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: statek: base.json: it has no arms; write it again*"])
