@@ -109,7 +109,8 @@ class ModelItem(EvalItem):
         self._runs = runs
         self._arm = arm
         how = ("run", "--model", runs.model, "--arms", arm.name)
-        again = (*how, "--seeds", str(self._seeds), "--baseline", runs.baseline_file)
+        # All seeds that the baseline has: fewer of them are not held against it there.
+        again = (*how, "--seeds", str(self._known), "--baseline", runs.baseline_file)
         super().__init__(scenario=scenario, again=again, name=f"{scenario.id}[{arm.name}]", **node)
         self.user_properties += [("model", runs.profile.name), ("arm", arm.name)]
 
@@ -121,7 +122,8 @@ class ModelItem(EvalItem):
             suite=(self.scenario,), profile=runs.profile, arms=(self._arm,), seeds=self._seeds
         )
         outcomes = run_batch(self.scenario, 0, self._seeds, experiment.arms, runs.profile)
-        held = held_against(runs.baseline, experiment, outcomes, name=runs.baseline_file)
+        part = runs.baseline.only(arms=[self._arm.name], evals=[self.scenario.id], seeds=self._seeds)
+        held = held_against(part, experiment, outcomes, name=runs.baseline_file)
         if held.failed:
             raise EvalFailed(*held.lines)
 

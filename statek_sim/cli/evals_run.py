@@ -55,7 +55,8 @@ PriceOption = Annotated[
 BaselineOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Exit 1 when scenarios that this baseline had right are right less often."
+        metavar="FILE",
+        help="Exit 1 when an eval is right less often in an arm than in this baseline, or was not run.",
     ),
 ]
 UpdateOption = Annotated[
@@ -85,7 +86,7 @@ def run(
     with any executor. Exits 1 when a baseline is not held.
     """
     from statek_sim.evals.arms import parse_arms
-    from statek_sim.evals.baseline import baseline_text, held_against, read_baseline
+    from statek_sim.evals.baseline import baseline_text, held_against, left_out, read_baseline
     from statek_sim.evals.experiment import Experiment, run_experiment
     from statek_sim.evals.models.profile_file import load_profile
     from statek_sim.evals.summary import summarised
@@ -111,8 +112,13 @@ def run(
     if update_baseline is not None:
         write_artifact(update_baseline, baseline_text(experiment, outcomes))
     if before is not None:
-        broken = held_against(before, experiment, outcomes, name=str(baseline))
-        say(broken.lines)
+        # What nobody asked to leave out has to be run again: an eval that is gone is not as right as it was.
+        part = before.only(
+            arms=[arm.name for arm in experiment.arms] if arms else None,
+            evals=[one.id for one in experiment.suite] if only else None,
+        )
+        broken = held_against(part, experiment, outcomes, name=str(baseline))
+        say([*broken.lines, *left_out(before, part, name=str(baseline))])
         if broken.failed:
             raise typer.Exit(1)
 

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
+from statek_sim.evals.cells import Cell, Kept, Key, cells_of, told
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Outcome
-from statek_sim.evals.statistics.paired import ALPHA, mcnemar
+from statek_sim.evals.statistics.paired import mcnemar
 
 SCHEMA: Final = "statek-sim/evals-baseline@1"
 SHOWN: Final = 10
-"""Scenarios that are told one by one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What a baseline knows of one run: whether it was right, and a digest of each turn."""
-
-    passed: bool
-    turns: tuple[str, ...]
+"""Evals that are told one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +30,28 @@ class Baseline:
     model: str
     profile: str
     parts: Mapping[str, tuple[str, ...]]
-    runs: Mapping[tuple[str, str, int], Kept]
+    runs: Mapping[Key, Kept]
 
     def seeds_of(self, arm: str, scenario: str) -> int:
         """Return how many seeds, from 0, it has of a scenario in an arm."""
         return next(seed for seed in count() if (arm, scenario, seed) not in self.runs)
+
+    def only(
+        self,
+        *,
+        arms: Collection[str] | None = None,
+        evals: Collection[str] | None = None,
+        seeds: int | None = None,
+    ) -> Baseline:
+        """Return the part that is about these arms, evals and seeds below a number; None: about all it has."""
+        kept = {
+            (arm, scenario, seed): run
+            for (arm, scenario, seed), run in self.runs.items()
+            if (arms is None or arm in arms)
+            and (evals is None or scenario in evals)
+            and (seeds is None or seed < seeds)
+        }
+        return replace(self, runs=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,22 +108,26 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:
-    """Return whether success was lost since a baseline, and where; `BadInput` when it is about something else."""
+    """Return which evals are right less often in which arm than in a baseline; one of them is enough to fail.
+
+    Nothing makes up for it: no other eval, no other arm. Runs of the baseline that were not made fail, too;
+    `Baseline.only` is for leaving some out. `BadInput` when the baseline is about something else.
+    """
     refuse_another(before, experiment.profile, experiment.arms, name=name)
-    pairs = [(before.runs.get((one.arm, one.scenario, one.seed)), one) for one in outcomes]
-    known = [(kept, one) for kept, one in pairs if kept is not None]
-    if not known:
+    cells = cells_of(before.runs, outcomes)
+    if not cells:
         raise BadInput(f"{name}: none of these runs is in the baseline; expected the same arms and evals")
-    lost = [(kept, one) for kept, one in known if kept.passed and not one.passed]
-    won = sum(one.passed and not kept.passed for kept, one in known)
-    p = mcnemar(len(lost), won)
-    failed = len(lost) > won
-    lines = [*_told(lost), _verdict(len(known), len(lost), won, p, name)]
-    if len(known) < len(outcomes):
-        lines.append(
-            f"{name}: it has nothing of {len(outcomes) - len(known)} more runs; --update-baseline adds them"
-        )
-    return Held(failed=failed, lines=tuple(lines))
+    worse = [cell for cell in cells if cell.worse]
+    lines = [line for cell in worse[:SHOWN] for line in told(cell)]
+    if len(worse) > SHOWN:
+        lines.append(f"and {len(worse) - SHOWN} more that are right less often")
+    for arm in experiment.arms:
+        lines += _verdict([cell for cell in cells if cell.arm == arm.name], f"{name} [{arm.name}]")
+    new = len(outcomes) - sum(len(cell.pairs) for cell in cells)
+    if new:
+        lines.append(f"{name}: it has nothing of {new} more runs; --update-baseline adds them")
+    gone = list(_not_run(before, experiment, name))
+    return Held(failed=bool(worse or gone), lines=(*lines, *gone))
 
 
 def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, name: str) -> None:
@@ -131,41 +145,51 @@ def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, n
             )
 
 
-def _told(lost: Sequence[tuple[Kept, Outcome]]) -> Iterator[str]:
-    """Yield a line per scenario and arm that lost runs, with the first turn of one that went another way."""
-    groups: dict[tuple[str, str], list[tuple[Kept, Outcome]]] = {}
-    for kept, one in lost:
-        groups.setdefault((one.arm, one.scenario), []).append((kept, one))
-    for (arm, scenario), runs in list(groups.items())[:SHOWN]:
-        kept, one = runs[0]
-        seeds = ", ".join(str(run.seed) for _, run in runs[:5]) + (", ..." if len(runs) > 5 else "")
-        yield f"{scenario} [{arm}]: {len(runs)} right before and wrong now (seeds {seeds})"
-        yield f"  seed {one.seed}: {_first_difference(kept, one)}"
-        yield f"  {'; '.join(one.problems) or one.stop}"
-    if len(groups) > SHOWN:
-        yield f"and {len(groups) - SHOWN} more scenarios"
+def _not_run(before: Baseline, experiment: Experiment, name: str) -> Iterator[str]:
+    """Yield what a baseline knows and nobody ran: arms, evals, and seeds of those that were run."""
+    arms = {arm.name for arm in experiment.arms}
+    evals = {one.id for one in experiment.suite}
+    if gone := [arm for arm in _names(before, 0) if arm not in arms]:
+        yield f"{name}: not run of its arms: {', '.join(gone)}; expected all, or --arms for some of them"
+    if gone := [one for one in _names(before, 1) if one not in evals]:
+        yield f"{name}: not run of its evals: {', '.join(gone)}; {_ALL_EVALS}"
+    seeds = max((seed + 1 for arm, one, seed in before.runs if arm in arms and one in evals), default=0)
+    if seeds > experiment.seeds:
+        yield f"{name}: it has {seeds} seeds, run were {experiment.seeds}; expected --seeds {seeds}"
 
 
-def _first_difference(kept: Kept, one: Outcome) -> str:
-    for turn, digest in zip(one.turns, kept.turns, strict=False):
-        if turn.digest != digest:
-            did = (
-                f"the model failed by {turn.failure} ({turn.how})"
-                if turn.failure
-                else "the model did it right"
-            )
-            stage = f", {turn.stage}" if turn.stage else ""
-            nudged = f", corrected: {turn.nudged}" if turn.nudged else ""
-            return f"turn {turn.number} is the first that differs: {did}{stage}{nudged}"
-    if len(one.turns) != len(kept.turns):
-        return f"ended after {len(one.turns)} turns ({one.stop}), before after {len(kept.turns)}"
-    return "every turn says the same as before: the tools, the world or the check changed"
+_ALL_EVALS: Final = "expected all, or --eval for some of them, or --update-baseline where they are gone"
 
 
-def _verdict(known: int, lost: int, won: int, p: float, name: str) -> str:
-    sentence = f"{name}: of {known} runs {lost} are wrong that were right, {won} are right that were wrong (p {p:.4f})"
-    if not lost and not won:
-        return f"{sentence}: as before"
-    if p <= ALPHA:
-        return f"{sentence}: {'worse' if lost > won else 'better'}"
-    return f"{sentence}: runs changed both ways" if lost and won else sentence
+def left_out(before: Baseline, part: Baseline, *, name: str) -> list[str]:
+    """Return what is left of a baseline in a part of it, and how much that is; nothing for all of it."""
+    if len(part.runs) == len(before.runs):
+        return []
+    kinds: tuple[tuple[str, Literal[0, 1]], ...] = (("evals", 1), ("arms", 0))
+    kept = [
+        f"{kind} {', '.join(_names(part, at)) or 'none'}"
+        for kind, at in kinds
+        if _names(part, at) != _names(before, at)
+    ]
+    what = " of the ".join(kept) or "first seeds"
+    share = f"{len(part.runs)} of its {len(before.runs)} runs"
+    return [f"{name}: compared are only the {what}, as asked for: {share}"]
+
+
+def _names(baseline: Baseline, at: Literal[0, 1]) -> list[str]:
+    """Return the names of a baseline's arms (0) or evals (1), each once."""
+    return list(dict.fromkeys(key[at] for key in baseline.runs))
+
+
+def _verdict(cells: Sequence[Cell], subject: str) -> Iterator[str]:
+    """Yield what became of an arm, if the baseline knows it."""
+    runs = sum(len(cell.pairs) for cell in cells)
+    if not runs:
+        return
+    lost, won = sum(len(cell.lost) for cell in cells), sum(cell.won for cell in cells)
+    worse = sum(cell.worse for cell in cells)
+    changed = (
+        f"{lost} are wrong that were right, {won} are right that were wrong (p {mcnemar(lost, won):.4f})"
+    )
+    said = f"{worse} of {len(cells)} evals right less often" if lost or won else "as before"
+    yield f"{subject}: of {runs} runs {changed}: {said}"

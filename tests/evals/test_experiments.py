@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +21,7 @@ from statek_sim.agent.budget import Prices
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import PARTS, Arm, all_arms, named_after
-from statek_sim.evals.baseline import baseline_text, held_against, read_baseline
+from statek_sim.evals.baseline import Held, baseline_text, held_against, left_out, read_baseline
 from statek_sim.evals.experiment import Experiment, batches, run_experiment
 from statek_sim.evals.models.failures import FailureClass
 from statek_sim.evals.models.profile_file import load_profile
@@ -33,6 +34,7 @@ from statek_sim.intervals import wilson
 from statek_sim.reporting.evals_json import evals_json, evals_json_text, evals_schema
 from statek_sim.reporting.evals_junit import evals_junit
 from statek_sim.reporting.evals_tables import evals_tables, table_lines, table_markdown
+from tests.evals.test_writing import GOOD
 from tests.evals.weak_models import SUITE, eval_named, failing
 
 NAMES = ("convert-money", "refund-the-late-order", "recover-from-api-error")
@@ -239,9 +241,82 @@ def test_a_harness_that_lost_its_nudges_breaks_the_baseline_at_the_first_turn_th
     held = held_against(read_baseline(kept), one, changed, name="b")
     assert held.failed
     told = "\n".join(held.lines)
-    assert "right before and wrong now (seeds " in told
+    assert " right before, 0 now; wrong now: seeds " in told
     assert "is the first that differs" in told
     assert "are wrong that were right" in held.lines[-1]
+
+
+def changed(outcomes: Sequence[Outcome], **passed: Collection[int]) -> list[Outcome]:
+    """Return runs of which the first eval is right on these seeds of each arm; other evals are as they were."""
+    return [
+        one._replace(passed=one.seed in passed.get(one.arm, ()) if one.scenario == NAMES[0] else one.passed)
+        for one in outcomes
+    ]
+
+
+def held_after(before: list[Outcome], now: list[Outcome], one: Experiment, tmp_path: Path) -> Held:
+    file = tmp_path / "baseline.json"
+    file.write_text(baseline_text(one, before))
+    return held_against(read_baseline(file), one, now, name="b")
+
+
+def test_what_one_arm_wins_does_not_make_up_for_what_another_loses(tmp_path: Path) -> None:
+    one = experiment(FULL, BARE)
+    runs = outcomes_of(one)
+    before = changed(runs, full=(0, 1, 2))
+    held = held_after(before, changed(runs, bare=(0, 1, 2)), one, tmp_path)
+    assert held.failed
+    assert held.lines[0] == f"{NAMES[0]} [full]: 3 of 3 right before, 0 now; wrong now: seeds 0, 1, 2"
+    changes = "{} are wrong that were right, {} are right that were wrong (p 0.2500): {} of 3 evals right less often"
+    assert held.lines[-2:] == (
+        f"b [full]: of 9 runs {changes.format(3, 0, 1)}",
+        f"b [bare]: of 9 runs {changes.format(0, 3, 0)}",
+    )
+
+
+def test_what_one_eval_wins_does_not_make_up_for_what_another_loses(tmp_path: Path) -> None:
+    one = experiment(FULL)
+    right = [run._replace(passed=run.scenario == NAMES[0]) for run in outcomes_of(one)]
+    wrong = [run._replace(passed=not run.passed) for run in right]
+    held = held_after(right, wrong, one, tmp_path)
+    assert held.failed
+    assert [line.split(":")[0] for line in held.lines if "right before" in line] == [f"{NAMES[0]} [full]"]
+    assert held.lines[-1].endswith("1 of 3 evals right less often")
+
+
+def test_an_eval_that_is_right_as_often_on_other_seeds_is_counted_and_passes(tmp_path: Path) -> None:
+    one = experiment(FULL)
+    runs = outcomes_of(one)
+    held = held_after(changed(runs, full=(0, 1)), changed(runs, full=(1, 2)), one, tmp_path)
+    assert not held.failed
+    assert held.lines == (
+        "b [full]: of 9 runs 1 are wrong that were right, 1 are right that were wrong (p 1.0000): "
+        "0 of 3 evals right less often",
+    )
+
+
+def test_what_the_baseline_has_and_nobody_ran_is_named_and_fails(tmp_path: Path) -> None:
+    one = experiment(FULL, BARE)
+    runs = outcomes_of(one)
+    less = replace(one, suite=one.suite[1:], arms=(FULL,), seeds=2)
+    now = [run for run in runs if run.scenario != NAMES[0] and run.arm == "full" and run.seed < 2]
+    file = tmp_path / "baseline.json"
+    file.write_text(baseline_text(one, runs))
+    before = read_baseline(file)
+    held = held_against(before, less, now, name="b")
+    assert held.failed
+    assert held.lines[-3:] == (
+        "b: not run of its arms: bare; expected all, or --arms for some of them",
+        f"b: not run of its evals: {NAMES[0]}; expected all, or --eval for some of them, or --update-baseline where "
+        "they are gone",
+        "b: it has 3 seeds, run were 2; expected --seeds 3",
+    )
+    part = before.only(arms=["full"], evals=NAMES[1:], seeds=2)
+    assert not held_against(part, less, now, name="b").failed
+    assert left_out(before, part, name="b") == [
+        f"b: compared are only the evals {NAMES[1]}, {NAMES[2]} of the arms full, as asked for: 4 of its 18 runs"
+    ]
+    assert not left_out(before, before, name="b")
 
 
 def test_a_baseline_of_another_model_or_another_arm_is_refused(kept: Path) -> None:
@@ -288,6 +363,25 @@ def test_the_command_exits_with_1_when_a_baseline_is_not_held(tmp_path: Path) ->
     code, said, _ = command(*words, "--arms", "no-nudges", "--baseline", str(file))
     assert code == 1
     assert "turn 1 is the first that differs: the model failed by early_answer" in said
+
+
+def test_evals_that_are_gone_fail_the_command_and_those_that_were_not_asked_for_do_not(
+    tmp_path: Path,
+) -> None:
+    file, evals = tmp_path / "b.json", tmp_path / "evals.yaml"
+    two = GOOD + GOOD.removeprefix("evals:\n").replace("id: one", "id: two")
+    evals.write_text(two)
+    words = ("run", str(evals), "--arms", "bare", "--executor", "serial")
+    assert command(*words, "--seeds", "2", "--update-baseline", str(file))[0] == 0
+    code, said, _ = command(*words, "--seeds", "2", "--eval", "two", "--baseline", str(file))
+    assert code == 0
+    assert said.splitlines()[-1] == f"{file}: compared are only the evals two, as asked for: 2 of its 4 runs"
+    code, said, _ = command(*words, "--seeds", "1", "--baseline", str(file))
+    assert (code, said.splitlines()[-1]) == (1, f"{file}: it has 2 seeds, run were 1; expected --seeds 2")
+    evals.write_text(GOOD)
+    code, said, _ = command(*words, "--seeds", "2", "--baseline", str(file))
+    assert code == 1
+    assert f"{file}: not run of its evals: two; expected all" in said
 
 
 @pytest.mark.parametrize(

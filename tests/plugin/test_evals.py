@@ -162,10 +162,10 @@ def test_fewer_runs_that_are_right_fail_the_item_with_seed_problem_and_command(
     )
     result.stdout.fnmatch_lines(
         [
-            "one [[]bare]: 4 right before and wrong now (seeds 0, 1, 2, 3)",
+            "one [[]bare]: 4 of 4 right before, 0 now; wrong now: seeds 0, 1, 2, 3",
             "  seed 0: every turn says the same as before: the tools, the world or the check changed",
             "  the answer does not cite 'X-2'",
-            "base.json: of 4 runs 4 are wrong that were right, 0 are right that were wrong (p *)",
+            "base.json [[]bare]: of 4 runs 4 are wrong that were right, 0 are right that were wrong (p *",
             "",
             command,
         ],
@@ -193,7 +193,7 @@ def test_fewer_seeds_than_the_baseline_has_are_run_when_they_are_asked_for(
     write_baseline([named_after(())])
     write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2"))
     result = pytester.runpytest(*RUN, "--statek-evals-seeds=1")
-    result.stdout.fnmatch_lines(["base.json: of 1 runs 1 are wrong that were right, *"])
+    result.stdout.fnmatch_lines(["base.json [[]bare]: of 1 runs 1 are wrong that were right, *"])
 
 
 def test_what_the_baseline_does_not_know_fails(pytester: pytest.Pytester, write: Write) -> None:
