@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from statek_sim.errors import ProviderHTTPError
 from statek_sim.evals.arms import Arm, named_after, parse_arms
 from statek_sim.evals.models.damage import DAMAGES
 from statek_sim.evals.models.failures import FailureClass
 from statek_sim.evals.models.profile import NATIVE, Profile
+from statek_sim.evals.models.profile_file import load_profile
+from statek_sim.evals.models.weak import TOKENIZER_OF, WeakModel
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.runner import run_one
 from statek_sim.evals.seen import seen_in
+from statek_sim.evals.task import EvalTask
 from statek_sim.intervals import wilson
+from statek_sim.metering.messages import prompt_tokens
+from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.providers.protocol import ChatRequest
 from tests.evals.weak_models import eval_named, failing, flawless, suite
 
 FULL, BARE = named_after(("rescue", "nudges", "steps", "context", "protection")), named_after(())
@@ -154,6 +162,35 @@ def test_a_prompt_longer_than_the_window_is_refused_as_servers_refuse_it() -> No
     out = run(replace(flawless(), window=256), BARE, scenario="search-then-summarise")
     assert out.stop == "crash"
     assert not out.completed
+
+
+def test_the_window_is_counted_in_the_tokens_that_the_agents_budget_is_counted_in() -> None:
+    model = TOKENIZER_OF
+    words = [{"role": "user", "content": json.dumps({"text": "the belt, the drum and the book " * 40})}]
+    tokens = prompt_tokens(words, (), tokenizer_for_model(model).tokenizer)  # type: ignore[arg-type]
+    request = ChatRequest(
+        job_id="main",
+        role="agent",
+        turn=1,
+        attempt=1,
+        at=0.0,
+        model=model,
+        messages=words,  # type: ignore[arg-type]
+        tools=(),
+        temperature=None,
+        bytes_sent=20 * tokens,
+    )
+    task = EvalTask(eval_named(CHAIN).instance(0))
+    assert WeakModel(flawless(), 0).provider(task, tier="easy", window=tokens).complete(request)
+    with pytest.raises(ProviderHTTPError, match=f"{tokens} tokens, the window has {tokens - 1}"):
+        WeakModel(flawless(), 0).provider(task, tier="easy", window=tokens - 1).complete(request)
+
+
+@pytest.mark.parametrize("name", [one.id for one in suite() if one.context is not None])
+def test_no_run_whose_prompts_are_kept_to_the_budget_is_refused_for_their_length(name: str) -> None:
+    for profile in (flawless(), load_profile("ministral-3-8b-instruct")):
+        stops = [run(profile, FULL, scenario=name, seed=seed).stop for seed in range(3)]
+        assert "crash" not in stops
 
 
 def test_context_loss_acts_in_long_prompts_only() -> None:
