@@ -20,7 +20,7 @@ from statek_sim.evals.arms import Arm
 from statek_sim.evals.judge import judge
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.models.shown import call_key
-from statek_sim.evals.models.weak import Act, WeakModel, WeakProvider
+from statek_sim.evals.models.weak import TOKENIZER_OF, Act, WeakModel, WeakProvider
 from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
 from statek_sim.evals.record import Called
 from statek_sim.evals.scenario import EvalScenario, Instance
@@ -28,8 +28,8 @@ from statek_sim.evals.task import EvalTask
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.metering.usage import BYTES_PER_TOKEN
 
-MODEL: Final = "gpt-4o"
-"""Whose tokenizer counts; a simulated model has none of its own."""
+MODEL: Final = TOKENIZER_OF
+"""What the agent asks for: its budgets are counted with the tokenizer that the simulated model's window is."""
 RESERVE: Final = 8
 """The room for the answer is this part of a context's budget."""
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from statek_sim.agent.context.units import NOTE_OPENING
+from statek_sim.errors import ProviderHTTPError
 from statek_sim.evals.arms import Arm, named_after, parse_arms
 from statek_sim.evals.models.damage import DAMAGES
 from statek_sim.evals.models.failures import FailureClass
 from statek_sim.evals.models.profile import NATIVE, Profile
+from statek_sim.evals.models.profile_file import load_profile
+from statek_sim.evals.models.shown import shown_calls
+from statek_sim.evals.models.weak import TOKENIZER_OF, WeakModel
 from statek_sim.evals.outcome import Outcome
-from statek_sim.evals.runner import run_one
+from statek_sim.evals.runner import _harness, run_one
 from statek_sim.evals.seen import seen_in
+from statek_sim.evals.task import EvalTask
 from statek_sim.intervals import wilson
+from statek_sim.metering.messages import prompt_tokens
+from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.trace import Compacted
 from tests.evals.weak_models import eval_named, failing, flawless, suite
 
 FULL, BARE = named_after(("rescue", "nudges", "steps", "context", "protection")), named_after(())
@@ -33,8 +44,9 @@ def test_a_model_without_failures_passes_every_eval_in_every_arm() -> None:
         if not (out := run_one(one, 1, arm, flawless())).passed
     ]
     # The bare harness shortens nothing: an eval whose context must be shortened is its to lose.
-    assert [name for name, arm, _ in wrong if arm == "full"] == []
-    assert all(eval_named(name).context is not None for name, _, _ in wrong)
+    assert [(name, arm) for name, arm, _ in wrong] == [
+        (one.id, "bare") for one in suite() if one.context is not None
+    ]
 
 
 @pytest.mark.parametrize("failure", [one for one in FailureClass if one is not FailureClass.CONTEXT_LOSS])
@@ -154,6 +166,82 @@ def test_a_prompt_longer_than_the_window_is_refused_as_servers_refuse_it() -> No
     out = run(replace(flawless(), window=256), BARE, scenario="search-then-summarise")
     assert out.stop == "crash"
     assert not out.completed
+
+
+def test_the_window_is_counted_in_the_tokens_that_the_agents_budget_is_counted_in() -> None:
+    model = TOKENIZER_OF
+    words = [{"role": "user", "content": json.dumps({"text": "the belt, the drum and the book " * 40})}]
+    tokens = prompt_tokens(words, (), tokenizer_for_model(model).tokenizer)  # type: ignore[arg-type]
+    request = ChatRequest(
+        job_id="main",
+        role="agent",
+        turn=1,
+        attempt=1,
+        at=0.0,
+        model=model,
+        messages=words,  # type: ignore[arg-type]
+        tools=(),
+        temperature=None,
+        bytes_sent=20 * tokens,
+    )
+    task = EvalTask(eval_named(CHAIN).instance(0))
+    assert WeakModel(flawless(), 0).provider(task, tier="easy", window=tokens).complete(request)
+    with pytest.raises(ProviderHTTPError, match=f"{tokens} tokens, the window has {tokens - 1}"):
+        WeakModel(flawless(), 0).provider(task, tier="easy", window=tokens - 1).complete(request)
+
+
+@pytest.mark.parametrize("name", [one.id for one in suite() if one.context is not None])
+def test_no_run_whose_prompts_are_kept_to_the_budget_is_refused_for_their_length(name: str) -> None:
+    for profile in (flawless(), load_profile("ministral-3-8b-instruct")):
+        stops = [run(profile, FULL, scenario=name, seed=seed).stop for seed in range(3)]
+        assert "crash" not in stops
+
+
+@pytest.mark.parametrize("name", [one.id for one in suite() if one.context is not None])
+def test_a_model_whose_only_limit_is_its_window_needs_context_management_and_nothing_else(name: str) -> None:
+    for seed in range(3):
+        helped = run(flawless(), FULL, scenario=name, seed=seed)
+        alone = run(flawless(), parse_arms(["no-context"])[0], scenario=name, seed=seed)
+        assert (helped.passed, alone.passed, alone.stop) == (True, False, "crash")
+
+
+def test_a_model_reads_in_a_summary_what_was_done_and_does_not_do_it_again() -> None:
+    eval_ = eval_named("the-key-of-the-beginning")
+    # So small that turns are taken out of the history, not only their results.
+    tight = replace(eval_, text=eval_.text.model_copy(update={"context": 2000}))
+    instance = tight.instance(0)
+    provider = WeakModel(flawless(), 0).provider(EvalTask(instance), tier=tight.tier, window=tight.context)
+    harness = _harness(instance, FULL, provider)
+    assert harness.run(instance.task).stop == "final"
+    events = harness.trace.events
+    assert any(isinstance(one, Compacted) and one.summarised for one in events)
+    stamped = [call for call in instance.world.record(None, "").calls if call.name == "stamp"]
+    assert len(stamped) == 4
+
+
+def test_the_lines_of_a_summary_are_read_as_calls_as_far_as_they_say_all() -> None:
+    lines = [
+        '- file({"name": "a) -> b"}) -> {"filed": 1}',
+        '- read({"name": "b"}) -> {"text": "long [...] end"}',
+        '- read({"name": "c [...] d"}) -> short',
+        '- read({"name": "c [...]) -> short',
+        '- read({"name": "e"}) -> [cleared: a result of 90 tokens]',
+        '- read({"name": "f"}) -> Error: no manual f',
+        "- said: read it -> now",
+    ]
+    note = {
+        "role": "user",
+        "content": "\n".join([NOTE_OPENING, "(at least 2 earlier messages are not listed)", *lines]),
+    }
+    found = [(call.name, call.arguments["name"], call.result, call.error) for call in shown_calls([note])]  # type: ignore[list-item]
+    assert found == [
+        ("file", "a) -> b", '{"filed": 1}', None),
+        ("read", "b", None, None),
+        ("read", "e", None, None),
+        ("read", "f", None, "no manual f"),
+    ]
+    said = {"role": "assistant", "content": note["content"]}
+    assert shown_calls([said]) == []  # type: ignore[list-item]
 
 
 def test_context_loss_acts_in_long_prompts_only() -> None:

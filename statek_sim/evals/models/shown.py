@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from statek_sim.agent.replies.nudges import PREFIX
+from statek_sim.evals.models.noted import noted_calls
 from statek_sim.evals.seen import SeenCall, seen_in
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import JSON, Message
@@ -18,8 +19,8 @@ _TYPED: Final = re.compile(r"\w*(?:Error|Exception): ")
 
 
 def shown_calls(messages: Sequence[Message]) -> list[SeenCall]:
-    """Return the calls of a prompt, those whose result was taken away without one."""
-    return [_as_read(call) for call in seen_in(messages)]
+    """Return the calls of a prompt, those whose result was taken away without one; first those that a summary lists."""
+    return [_as_read(call) for call in (*noted_calls(messages), *seen_in(messages))]
 
 
 def _as_read(call: SeenCall) -> SeenCall:

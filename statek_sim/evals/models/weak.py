@@ -21,10 +21,13 @@ from statek_sim.evals.models.profile import HEEDS, INVENTS, NATIVE, RENAMES, STA
 from statek_sim.evals.models.shown import call_key, is_corrected, shown_calls
 from statek_sim.evals.models.writing import Meant, called, cut_arguments, kind_of_damage, rendered, said
 from statek_sim.evals.seen import SeenCall
+from statek_sim.metering.messages import prompt_tokens
+from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.values import ToolSpec
 
-BYTES_PER_TOKEN: Final = 4
+TOKENIZER_OF: Final = "gpt-4o"
+"""Whose tokenizer counts a prompt; a simulated model has none of its own. The agent's budget is counted with it too."""
 TOO_LONG: Final = 400
 GIVES_UP: Final = "I could not find what is needed to answer that."
 """What a model says that believes results which do not have what the task needs."""
@@ -90,10 +93,10 @@ class WeakProvider:
 
     def complete(self, request: ChatRequest) -> RawReply:
         """Answer one request, or refuse one that is too long."""
-        tokens = request.bytes_sent // BYTES_PER_TOKEN
+        tokens = prompt_tokens(request.messages, request.tools, tokenizer_for_model(TOKENIZER_OF).tokenizer)
         if tokens > self._window:
             raise ProviderHTTPError(
-                f"HTTP {TOO_LONG}: context_length_exceeded: about {tokens} tokens, the window has {self._window}",
+                f"HTTP {TOO_LONG}: context_length_exceeded: {tokens} tokens, the window has {self._window}",
                 status=TOO_LONG,
             )
         shown = [self._as_believed(call) for call in shown_calls(request.messages)]
