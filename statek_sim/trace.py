@@ -573,9 +573,9 @@ def packed(events: Iterable[Event]) -> Packed:
     return [(type(event).__name__, _READ[type(event)](event)) for event in events]
 
 
-def unpacked(told: Packed) -> list[Event]:
+def unpacked(pairs: Packed) -> list[Event]:
     """Return the events that `packed` was given."""
-    return [_KINDS[name](*values) for name, values in told]
+    return [_KINDS[name](*values) for name, values in pairs]
 
 
 def event_of(record: Mapping[str, Any]) -> Event:

@@ -218,9 +218,9 @@ def main() -> int:
                 for line in tally.wrong[before:]:
                     print(line, flush=True)
     print(
-        f"{tally.scenarios} scenarios, {tally.points} of {tally.known} points, {tally.killed} processes killed, "
-        f"{tally.alike} traces alike, {len(tally.wrong)} not; {tally.in_acts} died in the middle of what the application does, and went on "
-        f"from the commit before; {time.monotonic() - started:.0f} s"
+        f"{tally.scenarios} scenarios, {tally.points} of their {tally.known} points: {tally.killed} processes killed, "
+        f"{tally.alike} traces alike, {len(tally.wrong)} not ({tally.in_acts} died in the middle of what the "
+        f"application does, and went on from the commit before); {time.monotonic() - started:.0f} s"
     )
     return 1 if tally.wrong else 0
 

@@ -129,8 +129,8 @@ def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
             implied += worth.broken
             idle += not worth.broken
             why = ", ".join(worth.with_others) or "one of several others"
-            said = f"stays, only broken together with {why}" if worth.broken else "nothing ever breaks it"
-            typer.echo(f"{one.id}: {worth.demand}: {said}")
+            sentence = f"stays, only broken together with {why}" if worth.broken else "nothing ever breaks it"
+            typer.echo(f"{one.id}: {worth.demand}: {sentence}")
     total = by_scripts + by_forgeries + implied + idle
     typer.echo(
         f"{total} demands of {len(suite)} evals: without it {by_scripts} let a wrong script pass, {by_forgeries} a "

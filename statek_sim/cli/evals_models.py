@@ -42,8 +42,8 @@ def models(profile: _ShownModel = None) -> None:
         say(table_lines(rates_table(load_profile(profile))))
         return
     for name in shipped():
-        told = load_profile(name)
-        typer.echo(f"{name:28} {told.title} ({told.model})")
+        entry = load_profile(name)
+        typer.echo(f"{name:28} {entry.title} ({entry.model})")
 
 
 @evals.command()
@@ -65,7 +65,7 @@ def fit(profile: _FittedModel = None, write: _FolderOption = None) -> None:
         )
     different = []
     for name in names:
-        text = profile_text(refitted(name), said=HEAD)
+        text = profile_text(refitted(name), head=HEAD)
         if write is not None:
             check_outputs({"--write": write / f"{name}.toml"})
             write_artifact(write / f"{name}.toml", text)
@@ -99,10 +99,10 @@ def published(
     from statek_sim.reporting.evals_published import published_tables
     from statek_sim.reporting.evals_tables import table_lines
 
-    told: Profile = load_profile(profile)
-    counts = published_of(told.model)
+    simulated: Profile = load_profile(profile)
+    counts = published_of(simulated.model)
     with executor_for(executor) as working:
-        found = side_by_side(counts, told, seeds, working)
+        found = side_by_side(counts, simulated, seeds, working)
     for table in published_tables(found):
         say([*table_lines(table), ""])
 
@@ -145,8 +145,8 @@ def calibrate(
     say(f"  {failure.value}: {count} turns" for failure, count in found.counts.items() if count)
     say(["", *table_lines(rates_table(found.profile))])
     if write is not None:
-        said = ["Fitted by `statek-sim evals calibrate`; what recordings do not show is labelled assumed."]
-        write_artifact(write, profile_text(found.profile, said=said))
+        head = ["Fitted by `statek-sim evals calibrate`; what recordings do not show is labelled assumed."]
+        write_artifact(write, profile_text(found.profile, head=head))
 
 
 @evals.command()

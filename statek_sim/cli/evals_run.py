@@ -147,8 +147,8 @@ def _prices(text: str | None) -> Prices | None:
         found = Prices(prompt=Decimal(prompt), completion=Decimal(completion))
     except InvalidOperation:
         found = None
-    told = () if found is None else (found.prompt, found.completion)
-    if found is None or not colon or not all(one.is_finite() and one >= 0 for one in told):
+    amounts = () if found is None else (found.prompt, found.completion)
+    if found is None or not colon or not all(one.is_finite() and one >= 0 for one in amounts):
         raise BadInput(
             f"--price {text!r}: expected two numbers of dollars per million tokens, such as 0.15:0.6"
         )

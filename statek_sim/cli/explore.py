@@ -147,12 +147,8 @@ def explore(
     started = time.monotonic()
     limits = parse_watchdog(watchdog)
     chosen = pairs_of(loaded(paths), profile, select, tag or ())
-    bounds = Bounds(
-        kinds=tuple(map(str, kind)) if kind else KINDS,
-        depth=depth,
-        orders=orders,
-        pairs=pairs,
-    )
+    kinds = tuple(map(str, kind)) if kind else KINDS
+    bounds = Bounds(kinds=kinds, depth=depth, orders=orders, pairs=pairs)
     console = Console()
     with executor_for(executor, workers=processes) as runs_it:
         found = _explore(console, chosen, invariant or (), bounds, limits, runs_it)

@@ -96,11 +96,11 @@ def schema(
     from statek_sim.scenario.jsonschema import json_schema
 
     wanted = {"--policy": policy, "--baseline": baseline, "--evals": evals}
-    said = [name for name, on in wanted.items() if on]
-    if len(said) > 1:
-        raise BadInput(f"{' and '.join(said)}: expected one of them; each prints a schema of its own")
+    options = [name for name, on in wanted.items() if on]
+    if len(options) > 1:
+        raise BadInput(f"{' and '.join(options)}: expected one of them; each prints a schema of its own")
     schemas = {"--policy": policy_schema, "--baseline": baseline_schema, "--evals": evals_schema}
-    made = schemas[said[0]]() if said else json_schema()
+    made = schemas[options[0]]() if options else json_schema()
     typer.echo(json.dumps(made, indent=2))
 
 

@@ -74,7 +74,10 @@ def fuzz(
     executor: ExecutorOption = None,
     watchdog: WatchdogLimitsOption = "cpu=20,wall=60,memory=1024m",
 ) -> None:
-    """Look for what nobody thought of: without PATH in drawn examples, else in deviations of your scenarios."""
+    """Look for what nobody thought of.
+
+    Without PATH in drawn examples, else in deviations of your scenarios.
+    """
     from statek_sim.cli.fuzz_told import FuzzProgress, fuzz_json_text, fuzz_lines
     from statek_sim.executors.choose import executor_for
     from statek_sim.executors.limits import parse_watchdog

@@ -64,8 +64,8 @@ def fuzz_lines(report: Report, passed: float) -> Iterator[str]:
         yield f"FOUND {find.invariant}: {find.message}"
         yield from (f"  {one}" for one in find.deviations)
         yield f"  {find.command}"
-    for told in report.killed:
-        yield f"FOUND {told}"
+    for death in report.killed:
+        yield f"FOUND {death}"
     if report.stopped:
         yield "stopped: what follows is what was covered so far"
     yield _words(report, passed)
@@ -74,7 +74,7 @@ def fuzz_lines(report: Report, passed: float) -> Iterator[str]:
 def fuzz_json_text(report: Report, passed: float) -> str:
     """Return the result as JSON, schema `statek-sim/fuzz-report@1`."""
     corpus = report.corpus
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "seed": corpus.seed,
         "examples": report.played,
@@ -96,4 +96,4 @@ def fuzz_json_text(report: Report, passed: float) -> str:
         "killed": report.killed,
         "stopped": report.stopped,
     }
-    return json.dumps(said, indent=2) + "\n"
+    return json.dumps(document, indent=2) + "\n"

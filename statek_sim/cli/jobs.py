@@ -62,11 +62,11 @@ def list_jobs(store: StoreOption, as_json: JsonOption = False) -> None:
     with closing(_opened(store)) as opened:
         listed = [(one, _shown(opened, one.run)) for one in opened.runs()]
     if as_json:
-        told = [
+        rows = [
             {**asdict(one), "jobs": [{"id": job.id, "role": job.role, "status": job.status} for job in found]}
             for one, found in listed
         ]
-        typer.echo(json.dumps({"schema": SCHEMA, "runs": told}, indent=2))
+        typer.echo(json.dumps({"schema": SCHEMA, "runs": rows}, indent=2))
         return
     if not listed:
         say([f"{store}: no runs"])
@@ -159,8 +159,8 @@ def _lines(one: Listed, found: Sequence[ShownJob]) -> Iterator[str]:
     held = f", {one.worker} works on it" if one.worker else ""
     yield f"{one.run}  {one.status}, revision {one.revision}{held}"
     for job in found:
-        told = job.stop or ("waits" if job.waits else "")
-        yield f"  {job.id:20} {job.role:16} {job.status:11} {job.turns:4} turns  {told}".rstrip()
+        reason = job.stop or ("waits" if job.waits else "")
+        yield f"  {job.id:20} {job.role:16} {job.status:11} {job.turns:4} turns  {reason}".rstrip()
 
 
 def _shown_lines(job: ShownJob) -> Iterator[str]:

@@ -192,10 +192,9 @@ def run(
     if store is not None:
         _check_store(store, backend, recordings)
     outputs.check()
-    from statek_sim.executors.limits import parse_watchdog
     from statek_sim.suite.run import chosen, nothing_chosen
 
-    limits = parse_watchdog(watchdog)
+    limits = _limits(watchdog, backend)
     replayed = recordings.opened()
     scenarios = loaded(paths)
     pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
@@ -217,8 +216,7 @@ def run(
             coverage=coverage,
             quiet=quiet,
             runner=runner,
-            # The installed package runs in a process of its own, with a watchdog of its own.
-            watchdog=None if backend is Backend.INSTALLED else limits,
+            watchdog=limits,
         )
     outputs.write(results, summary)
     failed = _accept(results) if accept else summary.overall.failed > 0
@@ -253,6 +251,14 @@ def _check_store(store: str, backend: Backend, recordings: _Recordings) -> None:
     if recordings.folder is not None:
         raise BadInput("--store: recordings are not kept in a store; leave --cassettes out")
     open_store(store, clock=real_seconds).close()
+
+
+def _limits(watchdog: str, backend: Backend) -> WatchdogLimits | None:
+    """Return what one run may use. The installed package runs in a process of its own, with a watchdog of its own."""
+    from statek_sim.executors.limits import parse_watchdog
+
+    limits = parse_watchdog(watchdog)
+    return None if backend is Backend.INSTALLED else limits
 
 
 def _on_store(store: str, *, preset: str | None, seed: int | None) -> Runner:

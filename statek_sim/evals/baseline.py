@@ -75,16 +75,16 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 def read_baseline(path: Path) -> Baseline:
     """Return the baseline of a file; `BadInput` where it is none."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {told['schema']!r}, expected {SCHEMA!r}")
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {document['schema']!r}, expected {SCHEMA!r}")
         return Baseline(
-            model=str(told["model"]),
-            profile=str(told["profile"]),
-            parts={name: tuple(parts) for name, parts in told["arms"].items()},
+            model=str(document["model"]),
+            profile=str(document["profile"]),
+            parts={name: tuple(parts) for name, parts in document["arms"].items()},
             runs={
                 (arm, scenario, seed): Kept(passed=bool(passed), turns=tuple(digests.split()))
-                for arm, scenarios in told["runs"].items()
+                for arm, scenarios in document["runs"].items()
                 for scenario, kept in scenarios.items()
                 for seed, (passed, digests) in enumerate(kept)
             },
@@ -163,9 +163,9 @@ def _first_difference(kept: Kept, one: Outcome) -> str:
 
 
 def _verdict(known: int, lost: int, won: int, p: float, name: str) -> str:
-    said = f"{name}: of {known} runs {lost} are wrong that were right, {won} are right that were wrong (p {p:.4f})"
+    sentence = f"{name}: of {known} runs {lost} are wrong that were right, {won} are right that were wrong (p {p:.4f})"
     if not lost and not won:
-        return f"{said}: as before"
+        return f"{sentence}: as before"
     if p <= ALPHA:
-        return f"{said}: {'worse' if lost > won else 'better'}"
-    return f"{said}: runs changed both ways" if lost and won else said
+        return f"{sentence}: {'worse' if lost > won else 'better'}"
+    return f"{sentence}: runs changed both ways" if lost and won else sentence

@@ -100,8 +100,8 @@ def _tools(text: EvalText) -> Iterator[Finding]:
         at: Keypath = ("tools", name)
         for key in tool.parameters:
             if key in text.world or key in FUNCTIONS or key in _TAKEN:
-                said = f"argument {key!r}: the name is a table's, a function's or the language's own; take another"
-                yield Finding((*at, "parameters", key), said)
+                message = f"argument {key!r}: the name is a table's, a function's or the language's own; take another"
+                yield Finding((*at, "parameters", key), message)
         for key in tool.optional:
             if key not in tool.parameters:
                 yield Finding(

@@ -212,8 +212,8 @@ def _compiled(source: str) -> tuple[CodeType, frozenset[str]]:
     try:
         tree = ast.parse(source.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        said = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise BadExpression(f"{source!r} is no expression: {said}") from None
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise BadExpression(f"{source!r} is no expression: {reason}") from None
     bound: set[str] = set()
     needed: set[str] = set()
     for node in ast.walk(tree):

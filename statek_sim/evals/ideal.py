@@ -24,10 +24,10 @@ def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
     """Return a function that answers a request with what the plan says is next, by what the request shows."""
 
     def reply(request: ChatRequest) -> Reply:
-        told = plan.next(seen_in(request.messages))
-        if isinstance(told, str):
-            return text(told)
-        return tool_calls(*[ScriptedCall(call.name, call.arguments) for call in told])
+        step = plan.next(seen_in(request.messages))
+        if isinstance(step, str):
+            return text(step)
+        return tool_calls(*[ScriptedCall(call.name, call.arguments) for call in step])
 
     return reply
 
@@ -42,9 +42,9 @@ def follower(plan: Plan) -> Agent:
 
     def work(job: Assignment) -> str:
         seen: list[SeenCall] = []
-        while not isinstance(told := plan.next(seen), str):
-            seen += [_called(job, call) for call in told]
-        return told
+        while not isinstance(step := plan.next(seen), str):
+            seen += [_called(job, call) for call in step]
+        return step
 
     return work
 

@@ -39,8 +39,8 @@ class Expected:
     arguments: Mapping[str, Any]
 
     def __str__(self) -> str:
-        said = ", ".join(f"{key}={value!r}" for key, value in self.arguments.items())
-        return f"{self.tool}({said})"
+        arguments = ", ".join(f"{key}={value!r}" for key, value in self.arguments.items())
+        return f"{self.tool}({arguments})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +170,8 @@ def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, 
             continue
         del free[at]
         tally.point("", met=True)
-        said = ", ".join(f"{key}={value!r}" for key, value in done[at].arguments.items())
-        tally.point(f"{expected.tool} was called with {said}, expected {expected}{late}", met=False)
+        arguments = ", ".join(f"{key}={value!r}" for key, value in done[at].arguments.items())
+        tally.point(f"{expected.tool} was called with {arguments}, expected {expected}{late}", met=False)
     return reached
 
 

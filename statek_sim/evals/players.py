@@ -65,9 +65,9 @@ class Calls:
             raise TooManyCalls("this agent has called more tools than it may")
         self._left -= 1
         if self._approving is not None:
-            said = self._approving.allows(name, arguments)
-            if said.kind == "refused":
-                raise ToolError(f"a person refused: {said.text}")
+            decision = self._approving.allows(name, arguments)
+            if decision.kind == "refused":
+                raise ToolError(f"a person refused: {decision.text}")
         return self._world.call(name, arguments)
 
 
@@ -120,8 +120,8 @@ def recorded(instance: Instance, answer: object, stop: str, calls: Calls, *, mod
     """Return the record of a run that ended like this; one that was stopped for its calls has no answer."""
     if calls.over:
         stop = "calls"
-    said = answer if isinstance(answer, str) and stop == FINAL else None
-    return instance.world.record(said, stop, model_calls=model_calls)
+    final = answer if isinstance(answer, str) and stop == FINAL else None
+    return instance.world.record(final, stop, model_calls=model_calls)
 
 
 async def _awaited(answer: Awaitable[Any]) -> Any:

@@ -32,9 +32,9 @@ class Proof:
 
 def failure_line(scenario: EvalScenario, proof: Proof) -> str:
     """Return what is wrong with a script that did not come out as it should, with the eval's place."""
-    said = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
+    reason = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
     place = f"{scenario.path}:{scenario.line}: eval {scenario.id!r}"
-    return f"{place}: script {proof.script!r} on seed {proof.seed}: {said}"
+    return f"{place}: script {proof.script!r} on seed {proof.seed}: {reason}"
 
 
 def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:

@@ -182,11 +182,11 @@ def _with_another(call: Called, key: str) -> Called:
 
 
 def _of_the_answer(wanted: Demands, ideal: Record, world: World) -> Iterator[Forged]:
-    said = ideal.answer or ""
+    answer = ideal.answer or ""
     yield "no words", replace(ideal, answer="Done."), world
     yield "an error", replace(ideal, answer="There was an error; I will retry later."), world
     for texts, cited in wanted.cites:
-        left = said
+        left = answer
         for text in texts:
             left = left.replace(text, "it")
         yield f"without the words {texts}", replace(ideal, answer=left), world
@@ -194,7 +194,7 @@ def _of_the_answer(wanted: Demands, ideal: Record, world: World) -> Iterator[For
         if not cited.computed:
             yield f"nothing showed {texts}", replace(ideal, calls=blind), world
     for text in wanted.avoids:
-        yield f"the words {text!r} too", replace(ideal, answer=f"{said} {text}"), world
+        yield f"the words {text!r} too", replace(ideal, answer=f"{answer} {text}"), world
 
 
 def _blinded(call: Called, texts: Sequence[str]) -> Called:

@@ -99,7 +99,7 @@ def _outcome(
     ended = stop or (run.stop if run is not None else None) or "nothing"
     record = instance.world.record(answer, ended, model_calls=len(provider.acts))
     verdict = judge(instance, record)
-    told = list(harness.trace.events)
+    trace = list(harness.trace.events)
     return Outcome(
         scenario=instance.eval_id,
         seed=instance.seed,
@@ -110,9 +110,9 @@ def _outcome(
         stop=ended,
         model_calls=len(provider.acts),
         calls=len(record.calls),
-        wasted=_wasted(record.calls) + sum(isinstance(event, events.Nudged) for event in told),
+        wasted=_wasted(record.calls) + sum(isinstance(event, events.Nudged) for event in trace),
         tokens=_tokens(run),
-        turns=tuple(_turns(told, provider.acts)),
+        turns=tuple(_turns(trace, provider.acts)),
         problems=verdict.problems[:3],
         answer=answer,
     )
@@ -122,9 +122,9 @@ def _tokens(run: AgentRun | None) -> Tokens:
     if run is None:
         return Tokens(None, Count(0, 0), Count(0, 0))
     usage = run.counters.usage
-    told = usage.reported_prompt, usage.reported_completion
+    reported = usage.reported_prompt, usage.reported_completion
     return Tokens(
-        reported=None if told == (None, None) else Count(told[0] or 0, told[1] or 0),
+        reported=None if reported == (None, None) else Count(reported[0] or 0, reported[1] or 0),
         measured=Count(usage.measured_prompt, usage.measured_completion),
         estimated=Count(usage.bytes_sent // BYTES_PER_TOKEN, usage.bytes_received // BYTES_PER_TOKEN),
     )
@@ -142,13 +142,13 @@ def _wasted(calls: Sequence[Called]) -> int:
     return wasted
 
 
-def _turns(told: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]:
+def _turns(trace: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]:
     """Yield the turns of a run, each with what rescue and nudges made of it."""
     replies: dict[int, str] = {}
     stages: dict[int, str] = {}
     nudges: dict[int, str] = {}
     at = 0
-    for event in told:
+    for event in trace:
         match event:
             case events.LLMReplied():
                 at = event.turn
@@ -160,7 +160,7 @@ def _turns(told: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]:
             case _:
                 pass
     for act in acts:
-        said = "\x1f".join((replies.get(act.turn, ""), stages.get(act.turn, ""), nudges.get(act.turn, "")))
+        content = "\x1f".join((replies.get(act.turn, ""), stages.get(act.turn, ""), nudges.get(act.turn, "")))
         yield Turn(
             number=act.turn,
             failure=None if act.failure is None else act.failure.value,
@@ -169,5 +169,5 @@ def _turns(told: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]:
             heeded=act.heeded,
             stage=stages.get(act.turn),
             nudged=nudges.get(act.turn),
-            digest=hashlib.blake2b(said.encode(), digest_size=4).hexdigest(),
+            digest=hashlib.blake2b(content.encode(), digest_size=4).hexdigest(),
         )

@@ -36,8 +36,8 @@ class EvalScenario:
 
     def __post_init__(self) -> None:
         """Take the hash once."""
-        said = self.text.model_dump_json(by_alias=True).encode()
-        object.__setattr__(self, "digest", hashlib.sha256(said).hexdigest())
+        content = self.text.model_dump_json(by_alias=True).encode()
+        object.__setattr__(self, "digest", hashlib.sha256(content).hexdigest())
 
     @property
     def id(self) -> str:

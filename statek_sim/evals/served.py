@@ -84,12 +84,12 @@ class ServedEval:
         body = json.dumps({**self._task(), "url": self.url}).encode()
         headers = {"content-type": "application/json"}
         try:
-            told = transport.send(HttpRequest(method="POST", url=endpoint, headers=headers, body=body))
+            reply = transport.send(HttpRequest(method="POST", url=endpoint, headers=headers, body=body))
         except ProviderFailure as failure:
             self._failure = f"the endpoint gave no answer: {type(failure).__name__} {failure}".strip()
             return
-        if told.status != _OK or self._ended(told.body).status not in (_OK, _TWICE):
-            self._failure = f"the endpoint gave no answer: HTTP {told.status} {told.body[:80]!r}"
+        if reply.status != _OK or self._ended(reply.body).status not in (_OK, _TWICE):
+            self._failure = f"the endpoint gave no answer: HTTP {reply.status} {reply.body[:80]!r}"
 
     def _answered(self, request: Incoming) -> Answer:
         path = request.target.partition("?")[0]
@@ -123,8 +123,8 @@ class ServedEval:
                 return _json(429, {"error": str(error)})
 
     def _ended(self, body: bytes) -> Whole:
-        told = _object(body)
-        answer = None if told is None else told.get("answer")
+        document = _object(body)
+        answer = None if document is None else document.get("answer")
         if not isinstance(answer, str):
             return _json(400, {"error": 'expected {"answer": TEXT}'})
         with self._lock:

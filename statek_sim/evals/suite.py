@@ -45,8 +45,8 @@ def load_paths(paths: Iterable[Path | str]) -> LoadedSuite:
                 continue
             first = evals.setdefault(loaded.id, loaded)
             if first is not loaded:
-                said = f"duplicate id {loaded.id!r}, first at {first.path}:{first.line}"
-                problems.append(Problem(path, loaded.line, 1, said))
+                message = f"duplicate id {loaded.id!r}, first at {first.path}:{first.line}"
+                problems.append(Problem(path, loaded.line, 1, message))
     if not evals and not problems:
         problems.append(
             Problem(given[0] if given else Path(), 0, 0, "no evals here, expected files with the key 'evals'")

@@ -31,10 +31,10 @@ class EvalTask:
     def right(self, seen: Sequence[SeenCall]) -> Sequence[Meant] | str | None:
         """Return what the plan says is next; None where what is shown does not have what it needs."""
         try:
-            told = self._instance.plan.next(seen)
+            step = self._instance.plan.next(seen)
         except Unanswerable:
             return None
-        return told if isinstance(told, str) else [Meant(call.name, call.arguments) for call in told]
+        return step if isinstance(step, str) else [Meant(call.name, call.arguments) for call in step]
 
     def steps_after(self, tool: str) -> Sequence[str]:
         """Return the required tools after a tool; of one that is not required, all of them but the first."""

@@ -310,8 +310,8 @@ def evals_schema() -> dict[str, JsonValue]:
 def arguments_schema(tool: ToolText) -> Mapping[str, Any]:
     """Return the JSON Schema of a tool's arguments."""
     properties = {
-        name: {"type": said} if isinstance(said, str) else dict(said)
-        for name, said in tool.parameters.items()
+        name: {"type": schema} if isinstance(schema, str) else dict(schema)
+        for name, schema in tool.parameters.items()
     }
     required = [name for name in tool.parameters if name not in tool.optional]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

@@ -51,14 +51,19 @@ def load_corpus(folder: Path, *, seed: int, about: str) -> Corpus:
     if not state.exists():
         return Corpus(seed, about)
     try:
-        said: dict[str, Any] = json.loads(state.read_text(encoding="utf-8"))
-        if said["schema"] != SCHEMA:
-            raise BadInput(f"{state}: expected schema {SCHEMA}, got {said['schema']}")
+        document: dict[str, Any] = json.loads(state.read_text(encoding="utf-8"))
+        if document["schema"] != SCHEMA:
+            raise BadInput(f"{state}: expected schema {SCHEMA}, got {document['schema']}")
         corpus = Corpus(
-            said["seed"], said["about"], said["rounds"], said["runs"], said["played"], said["seconds"]
+            document["seed"],
+            document["about"],
+            document["rounds"],
+            document["runs"],
+            document["played"],
+            document["seconds"],
         )
-        corpus.kept = [from_dict(one) for one in said["kept"]]
-        corpus.steps = set(said["steps"])
+        corpus.kept = [from_dict(one) for one in document["kept"]]
+        corpus.steps = set(document["steps"])
         corpus.shapes = set((folder / _SHAPES).read_text(encoding="ascii").split())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(
@@ -74,7 +79,7 @@ def load_corpus(folder: Path, *, seed: int, about: str) -> Corpus:
 def save_corpus(corpus: Corpus, folder: Path) -> None:
     """Write a search into a folder; the state last, so that an interrupted write leaves the one before."""
     write_artifact(folder / _SHAPES, "".join(f"{one}\n" for one in sorted(corpus.shapes)))
-    said = {
+    document = {
         "schema": SCHEMA,
         "seed": corpus.seed,
         "about": corpus.about,
@@ -85,7 +90,7 @@ def save_corpus(corpus: Corpus, folder: Path) -> None:
         "kept": [as_dict(one) for one in corpus.kept],
         "steps": sorted(corpus.steps),
     }
-    write_artifact(folder / _STATE, json.dumps(said) + "\n")
+    write_artifact(folder / _STATE, json.dumps(document) + "\n")
 
 
 def about_of(parts: list[str]) -> str:

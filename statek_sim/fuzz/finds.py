@@ -42,9 +42,15 @@ def made_small(player: Player, found: Example, violation: Violation) -> Find:
     deviations = search.deviations(small)
     if violation.invariant != DIFFERS and len(deviations) > 1:
         deviations = ddmin(deviations, lambda parts: search.broken(small, parts) is not None)
-    told = search.broken(small, deviations) or violation
-    file = subject.write(told, deviations).as_posix()
-    return Find(told.invariant, told.message, deviations, file, _command(player, told, file))
+    small_violation = search.broken(small, deviations) or violation
+    file = subject.write(small_violation, deviations).as_posix()
+    return Find(
+        small_violation.invariant,
+        small_violation.message,
+        deviations,
+        file,
+        _command(player, small_violation, file),
+    )
 
 
 def _command(player: Player, violation: Violation, file: str) -> str:

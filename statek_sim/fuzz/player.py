@@ -193,11 +193,11 @@ def as_dict(one: Example) -> dict[str, Any]:
     return {"scenario": one.scenario, "numbers": list(one.numbers), "dice": list(one.dice)}
 
 
-def from_dict(said: object) -> Example:
+def from_dict(document: object) -> Example:
     """Return a kept example; raises ValueError for what is none."""
-    if not isinstance(said, dict) or said.keys() != {"scenario", "numbers", "dice"}:
+    if not isinstance(document, dict) or document.keys() != {"scenario", "numbers", "dice"}:
         raise ValueError("expected scenario, numbers and dice")
-    scenario, numbers, dice = said["scenario"], said["numbers"], said["dice"]
+    scenario, numbers, dice = document["scenario"], document["numbers"], document["dice"]
     whole = [*numbers, *dice, *([] if scenario is None else [scenario])]
     if not all(type(one) is int and one >= 0 for one in whole):
         raise ValueError("expected whole numbers from 0")

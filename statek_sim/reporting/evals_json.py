@@ -56,9 +56,9 @@ def evals_json_text(summary: Summary) -> str:
 
 def rates_json(profile: Profile) -> list[dict[str, Any]]:
     """Return every rate with its label: the mean of a class over scenarios, single rates as they are."""
-    told = [(one.name, one.mean, str(one.origin)) for one in profile.classes]
-    told += [(one.name, one.rate, str(one.origin)) for one in profile.rates.values()]
-    return [{"class": name, "rate": _rounded(rate), "label": label} for name, rate, label in told]
+    rates = [(one.name, one.mean, str(one.origin)) for one in profile.classes]
+    rates += [(one.name, one.rate, str(one.origin)) for one in profile.rates.values()]
+    return [{"class": name, "rate": _rounded(rate), "label": label} for name, rate, label in rates]
 
 
 def _arm(arm: ArmSummary) -> dict[str, Any]:
@@ -97,6 +97,13 @@ def _rounded(number: float) -> float:
 
 _SHARE: Final = {"type": "number", "minimum": 0, "maximum": 1}
 _WHOLE: Final = {"type": "integer", "minimum": 0}
+_INTERVAL: Final = {
+    "type": "array",
+    "prefixItems": [_SHARE, _SHARE],
+    "minItems": 2,
+    "maxItems": 2,
+    "description": "95 % of the score, by scenarios (cluster bootstrap).",
+}
 
 
 def _object(properties: dict[str, Any], description: str = "") -> dict[str, Any]:
@@ -131,13 +138,7 @@ def evals_schema() -> dict[str, Any]:
             "runs": _WHOLE,
             "completion": {**_SHARE, "description": "The share of runs that ended by an answer."},
             "score": {**_SHARE, "description": "The share of runs that were right."},
-            "interval": {
-                "type": "array",
-                "prefixItems": [_SHARE, _SHARE],
-                "minItems": 2,
-                "maxItems": 2,
-                "description": "95 % of the score, by scenarios (cluster bootstrap).",
-            },
+            "interval": _INTERVAL,
             "tokens": tokens,
         }
     )

@@ -25,6 +25,6 @@ def evals_junit(summary: Summary) -> str:
 def _case(scenario: str, arm: str, cell: CellSummary) -> TestCase:
     case = TestCase(scenario, classname=f"evals.{arm}", time=0)
     if cell.passed < cell.runs:
-        said = f"{cell.passed} of {cell.runs} runs right, {cell.completed} ended by an answer"
-        case.result = [Failure(said, "evals")]
+        message = f"{cell.passed} of {cell.runs} runs right, {cell.completed} ended by an answer"
+        case.result = [Failure(message, "evals")]
     return case

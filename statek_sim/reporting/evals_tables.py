@@ -96,9 +96,9 @@ def tokens_table(summary: Summary, prices: Prices | None) -> TextTable:
 
 def _tokens_row(arm: ArmSummary, prices: Prices | None) -> tuple[str, ...]:
     ways = (arm.tokens.reported, arm.tokens.measured, arm.tokens.estimated)
-    told = [_mean(count, arm.runs) for count in ways]
+    means = [_mean(count, arm.runs) for count in ways]
     costs = [] if prices is None else [_cost(count, arm.runs, prices) for count in ways]
-    return arm.arm.name, f"{arm.model_calls:.1f}", *told, *costs
+    return arm.arm.name, f"{arm.model_calls:.1f}", *means, *costs
 
 
 def _mean(count: Count | None, runs: int) -> str:

@@ -84,8 +84,8 @@ def _without_evals(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[
         if any(file.is_relative_to(path) for file in evals)
         and not any(file.is_relative_to(path) for file in left)
     ]
-    said = "evals, no scenarios; `statek-sim evals check` looks at them"
-    return left, [Problem(path, 0, 0, said) for path in only]
+    message = "evals, no scenarios; `statek-sim evals check` looks at them"
+    return left, [Problem(path, 0, 0, message) for path in only]
 
 
 def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:

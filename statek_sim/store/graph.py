@@ -186,20 +186,22 @@ class Graph:
             return {"k": _SETS[kind], "v": [self._encoded(one, pending) for one in value]}
         if kind is HistoryProjection:
             return {"k": "history", "v": self._fields(value.saved(), pending)}
-        told = {name: self._encoded(one, pending) for name, one in attributes(value) if name != "local_state"}
+        fields = {
+            name: self._encoded(one, pending) for name, one in attributes(value) if name != "local_state"
+        }
         if kind is PyEnv:
-            told["local_state"] = self._names_of(value, pending)
-        return {"k": self._kind_name(kind), "v": told}
+            fields["local_state"] = self._names_of(value, pending)
+        return {"k": self._kind_name(kind), "v": fields}
 
     def _names_of(self, env: PyEnv, pending: deque[Any]) -> JSON:
         """Return a job's variables; those that cannot be stored as the reason. In a block: as they were before it."""
         names = env.local_state if env.in_block is None else env.in_block
-        told: list[JSON] = []
+        variables: list[JSON] = []
         for name, value in names.items():
             reason = self.why_not(value)
             lost = None if reason is None else tagged("lost", reason)
-            told.append([name, self._encoded(value, pending) if lost is None else lost])
-        return told
+            variables.append([name, self._encoded(value, pending) if lost is None else lost])
+        return variables
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of objects that nothing leads to any more."""
@@ -248,8 +250,8 @@ class Reading:
         try:
             root: dict[str, Any] = self._plain(self._row(ROOT)["v"])
             while self._open:
-                kind, value, told = self._open.popleft()
-                self._fill(kind, value, told)
+                kind, value, content = self._open.popleft()
+                self._fill(kind, value, content)
         except DamagedStore:
             raise
         except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
@@ -263,18 +265,18 @@ class Reading:
             raise DamagedStore(f"row {name!r} is missing")
         return json.loads(self._told[name])
 
-    def _plain(self, told: Any) -> Any:
+    def _plain(self, content: Any) -> Any:
         """Return what `Graph._fields` told."""
-        if isinstance(told, list):
-            return [self._plain(one) for one in told]
-        if isinstance(told, dict) and TAG not in told:
-            return {key: self._plain(one) for key, one in told.items()}
-        return self._decoded(told)
+        if isinstance(content, list):
+            return [self._plain(one) for one in content]
+        if isinstance(content, dict) and TAG not in content:
+            return {key: self._plain(one) for key, one in content.items()}
+        return self._decoded(content)
 
-    def _decoded(self, told: Any) -> Any:
-        if not isinstance(told, dict):
-            return told
-        kind, content = told[TAG], told["v"]
+    def _decoded(self, encoded: Any) -> Any:
+        if not isinstance(encoded, dict):
+            return encoded
+        kind, content = encoded[TAG], encoded["v"]
         match kind:
             case "e":
                 return self._object(content)
@@ -327,25 +329,25 @@ class Reading:
             raise DamagedStore(f"the store has an object of {name!r}, which is no class of stored objects")
         return made(found)
 
-    def _fill(self, kind: str, value: Any, told: Any) -> None:
+    def _fill(self, kind: str, value: Any, content: Any) -> None:
         match kind:
             case "list":
-                value.extend(map(self._decoded, told))
+                value.extend(map(self._decoded, content))
             case "dict":
-                value.update((self._decoded(key), self._decoded(one)) for key, one in told)
+                value.update((self._decoded(key), self._decoded(one)) for key, one in content)
             case "set" | "ordered set":
-                value.update(map(self._decoded, told))
+                value.update(map(self._decoded, content))
             case "history":
-                value.resume(self._plain(told), self._meter)
+                value.resume(self._plain(content), self._meter)
             case _:
-                for name, one in told.items():
+                for name, one in content.items():
                     filled = self._variables(one) if name == "local_state" else self._decoded(one)
                     object.__setattr__(value, name, filled)
 
-    def _variables(self, told: Any) -> dict[str, Any]:
+    def _variables(self, pairs: Any) -> dict[str, Any]:
         return {
             name: self._decoded(one)
-            for name, one in told
+            for name, one in pairs
             if not (isinstance(one, dict) and one.get(TAG) == "lost")
         }
 
@@ -359,11 +361,11 @@ class _View:
 
 def lost_names(row: str) -> list[tuple[str, str]]:
     """Return the variables that a row of a job's workspace does not keep, with the reasons."""
-    told = json.loads(row)
-    if told["k"] != PyEnv.__qualname__:
+    entry = json.loads(row)
+    if entry["k"] != PyEnv.__qualname__:
         return []
     return [
         (name, one["v"])
-        for name, one in told["v"]["local_state"]
+        for name, one in entry["v"]["local_state"]
         if isinstance(one, dict) and one.get(TAG) == "lost"
     ]

@@ -53,15 +53,15 @@ class Rows:
                 f"run {self._stored.run!r}: row {name!r} cannot be read ({error}); put a copy of the store back"
             ) from None
 
-    def fields(self, told: Any) -> Any:
+    def fields(self, reference: Any) -> Any:
         """Return the attributes of an object, or the items of a collection."""
-        return self.row(told["v"])["v"]
+        return self.row(reference["v"])["v"]
 
-    def plain(self, told: Any, depth: int = 0) -> JSON:
+    def plain(self, encoded: Any, depth: int = 0) -> JSON:
         """Return a value as people read it."""
-        if not isinstance(told, dict):
-            return told  # type: ignore[no-any-return]  # JSON
-        kind, content = told[TAG], told["v"]
+        if not isinstance(encoded, dict):
+            return encoded  # type: ignore[no-any-return]  # JSON
+        kind, content = encoded[TAG], encoded["v"]
         if depth > _DEEPEST:
             return "..."
         match kind:
@@ -92,12 +92,12 @@ class Rows:
                 return f"<job {content['id']}>"
             case "history":
                 return "<history>"
-        told = {
+        fields = {
             name: self.plain(one, depth + 1)
             for name, one in content.items()
             if name not in _BACK and name != "local_state"
         }
-        return {"kind": str(kind).rpartition("/")[2], **told}
+        return {"kind": str(kind).rpartition("/")[2], **fields}
 
 
 def shown_jobs(stored: Stored) -> list[ShownJob]:
@@ -115,8 +115,8 @@ def shown_jobs(stored: Stored) -> list[ShownJob]:
         ) from error
 
 
-def _job(rows: Rows, run: str, now: float, told: Any) -> ShownJob:
-    job = rows.fields(told)
+def _job(rows: Rows, run: str, now: float, reference: Any) -> ShownJob:
+    job = rows.fields(reference)
     life, env, log = (rows.fields(job[name]) for name in ("life", "py_env", "job_log"))
     chat = rows.fields(log["items"])
     parent = job["parent_job"]

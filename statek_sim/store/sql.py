@@ -23,6 +23,17 @@ def _nobody(_worker: str) -> bool:
     return False
 
 
+def _about(where: str, text: str) -> dict[str, Any]:
+    """Return what a run is about, from the text of its column; errors begin with `where`."""
+    try:
+        about: Any = json.loads(text)
+    except ValueError as error:
+        raise DamagedStore(f"{where}: what it is about is no JSON: {error}") from None
+    if not isinstance(about, dict):
+        raise DamagedStore(f"{where}: what it is about is no mapping: {about!r}")
+    return about
+
+
 class SqlRuns:
     """A `RunStore` in a database, whose tables are made or brought up to date; the store closes it.
 
@@ -194,21 +205,12 @@ class SqlRuns:
             )
         return Stored(
             run=run,
-            about=self._told(run, about),
+            about=_about(f"{self.address}: run {run!r}", about),
             status=status,
             revision=revision,
             rows=dict(rows),
             events=[content for _, content in events],
         )
-
-    def _told(self, run: str, about: str) -> dict[str, Any]:
-        try:
-            told: Any = json.loads(about)
-        except ValueError as error:
-            raise DamagedStore(f"{self.address}: run {run!r}: what it is about is no JSON: {error}") from None
-        if not isinstance(told, dict):
-            raise DamagedStore(f"{self.address}: run {run!r}: what it is about is no mapping: {told!r}")
-        return told
 
     def runs(self) -> Sequence[Listed]:
         """Return all runs, by name."""

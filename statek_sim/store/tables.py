@@ -58,8 +58,8 @@ def migrate(database: Database, address: str) -> None:
         database.execute(
             "CREATE TABLE IF NOT EXISTS statek_store (format TEXT NOT NULL, version INTEGER NOT NULL)"
         )
-        told = database.execute("SELECT format, version FROM statek_store")
-        version = _version(told, address)
+        rows = database.execute("SELECT format, version FROM statek_store")
+        version = _version(rows, address)
         for statements in MIGRATIONS[version:]:
             for statement in statements:
                 database.execute(statement)
@@ -74,13 +74,13 @@ def migrate(database: Database, address: str) -> None:
     database.execute("COMMIT")
 
 
-def _version(told: list[tuple[object, ...]], address: str) -> int:
-    if not told:
+def _version(rows: list[tuple[object, ...]], address: str) -> int:
+    if not rows:
         return 0
-    name, version = told[0]
-    if len(told) != 1 or name != FORMAT or not isinstance(version, int) or version < 1:
+    name, version = rows[0]
+    if len(rows) != 1 or name != FORMAT or not isinstance(version, int) or version < 1:
         raise BadStore(
-            f"{address}: it says of itself {told!r}, expected {FORMAT!r} and a version; name another store"
+            f"{address}: it says of itself {rows!r}, expected {FORMAT!r} and a version; name another store"
         )
     if version > len(MIGRATIONS):
         raise BadStore(

@@ -1,4 +1,4 @@
-"""Values without an identity as tagged JSON, and back: what JSON has no word for is `{"$": kind, "v": told}`."""
+"""Values without an identity as tagged JSON, and back: what JSON has no word for is `{"$": kind, "v": content}`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class NoValue(Exception):
     """Not a value without an identity: `encoded_value` leaves it to others."""
 
 
-def tagged(kind: str, told: JSON) -> JSON:
+def tagged(kind: str, content: JSON) -> JSON:
     """Return a tagged value."""
-    return {TAG: kind, "v": told}
+    return {TAG: kind, "v": content}
 
 
 def encoded_value(value: object) -> JSON:
@@ -62,8 +62,8 @@ def _text(value: str) -> JSON:
 
 
 def _datetime(value: datetime) -> JSON:
-    told: list[JSON] = [value.replace(tzinfo=None, fold=0).isoformat(), value.fold]
-    return tagged("datetime", [*told, _zone(value.tzinfo)])
+    parts: list[JSON] = [value.replace(tzinfo=None, fold=0).isoformat(), value.fold]
+    return tagged("datetime", [*parts, _zone(value.tzinfo)])
 
 
 def _time(value: time) -> JSON:
@@ -80,10 +80,10 @@ def _zone(zone: object) -> JSON:
     raise Unstorable(f"a zone of class {type(zone).__name__}, which has no name")
 
 
-def _zone_of(told: Any) -> timezone | ZoneInfo | None:
-    if told is None:
+def _zone_of(zone: Any) -> timezone | ZoneInfo | None:
+    if zone is None:
         return None
-    return ZoneInfo(told) if isinstance(told, str) else timezone(timedelta(seconds=told))
+    return ZoneInfo(zone) if isinstance(zone, str) else timezone(timedelta(seconds=zone))
 
 
 def _delta(value: timedelta) -> JSON:
@@ -102,20 +102,24 @@ _WRITERS: Final[Mapping[type, Callable[[Any], JSON]]] = {
 }
 
 _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
-    "int": lambda told: int(told, 16),
-    "text": lambda told: base64.b64decode(told, validate=True).decode("utf-8", "surrogatepass"),
+    "int": lambda content: int(content, 16),
+    "text": lambda content: base64.b64decode(content, validate=True).decode("utf-8", "surrogatepass"),
     "float": float,
-    "bytes": lambda told: base64.b64decode(told, validate=True),
+    "bytes": lambda content: base64.b64decode(content, validate=True),
     "complex": complex,
     "decimal": Decimal,
     "date": date.fromisoformat,
-    "datetime": lambda told: datetime.fromisoformat(told[0]).replace(fold=told[1], tzinfo=_zone_of(told[2])),
-    "time": lambda told: time.fromisoformat(told[0]).replace(fold=told[1], tzinfo=_zone_of(told[2])),
-    "timedelta": lambda told: timedelta(*told),
-    "range": lambda told: range(*told),
+    "datetime": lambda content: datetime.fromisoformat(content[0]).replace(
+        fold=content[1], tzinfo=_zone_of(content[2])
+    ),
+    "time": lambda content: time.fromisoformat(content[0]).replace(
+        fold=content[1], tzinfo=_zone_of(content[2])
+    ),
+    "timedelta": lambda content: timedelta(*content),
+    "range": lambda content: range(*content),
 }
 
 
-def decoded_value(kind: str, told: Any) -> object:
+def decoded_value(kind: str, content: Any) -> object:
     """Return the value of a tag; KeyError for a tag of none."""
-    return _READERS[kind](told)
+    return _READERS[kind](content)

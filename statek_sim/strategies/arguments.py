@@ -49,8 +49,8 @@ def calls(
     called = name or _name(tool)
 
     def written(values: Mapping[str, Any]) -> str:
-        told = [repr(value) if key in unnamed else f"{key}={value!r}" for key, value in values.items()]
-        return f"{called}({', '.join(told)})"
+        texts = [repr(value) if key in unnamed else f"{key}={value!r}" for key, value in values.items()]
+        return f"{called}({', '.join(texts)})"
 
     # Parameters without a name come first, and none of them may be left out before another.
     usable = arguments(tool, **given).filter(lambda values: all(map(_has_literal, values.values())))

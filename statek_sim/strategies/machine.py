@@ -80,10 +80,10 @@ def machine(
     return AgentMachine
 
 
-def _with(scenario: Scenario, job: str, said: list[Written], events: list[Written]) -> Scenario:
+def _with(scenario: Scenario, job: str, script: list[Written], events: list[Written]) -> Scenario:
     """Return the scenario with another script for one of its jobs, and events beside its own."""
     keep = {"suite", "path", "line", "file_digest", "expect", "expect_in", "proves", "deviations", "violates"}
     text = scenario.model_dump(mode="json", exclude_unset=True, exclude=keep)
-    text["script"] = {**text.get("script", {}), f"job:{job}": said}
+    text["script"] = {**text.get("script", {}), f"job:{job}": script}
     text["events"] = [*text.get("events", []), *events]
     return scenario_of(text, profile=scenario.profiles[0])

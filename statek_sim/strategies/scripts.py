@@ -29,7 +29,9 @@ def replies(*code: st.SearchStrategy[str], most: int = 3) -> st.SearchStrategy[W
     """
     line = st.one_of(*code)
     shaped = st.one_of(
-        line, line.map(lambda told: f"print({told})"), line.map(lambda told: f"answer = {told}")
+        line,
+        line.map(lambda statement: f"print({statement})"),
+        line.map(lambda statement: f"answer = {statement}"),
     )
     return st.lists(shaped, min_size=1, max_size=most).map(lambda lines: {"code": "\n".join(lines)})
 
@@ -39,7 +41,7 @@ def scripts(
 ) -> st.SearchStrategy[list[Written]]:
     """Return scripts of up to `most` replies and a last one that has no end: `EXIT`, if you do not say another."""
     ending: Written = {**(EXIT if last is None else last), "repeat": "forever"}
-    return st.lists(replies(*code), max_size=most).map(lambda said: [*said, ending])
+    return st.lists(replies(*code), max_size=most).map(lambda opening: [*opening, ending])
 
 
 def jobs(*agents: str, most: int = 2, **fields: JSON) -> st.SearchStrategy[dict[str, Written]]:
@@ -85,9 +87,9 @@ def scenarios(
 
 def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenario:
     """Return a scenario that is written nowhere; raises BadScenario for what no file could say."""
-    said = {"id": "drawn", "title": "A drawn scenario.", "profiles": [profile], **text}
+    document = {"id": "drawn", "title": "A drawn scenario.", "profiles": [profile], **text}
     try:
-        validated = ScenarioText.model_validate_json(json.dumps(said))
+        validated = ScenarioText.model_validate_json(json.dumps(document))
     except ValueError as error:
         raise BadScenario(f"a drawn scenario: {error}") from None
     findings = check(validated, Path("-"))

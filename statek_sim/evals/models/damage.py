@@ -25,13 +25,13 @@ def _cut(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
 
 def _unclosed(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
     """Leave everything behind the last value out: brackets and closing marks."""
-    said = _json(name, arguments)
-    return said.rstrip("}")
+    call = _json(name, arguments)
+    return call.rstrip("}")
 
 
 def _trailing_comma(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    said = _json(name, arguments)
-    return _LAST_VALUE.sub(r"\1,\2", said, count=1)
+    call = _json(name, arguments)
+    return _LAST_VALUE.sub(r"\1,\2", call, count=1)
 
 
 def _single_quotes(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
@@ -51,8 +51,8 @@ def _fence(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
 
 
 def _function(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    said = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-    return f"[{name}({said})]"
+    keywords = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return f"[{name}({keywords})]"
 
 
 def _lost_opening(text: str, name: str, arguments: Mapping[str, JSON]) -> str:

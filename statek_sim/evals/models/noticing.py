@@ -125,8 +125,8 @@ def _failure(turn: RecordedTurn, *, corrected: bool) -> tuple[FailureClass | Non
 
 
 def _function(tool: ToolSpec) -> tuple[str, Mapping[str, JSON]]:
-    told = tool.get("function")
-    function = told if isinstance(told, dict) else tool
+    member = tool.get("function")
+    function = member if isinstance(member, dict) else tool
     parameters = function.get("parameters")
     return str(function.get("name") or ""), parameters if isinstance(parameters, dict) else {"type": "object"}
 

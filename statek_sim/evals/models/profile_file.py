@@ -105,8 +105,8 @@ def read_profile(text: str, where: str) -> Profile:
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{where}: no TOML: {error}") from None
     except ValidationError as error:
-        said = "; ".join(f"{_path(one['loc'])}: {one['msg']}" for one in error.errors())
-        raise BadInput(f"{where}: {said}") from None
+        problems = "; ".join(f"{_path(one['loc'])}: {one['msg']}" for one in error.errors())
+        raise BadInput(f"{where}: {problems}") from None
     except ValueError as error:
         raise BadInput(f"{where}: {error}") from None
 
@@ -115,38 +115,38 @@ def _path(keys: Iterable[object]) -> str:
     return ".".join(map(str, keys)) or "the file"
 
 
-def _profile(told: _File) -> Profile:
-    _one_of(told.dialect, RENDERINGS, "dialect")
-    for kind, weight in told.damage.weights.items():
+def _profile(file: _File) -> Profile:
+    _one_of(file.dialect, RENDERINGS, "dialect")
+    for kind, weight in file.damage.weights.items():
         _one_of(kind, DAMAGES, "damage.weights")
         if weight < 0:
             raise ValueError(f"damage.weights.{kind}: {weight:g} is no weight; expected 0 or more")
-    if not sum(told.damage.weights.values()):
+    if not sum(file.damage.weights.values()):
         raise ValueError("damage.weights: all are 0; expected at least one way in which calls are damaged")
-    rates = {one.name: _rate(one) for one in told.rates}
+    rates = {one.name: _rate(one) for one in file.rates}
     missing = [name for name in RATES if name not in rates]
     for name in rates:
         _one_of(name, RATES, "rate")
     if missing:
         raise ValueError(f"rate: {', '.join(missing)} is missing; every profile has {', '.join(RATES)}")
     return Profile(
-        name=told.name,
-        title=told.title,
-        model=told.model,
-        dialect=told.dialect,
-        window=told.window,
-        long_prompt=told.long_prompt,
-        classes=_classes(told.classes),
+        name=file.name,
+        title=file.title,
+        model=file.model,
+        dialect=file.dialect,
+        window=file.window,
+        long_prompt=file.long_prompt,
+        classes=_classes(file.classes),
         rates=rates,
-        damage=told.damage.weights,
-        damage_origin=told.damage.origin("damage"),
-        scenarios={name: _own(name, shares) for name, shares in told.scenarios.items()},
+        damage=file.damage.weights,
+        damage_origin=file.damage.origin("damage"),
+        scenarios={name: _own(name, shares) for name, shares in file.scenarios.items()},
     )
 
 
-def _classes(told: Iterable[_Class]) -> tuple[ClassRate, ...]:
+def _classes(classes: Iterable[_Class]) -> tuple[ClassRate, ...]:
     found: dict[tuple[FailureClass, str | None], ClassRate] = {}
-    for one in told:
+    for one in classes:
         where = f"class {one.name.value}"
         if min(one.beta) <= 0:
             raise ValueError(f"{where}: beta is {list(one.beta)}; expected two numbers above 0")

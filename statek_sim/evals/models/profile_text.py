@@ -12,9 +12,9 @@ from statek_sim.evals.models.rates import Origin
 DIGITS = 6
 
 
-def profile_text(profile: Profile, *, said: Sequence[str] = ()) -> str:
-    """Return the text of a file that says this profile; `said` are lines of comment at its top."""
-    return "\n".join([*(f"# {line}" for line in said), *_lines(profile)]) + "\n"
+def profile_text(profile: Profile, *, head: Sequence[str] = ()) -> str:
+    """Return the text of a file that says this profile; `head` is lines of comment at its top."""
+    return "\n".join([*(f"# {line}" for line in head), *_lines(profile)]) + "\n"
 
 
 def _lines(profile: Profile) -> Iterator[str]:

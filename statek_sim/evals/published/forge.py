@@ -50,21 +50,23 @@ class Published:
 @cache
 def published() -> tuple[Published, ...]:
     """Return all configurations whose counts are kept here."""
-    told = json.loads((files("statek_sim.evals.published") / "forge.json").read_text(encoding="utf-8"))
-    scenarios = tuple(PublishedScenario(**one) for one in told["scenarios"])
-    return tuple(_published(one, told["runs"], scenarios) for one in told["configurations"])
+    document = json.loads((files("statek_sim.evals.published") / "forge.json").read_text(encoding="utf-8"))
+    scenarios = tuple(PublishedScenario(**one) for one in document["scenarios"])
+    return tuple(_published(one, document["runs"], scenarios) for one in document["configurations"])
 
 
-def _published(told: dict[str, Any], runs: int, scenarios: tuple[PublishedScenario, ...]) -> Published:
+def _published(
+    configuration: dict[str, Any], runs: int, scenarios: tuple[PublishedScenario, ...]
+) -> Published:
     return Published(
-        model=told["model"],
-        label=told["label"],
+        model=configuration["model"],
+        label=configuration["label"],
         runs=runs,
         scenarios=scenarios,
-        bare_completed=tuple(told["bare"]["completed"]),
-        bare_correct=tuple(told["bare"]["correct"]),
-        harness_completed_in_all=told["reforged"]["completed_in_all"],
-        harness_correct=tuple(told["reforged"]["correct"]),
+        bare_completed=tuple(configuration["bare"]["completed"]),
+        bare_correct=tuple(configuration["bare"]["correct"]),
+        harness_completed_in_all=configuration["reforged"]["completed_in_all"],
+        harness_correct=tuple(configuration["reforged"]["correct"]),
     )
 
 

@@ -36,5 +36,5 @@ HEAD: Final = (
 
 def refitted(name: str) -> Profile:
     """Return a shipped profile as the published counts give it now."""
-    told = SHIPPED[name]
-    return fit_profile(published_of(told.model), name=name, title=told.title, dialect=told.dialect)
+    entry = SHIPPED[name]
+    return fit_profile(published_of(entry.model), name=name, title=entry.title, dialect=entry.dialect)

@@ -126,9 +126,9 @@ def _rows(published: Published, came: dict[tuple[str, bool], Side]) -> Iterator[
             runs=published.runs, completed=published.bare_completed[at], correct=published.bare_correct[at]
         )
         helped = Side(runs=published.runs, completed=None, correct=published.harness_correct[at])
-        for harness, told in ((False, bare), (True, helped)):
+        for harness, side in ((False, bare), (True, helped)):
             yield ScenarioRow(
-                scenario=scenario, harness=harness, published=told, simulated=came[scenario.name, harness]
+                scenario=scenario, harness=harness, published=side, simulated=came[scenario.name, harness]
             )
 
 

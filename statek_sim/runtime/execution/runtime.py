@@ -285,8 +285,8 @@ class Runtime:
         self.book.resume(saved["book"])
         self._services.waiting.resume(saved["waiting"], self.book.jobs)
         self._scheduler.resume(saved["scheduler"], self.book.jobs)
-        for loop, told in zip(self._loops, saved["loops"], strict=True):
-            loop.resume(told)
+        for loop, state in zip(self._loops, saved["loops"], strict=True):
+            loop.resume(state)
 
     def close(self) -> None:
         """Give up async tools that a kill, or the end of a run in time (`until`), left in the middle.
