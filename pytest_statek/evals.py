@@ -125,9 +125,9 @@ def _files(requested: EvalsRequested) -> tuple[Path, ...]:
         own, problems = find_files([path])
         evals = [file for file in own if is_eval_file(file)]
         if not evals:
-            said = "; ".join(problem.message for problem in problems) or "there are no evals in it"
+            reason = "; ".join(problem.message for problem in problems) or "there are no evals in it"
             raise BadInput(
-                f"--statek-evals={text}: {said}; {_YOUR_OWN}; to check the built-in ones beside the tests there, "
+                f"--statek-evals={text}: {reason}; {_YOUR_OWN}; to check the built-in ones beside the tests there, "
                 f"write `pytest {text} --statek-evals`"
             )
         files |= dict.fromkeys(evals)

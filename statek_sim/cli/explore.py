@@ -163,14 +163,13 @@ def explore(
 
     check_outputs({"--json": json_file, "--markdown": markdown})
     started = time.monotonic()
-    limits = parse_watchdog(watchdog)
     chosen = _under(preset, pairs_of(loaded(paths), profile, select, tag or ()))
     only = _place_of(kill, kind, chosen)
     kinds = ("crashes",) if only else tuple(map(str, kind)) if kind else KINDS
     bounds = Bounds(kinds=kinds, only=only, depth=depth, orders=orders, pairs=pairs)
     console = Console()
     with executor_for(executor, workers=processes) as runs_it:
-        found = _explore(console, chosen, invariant or (), bounds, limits, runs_it)
+        found = _explore(console, chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it)
     if statek is not None:
         found = _whose(found, chosen, statek)
     if save is not None:

@@ -191,5 +191,5 @@ def _verdict(cells: Sequence[Cell], subject: str) -> Iterator[str]:
     changed = (
         f"{lost} are wrong that were right, {won} are right that were wrong (p {mcnemar(lost, won):.4f})"
     )
-    said = f"{worse} of {len(cells)} evals right less often" if lost or won else "as before"
-    yield f"{subject}: of {runs} runs {changed}: {said}"
+    change = f"{worse} of {len(cells)} evals right less often" if lost or won else "as before"
+    yield f"{subject}: of {runs} runs {changed}: {change}"

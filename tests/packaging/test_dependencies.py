@@ -26,6 +26,7 @@ def modules() -> list[str]:
         "backends.installed",
         "__main__",
         "examples.search",
+        "evals.guest_agents",
         "executors.dask_cluster",
         "strategies",
         "guests.",

@@ -167,7 +167,7 @@ def test_a_control_character_is_told_with_its_line() -> None:
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BadCassette, match=r"no\.yaml: cannot be read: No such file or directory$"):
+    with pytest.raises(BadCassette, match=r"no\.yaml: no such file or folder$"):
         read(tmp_path / "no.yaml")
 
 

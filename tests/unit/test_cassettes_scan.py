@@ -178,6 +178,7 @@ def test_nothing_in_our_own_documents_and_scenarios_looks_secret_but_examples() 
         "escalation.md",
         "ladder.yaml",
         "people.yaml",
+        "resuming.yaml",
     ]
 
 
