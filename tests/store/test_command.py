@@ -120,7 +120,8 @@ def test_a_run_that_is_taken_over_exits_with_2_and_one_line(
     capsys: pytest.CaptureFixture[str], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another worker takes it while this one works: its lease had run out."""
-    commit, taken = SqlRuns.commit, []
+    commit = SqlRuns.commit
+    taken: list[Lease] = []
 
     def late(self: SqlRuns, lease: Lease, changes: Changes) -> Lease:
         if not taken and lease.revision > 12:
