@@ -136,6 +136,42 @@ def test_a_run_that_is_taken_over_exits_with_2_and_one_line(
     )
 
 
+def killed_in_the_middle(here: Path, *names: str) -> None:
+    """Leave runs in a store that somebody has to go on with."""
+    scenario = samples.scenario(here, samples.CLAIM)
+    base, _ = undisturbed(scenario, "docs")
+    for name in names:
+        one = scenario.model_copy(update={"id": name})
+        killed_run("sqlite:runs.db", one, "docs", base.points[10].place)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        """UPDATE statek_rows SET content = '{"k":"root","v":{}}' WHERE name = 'root'""",
+        """UPDATE statek_rows SET content = '{"k":"Job","v":{}}' WHERE content LIKE '{"k":"Job",%'""",
+        """UPDATE statek_rows SET content = '[]' WHERE content LIKE '{"k":"Life",%'""",
+        """UPDATE statek_events SET content = '{}' WHERE number = 2""",
+        """UPDATE statek_events SET content = '{"event":"JobCreated","nonsense":1}' WHERE number = 2""",
+        """UPDATE statek_events SET content = 'no JSON' WHERE number = 2""",
+    ],
+)
+def test_rows_and_events_that_can_be_read_and_are_wrong_are_told_as_damage(
+    capsys: pytest.CaptureFixture[str], here: Path, damage: str
+) -> None:
+    killed_in_the_middle(here, "claims")
+    asked("sqlite:runs.db", damage)
+    code, _, err = run(capsys, "jobs", "resume", "samples/claims[docs]", "--store", "sqlite:runs.db")
+    assert code == 2
+    assert err.startswith(
+        "sqlite:runs.db: run 'samples/claims[docs]': what is stored cannot be gone on with: "
+    )
+    assert err.endswith("; put a copy of the store back, or begin the run anew\n")
+    assert asked("sqlite:runs.db", "SELECT worker, lease_until, status FROM statek_runs") == [
+        ("", 0, "running")
+    ]
+
+
 def test_an_unknown_job_or_run_names_those_there_are(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     run(capsys, "run", "claim.yaml", "--profile", "docs", "--watchdog", "off", "--store", "sqlite:runs.db")
     code, _, err = run(capsys, "jobs", "show", "nobody", "--store", "sqlite:runs.db")
