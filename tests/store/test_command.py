@@ -172,6 +172,33 @@ def test_rows_and_events_that_can_be_read_and_are_wrong_are_told_as_damage(
     ]
 
 
+@pytest.mark.parametrize("table", ["statek_rows", "statek_events"])
+def test_a_damaged_run_is_told_and_the_others_are_shown_and_gone_on_with(
+    capsys: pytest.CaptureFixture[str], here: Path, table: str
+) -> None:
+    killed_in_the_middle(here, "a", "b", "c")
+    asked("sqlite:runs.db", f"DELETE FROM {table} WHERE run = 'samples/a[docs]' AND rowid % 2 = 0")
+    code, out, _ = run(capsys, "jobs", "list", "--store", "sqlite:runs.db")
+    assert code == 2
+    heads = [line for line in out.splitlines() if "cannot be read: " in line or "main " in line]
+    assert [line.split()[0] for line in heads] == ["cannot", "main", "main"]
+    _, out, _ = run(capsys, "jobs", "list", "--store", "sqlite:runs.db", "--json")
+    told = [(one["problem"] is None, len(one["jobs"])) for one in json.loads(out)["runs"]]
+    assert told == [(False, 0), (True, 1), (True, 1)]
+    code, out, _ = run(capsys, "jobs", "show", "samples/b[docs]:main", "--store", "sqlite:runs.db")
+    assert (code, "job main of run samples/b[docs]" in out) == (0, True)
+    code, _, err = run(capsys, "jobs", "show", "nobody", "--store", "sqlite:runs.db")
+    assert (code, "; cannot be read: " in err) == (2, True)
+
+    code, out, _ = run(capsys, "jobs", "resume", "--store", "sqlite:runs.db")
+    assert code == 2
+    *lines, last = out.splitlines()
+    runs = [line.split() for line in lines if line.endswith("[docs]")]
+    assert [name for _, name in runs] == [f"samples/{name}[docs]" for name in "abc"]
+    assert (runs[0][0], last.split(",")[0]) == ("left", "2 resumed")
+    assert last.endswith(", 1 cannot be gone on with")
+
+
 def test_an_unknown_job_or_run_names_those_there_are(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     run(capsys, "run", "claim.yaml", "--profile", "docs", "--watchdog", "off", "--store", "sqlite:runs.db")
     code, _, err = run(capsys, "jobs", "show", "nobody", "--store", "sqlite:runs.db")
