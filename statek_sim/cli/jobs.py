@@ -59,7 +59,7 @@ DEFAULT_LEASE = 60.0
 @jobs.command("list")
 def list_jobs(store: StoreOption, as_json: JsonOption = False) -> None:
     """List all jobs of all runs; exit code 2 when one of these cannot be read."""
-    with closing(_opened(store)) as opened:
+    with closing(_opened(store, read_only=True)) as opened:
         listed = [(one, *_readable(opened, one.run)) for one in opened.runs()]
     if as_json:
         rows = [
@@ -86,7 +86,7 @@ def show_job(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a job consists of: variables, console, chat, handlers."""
-    with closing(_opened(store)) as opened:
+    with closing(_opened(store, read_only=True)) as opened:
         runs = [(one.run, *_readable(opened, one.run)) for one in opened.runs()]
     every = [(run, shown) for run, jobs, _ in runs for shown in jobs]
     found = [shown for run, shown in every if job in (shown.id, f"{run}:{shown.id}")]
@@ -152,11 +152,11 @@ def _problems(result: Any) -> Iterator[str]:
     yield from map(str, result.mismatches)
 
 
-def _opened(address: str, *, lease: float = DEFAULT_LEASE) -> SqlRuns:
+def _opened(address: str, *, lease: float = DEFAULT_LEASE, read_only: bool = False) -> SqlRuns:
     from statek_sim.store.opening import open_store
     from statek_sim.store.worker import real_seconds
 
-    return open_store(address, clock=real_seconds, lease=lease, must_exist=True)
+    return open_store(address, clock=real_seconds, lease=lease, must_exist=True, read_only=read_only)
 
 
 def _shown(opened: SqlRuns, run: str) -> list[ShownJob]:

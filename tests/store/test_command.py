@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -197,6 +198,35 @@ def test_a_damaged_run_is_told_and_the_others_are_shown_and_gone_on_with(
     assert [name for _, name in runs] == [f"samples/{name}[docs]" for name in "abc"]
     assert (runs[0][0], last.split(",")[0]) == ("left", "2 resumed")
     assert last.endswith(", 1 cannot be gone on with")
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "main"), ("resume",)])
+@pytest.mark.parametrize("table", ["notes", "statek_store"])
+def test_somebody_elses_database_is_refused_and_stays_as_it_is(
+    capsys: pytest.CaptureFixture[str], here: Path, command: tuple[str, ...], table: str
+) -> None:
+    with closing(sqlite3.connect(here / "other.db")) as database:
+        database.execute(f"CREATE TABLE {table} (format TEXT, version INTEGER)")
+    before = (here / "other.db").read_bytes()
+    code, _, err = run(capsys, "jobs", *command, "--store", "sqlite:other.db")
+    assert (code, err) == (
+        2,
+        "sqlite:other.db: it is no store of runs, there is nothing in a table statek_store; name another store\n",
+    )
+    assert (here / "other.db").read_bytes() == before
+
+
+def test_list_and_show_change_nothing_and_read_what_is_not_in_the_file_yet(
+    capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    """A killed process leaves its last commits in the log beside the file."""
+    killed_in_the_middle(here, "claims")
+    log = here / "runs.db-wal"
+    before = (here / "runs.db").read_bytes(), log.read_bytes()
+    assert len(before[1]) > 0
+    for command in (("list",), ("show", "main")):
+        assert run(capsys, "jobs", *command, "--store", "sqlite:runs.db")[0] == 0
+    assert ((here / "runs.db").read_bytes(), log.read_bytes()) == before
 
 
 def test_an_unknown_job_or_run_names_those_there_are(capsys: pytest.CaptureFixture[str], here: Path) -> None:
