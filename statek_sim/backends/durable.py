@@ -89,14 +89,16 @@ class DurableRun:
             # It died before its first commit: nothing was acknowledged.
             return
         self.run.resumed = True
-        saved = self._session.read(stored)
-        self.went_on_from = saved["place"]
-        self._resume(saved, driver)
+        with self._session.reading():
+            saved = self._session.read(stored)
+            place, begun = saved["place"], saved["begun"]
+            self._resume(saved, driver)
+        self.went_on_from = place
         if stored.status == "running" and self.run.runtime.worker_alive:
             self._restarts.append(self.run.runtime.clock.now() + self._restart)
             self.buried = True
-            self.run.runtime.crash_worker(self._reason(saved["place"]))
-        if not saved["begun"]:
+            self.run.runtime.crash_worker(self._reason(place))
+        if not begun:
             # Also in one process this comes before what the application plans then.
             self.begun()
 

@@ -13,7 +13,7 @@ import typer
 
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say
-from statek_sim.errors import BadStore, NotOurs, RunTakenOver
+from statek_sim.errors import BadInput, BadStore, DamagedStore, NotOurs, RunTakenOver
 
 if TYPE_CHECKING:
     from statek_sim.store.shown import ShownJob
@@ -61,20 +61,25 @@ DEFAULT_LEASE = 60.0
 
 @jobs.command("list")
 def list_jobs(store: StoreOption, as_json: JsonOption = False) -> None:
-    """List all jobs of all runs."""
-    with closing(_opened(store)) as opened:
-        listed = [(one, _shown(opened, one.run)) for one in opened.runs()]
+    """List all jobs of all runs; exit code 2 when one of these cannot be read."""
+    with closing(_opened(store, read_only=True)) as opened:
+        listed = [(one, *_readable(opened, one.run)) for one in opened.runs()]
     if as_json:
         rows = [
-            {**asdict(one), "jobs": [{"id": job.id, "role": job.role, "status": job.status} for job in found]}
-            for one, found in listed
+            {
+                **asdict(one),
+                "jobs": [{"id": job.id, "role": job.role, "status": job.status} for job in found],
+                "problem": problem,
+            }
+            for one, found, problem in listed
         ]
         typer.echo(json.dumps({"schema": SCHEMA, "runs": rows}, indent=2))
-        return
-    if not listed:
-        say([f"{store}: no runs"])
-    for one, found in listed:
-        say(_lines(one, found))
+    else:
+        say([f"{store}: no runs"] if not listed else [])
+        for one, found, problem in listed:
+            say(_lines(one, found, problem))
+    if any(problem is not None for _, _, problem in listed):
+        raise typer.Exit(2)
 
 
 @jobs.command("show")
@@ -84,12 +89,14 @@ def show_job(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a job consists of: variables, console, chat, handlers."""
-    with closing(_opened(store)) as opened:
-        every = [(one.run, shown) for one in opened.runs() for shown in _shown(opened, one.run)]
+    with closing(_opened(store, read_only=True)) as opened:
+        runs = [(one.run, *_readable(opened, one.run)) for one in opened.runs()]
+    every = [(run, shown) for run, jobs, _ in runs for shown in jobs]
     found = [shown for run, shown in every if job in (shown.id, f"{run}:{shown.id}")]
     if not found:
         known = ", ".join(f"{run}:{shown.id}" for run, shown in every[:20]) or "none"
-        raise BadStore(f"{store}: there is no job {job!r}; there are: {known}")
+        unread = "".join(f"; cannot be read: {problem}" for _, _, problem in runs if problem is not None)
+        raise BadStore(f"{store}: there is no job {job!r}; there are: {known}{unread}")
     if len(found) > 1:
         named = ", ".join(f"{one.run}:{one.id}" for one in found)
         raise BadStore(f"{store}: {job!r} is the id of {len(found)} jobs; say which: {named}")
@@ -109,23 +116,26 @@ def resume_jobs(
     """Go on with runs that a dead process left, to their ends; several of these commands share the work."""
     from statek_sim.suite.stored import finish
 
-    failed = resumed = 0
+    failed = resumed = bad = 0
     with closing(_opened(store, lease=lease)) as opened:
         besides: set[str] = set()
         for claimed in _claims(opened, run or (), besides):
             try:
                 result = finish(opened, claimed, restart=restart)
-            except (NotOurs, RunTakenOver) as error:
+            except BadInput as error:
                 if run:
                     raise
                 besides.add(claimed.run)
+                bad += not isinstance(error, NotOurs | RunTakenOver)
                 say([f"left     {claimed.run}", f"         {error}"])
                 continue
             resumed += 1
             failed += bool(result.mismatches)
             say([f"{'FAILED' if result.mismatches else 'ok':8} {claimed.run}"])
             say(f"         {line}" for line in _problems(result))
-    say([f"{resumed} resumed, {failed} failed"])
+    say([f"{resumed} resumed, {failed} failed" + (f", {bad} cannot be gone on with" if bad else "")])
+    if bad:
+        raise typer.Exit(2)
     if failed:
         raise typer.Exit(1)
 
@@ -145,11 +155,11 @@ def _problems(result: Any) -> Iterator[str]:
     yield from map(str, result.mismatches)
 
 
-def _opened(address: str, *, lease: float = DEFAULT_LEASE) -> SqlRuns:
+def _opened(address: str, *, lease: float = DEFAULT_LEASE, read_only: bool = False) -> SqlRuns:
     from statek_sim.store.opening import open_store
     from statek_sim.store.worker import real_seconds
 
-    return open_store(address, clock=real_seconds, lease=lease, must_exist=True)
+    return open_store(address, clock=real_seconds, lease=lease, must_exist=True, read_only=read_only)
 
 
 def _shown(opened: SqlRuns, run: str) -> list[ShownJob]:
@@ -158,9 +168,19 @@ def _shown(opened: SqlRuns, run: str) -> list[ShownJob]:
     return shown_jobs(opened.load(run))
 
 
-def _lines(one: Listed, found: Sequence[ShownJob]) -> Iterator[str]:
+def _readable(opened: SqlRuns, run: str) -> tuple[list[ShownJob], str | None]:
+    """Return the jobs of a run, and why it cannot be read where that is so: the other runs can."""
+    try:
+        return _shown(opened, run), None
+    except DamagedStore as error:
+        return [], str(error)
+
+
+def _lines(one: Listed, found: Sequence[ShownJob], problem: str | None) -> Iterator[str]:
     held = f", {one.worker} works on it" if one.worker else ""
     yield f"{one.run}  {one.status}, revision {one.revision}{held}"
+    if problem is not None:
+        yield f"  cannot be read: {problem}"
     for job in found:
         reason = job.stop or ("waits" if job.waits else "")
         yield f"  {job.id:20} {job.role:16} {job.status:11} {job.turns:4} turns  {reason}".rstrip()

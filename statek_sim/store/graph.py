@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, MappingProxyType
@@ -34,6 +34,7 @@ _SETS: Final[Mapping[type, str]] = {set: "set", OrderedSet: "ordered set"}
 _FROZEN: Final[Mapping[type, str]] = {
     tuple: "tuple", frozenset: "frozenset", OrderedFrozenSet: "ordered frozenset",
 }  # fmt: skip
+_FROZEN_SETS: Final = frozenset({"frozenset", "ordered frozenset"})
 _FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in _FROZEN.items()}
 _RECORDS: Final = frozenset(RECORDS.values())
 _FUNCTIONS: Final = (FunctionType, BuiltinFunctionType, type)
@@ -228,8 +229,33 @@ def _is_object(kind: Any) -> bool:
     return kind in KINDS.values() or hasattr(kind, STORED_MARK) or issubclass(kind, FutureResult)
 
 
+def _references(content: Any) -> Iterator[str]:
+    """Yield the names of the rows that the content of a row leads to."""
+    open_ = [*content.values()] if isinstance(content, dict) else [content]
+    while open_:
+        one = open_.pop()
+        if isinstance(one, dict) and one.get(TAG) == "e":
+            yield one["v"]
+        elif isinstance(one, dict):
+            open_ += one.values()
+        elif isinstance(one, list):
+            open_ += one
+
+
+def _hashes(encoded: Any) -> bool:
+    """Return whether a value in its place is, or has in it, a set that cannot be filled later."""
+    if not isinstance(encoded, dict):
+        return False
+    if encoded[TAG] in _FROZEN_SETS:
+        return True
+    return encoded[TAG] in ("tuple", "record") and any(map(_hashes, encoded["v"]))
+
+
 class Reading:
-    """One reading of rows: objects are made first and filled after that, so that they may lead to each other."""
+    """One reading of rows: objects are made first and filled after that, so that they may lead to each other.
+
+    What is hashed, as a key or in a set, is filled before that, with all that it leads to.
+    """
 
     def __init__(
         self,
@@ -243,18 +269,21 @@ class Reading:
         self._told = rows
         self._adopt = adopt
         self._made: dict[str, Any] = {}
-        self._open: deque[tuple[str, Any, Any]] = deque()
+        self._open: deque[str] = deque()
+        self._empty: dict[str, tuple[str, Any, Any]] = {}
+        """Objects that were made and not filled: their kinds, themselves, and their contents."""
+        self._whole: set[str] = set()
+        """Rows from which nothing empty is reached any more."""
 
     def root(self) -> dict[str, Any]:
         """Return the mapping that was stored as root, with everything that it leads to."""
         try:
             root: dict[str, Any] = self._plain(self._row(ROOT)["v"])
             while self._open:
-                kind, value, content = self._open.popleft()
-                self._fill(kind, value, content)
+                self._fill_one(self._open.popleft())
         except DamagedStore:
             raise
-        except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+        except Exception as error:  # also what the hash of an application's object raises
             raise DamagedStore(
                 f"a row of the store does not say what it holds: {type(error).__name__}: {error}"
             ) from error
@@ -295,8 +324,10 @@ class Reading:
             case "messages":
                 messages = [json.loads(message) for message in content]
                 return MessageView(messages, len(messages))
-            case "tuple" | "frozenset" | "ordered frozenset":
-                return _FROM_ITEMS[kind](map(self._decoded, content))
+            case "tuple":
+                return tuple(map(self._decoded, content))
+            case "frozenset" | "ordered frozenset":
+                return _FROM_ITEMS[kind](map(self._key, content))
             case _:
                 return decoded_value(kind, content)
 
@@ -306,7 +337,8 @@ class Reading:
             row = self._row(name)
             value = self._made[name] = self._shell(row["k"])
             self._adopt(name, value)
-            self._open.append((row["k"], value, row["v"]))
+            self._empty[name] = row["k"], value, row["v"]
+            self._open.append(name)
         return value
 
     def _shell(self, kind: str) -> Any:
@@ -329,20 +361,54 @@ class Reading:
             raise DamagedStore(f"the store has an object of {name!r}, which is no class of stored objects")
         return made(found)
 
+    def _key(self, encoded: Any) -> Any:
+        """Return a value that can be hashed."""
+        value = self._decoded(encoded)
+        if isinstance(encoded, dict):
+            self._fill_all([*_references([encoded])])
+        return value
+
+    def _fill_all(self, names: list[str]) -> None:
+        """Fill everything that is reached from some rows, but what is in the middle of being filled."""
+        seen: set[str] = set()
+        while names:
+            name = names.pop()
+            if name in seen or name in self._whole:
+                continue
+            seen.add(name)
+            self._object(name)
+            self._fill_one(name)
+            names += _references(self._row(name)["v"])
+        self._whole |= seen
+
+    def _fill_one(self, name: str) -> None:
+        empty = self._empty.pop(name, None)
+        if empty is not None:
+            self._fill(*empty)
+
     def _fill(self, kind: str, value: Any, content: Any) -> None:
         match kind:
             case "list":
                 value.extend(map(self._decoded, content))
             case "dict":
-                value.update((self._decoded(key), self._decoded(one)) for key, one in content)
+                value.update((self._key(key), self._decoded(one)) for key, one in content)
             case "set" | "ordered set":
-                value.update(map(self._decoded, content))
+                value.update(map(self._key, content))
             case "history":
                 value.resume(self._plain(content), self._meter)
             case _:
-                for name, one in content.items():
-                    filled = self._variables(one) if name == "local_state" else self._decoded(one)
-                    object.__setattr__(value, name, filled)
+                self._fill_attributes(value, content)
+
+    def _fill_attributes(self, value: Any, content: Mapping[str, Any]) -> None:
+        late = [name for name, one in content.items() if name != "local_state" and _hashes(one)]
+        for name, one in content.items():
+            if name == "local_state":
+                object.__setattr__(value, name, self._variables(one))
+            else:
+                object.__setattr__(value, name, None if name in late else self._decoded(one))
+        # What is in these may need the attributes above for its hash.
+        for name in late:
+            object.__setattr__(value, name, self._decoded(content[name]))
 
     def _variables(self, pairs: Any) -> dict[str, Any]:
         return {

@@ -69,7 +69,7 @@ class KeptRuntime:
         if known:
             try:
                 self._go_on(store.load(run), restart)
-            except BadStore:
+            except BaseException:
                 self._session.release()
                 raise
         self._listen()
@@ -80,7 +80,16 @@ class KeptRuntime:
             return
         self.resumed = True
         runtime = self._runtime
-        saved = self._session.read(stored)
+        with self._session.reading():
+            self._resume(stored)
+        if stored.status == "running":
+            # Also where the worker was dead already: its application died with it, and begins anew.
+            if runtime.worker_alive:
+                runtime.crash_worker(DIED)
+            runtime.at(runtime.clock.now() + restart, runtime.restart_worker)
+
+    def _resume(self, stored: Stored) -> None:
+        runtime, saved = self._runtime, self._session.read(stored)
         runtime.resume(saved["runtime"], map(event_of, map(json.loads, stored.events)))
         for name, value in saved["kept"]:
             known = self.kept.get(name)
@@ -93,11 +102,6 @@ class KeptRuntime:
         resume = getattr(self._script, "resume", None)
         if saved["script"] is not None and callable(resume):
             resume(saved["script"])
-        if stored.status == "running":
-            # Also where the worker was dead already: its application died with it, and begins anew.
-            if runtime.worker_alive:
-                runtime.crash_worker(DIED)
-            runtime.at(runtime.clock.now() + restart, runtime.restart_worker)
 
     def _saved(self) -> dict[str, object]:
         return {

@@ -48,19 +48,30 @@ class _Telling:
 
 
 def open_store(
-    address: str, *, clock: Callable[[], float], lease: float = LEASE, must_exist: bool = False
+    address: str,
+    *,
+    clock: Callable[[], float],
+    lease: float = LEASE,
+    must_exist: bool = False,
+    read_only: bool = False,
 ) -> SqlRuns:
     """Open a store of runs; `BadStore` for an address that is none, and for what is no store of ours.
 
-    `clock` returns seconds that all workers share. A SQLite file is made unless it `must_exist`.
+    `clock` returns seconds that all workers share. The store is made unless it `must_exist`; one that is `read_only`
+    must, and nothing in it is changed.
     """
+    if must_exist and not read_only:
+        # Before the tables are brought up to date: what is somebody else's stays as it is.
+        open_store(address, clock=clock, read_only=True).close()
     if address.startswith(_SQLITE):
-        database: Database = _sqlite(address, must_exist=must_exist)
+        database: Database = _sqlite(address, read_only=read_only)
     elif address.startswith(_POSTGRES):
         database = _postgres(address)
     else:
         raise BadStore(f"--store {address!r}: {_ADDRESSES}")
-    return SqlRuns(database, address=shown(address), clock=clock, lease=lease, is_gone=is_gone)
+    return SqlRuns(
+        database, address=shown(address), clock=clock, lease=lease, is_gone=is_gone, read_only=read_only
+    )
 
 
 def shown(address: str) -> str:
@@ -70,11 +81,11 @@ def shown(address: str) -> str:
     return address if not (mark and at) else f"{scheme}://{user.partition(':')[0]}@{place}"
 
 
-def _sqlite(address: str, *, must_exist: bool) -> Database:
+def _sqlite(address: str, *, read_only: bool) -> Database:
     path = Path(address.removeprefix(_SQLITE))
     if not path.name:
         raise BadStore(f"--store {address!r}: {_ADDRESSES}")
-    if must_exist and not path.is_file():
+    if read_only and not path.is_file():
         raise BadStore(f"{address}: there is no such file; `statek-sim run --store {address}` makes one")
     if not path.parent.is_dir():
         raise BadStore(f"{address}: folder {path.parent} does not exist; make it first")
@@ -89,7 +100,7 @@ def _sqlite(address: str, *, must_exist: bool) -> Database:
         )
 
     try:
-        database = Sqlite(path)
+        database = Sqlite(path, read_only=read_only)
     except sqlite3.Error as error:
         raise tell(error) from error
     return _Telling(database, sqlite3.Error, tell)

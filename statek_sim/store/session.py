@@ -42,15 +42,21 @@ class Session:
         self._graph = Graph(anchors, runtime.services.meter("gpt-4o"))
         runtime.host.why_not = self._graph.why_not
 
-    def read(self, stored: Stored) -> dict[str, Any]:
-        """Return what was saved at the last commit; raises `DamagedStore`."""
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Tell whatever a store is the reason for, while a run is made of it again, as a `DamagedStore`."""
         try:
-            saved = self._graph.read(stored.rows)
-        except DamagedStore as error:
+            yield
+        except Exception as error:
+            what = str(error) if isinstance(error, DamagedStore) else f"{type(error).__name__}: {error}"
             raise DamagedStore(
-                f"{self._store.address}: run {stored.run!r}: {error}; put a copy of the store back, or begin the run "
-                "anew"
+                f"{self._store.address}: run {self.lease.run!r}: what is stored cannot be gone on with: {what}; put a "
+                "copy of the store back, or begin the run anew"
             ) from error
+
+    def read(self, stored: Stored) -> dict[str, Any]:
+        """Return what was saved at the last commit; in `reading` it raises `DamagedStore`."""
+        saved = self._graph.read(stored.rows)
         self._rows, self._events = dict(stored.rows), len(stored.events)
         return saved
 

@@ -108,7 +108,7 @@ def shown_jobs(stored: Stored) -> list[ShownJob]:
     try:
         root = rows.row(ROOT)["v"]["runtime"]
         return [_job(rows, stored.run, root["now"], one) for one in root["book"]["jobs"]]
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise DamagedStore(
             f"run {stored.run!r}: a row does not say what it holds: {type(error).__name__}: {error}; put a copy of the "
             "store back"

@@ -12,7 +12,7 @@ from typing import Any, Final
 from statek_sim.agent.checkpoints.database import Database
 from statek_sim.errors import BadStore, DamagedStore, RunHeld, RunTakenOver
 from statek_sim.store.store import LEASE, Changes, Lease, Listed, Stored
-from statek_sim.store.tables import migrate
+from statek_sim.store.tables import migrate, recognise
 from statek_sim.values import JSON
 
 _LONGEST: Final = 200
@@ -37,6 +37,8 @@ def _about(where: str, text: str) -> dict[str, Any]:
 class SqlRuns:
     """A `RunStore` in a database, whose tables are made or brought up to date; the store closes it.
 
+    One that is `read_only` must be there, and only `load` and `runs` are asked of it.
+
     `clock` returns seconds by which leases are measured, alike for all workers; `lease` are the seconds of one.
     `is_gone` knows of workers that are certainly dead, whose leases need not run out. `address` is what errors
     call the store.
@@ -50,6 +52,7 @@ class SqlRuns:
         clock: Callable[[], float],
         lease: float = LEASE,
         is_gone: Callable[[str], bool] = _nobody,
+        read_only: bool = False,
     ) -> None:
         self.address = address
         self._is_gone = is_gone
@@ -58,7 +61,7 @@ class SqlRuns:
         self._lease = lease
         self._alone = threading.RLock()
         try:
-            migrate(database, address)
+            (recognise if read_only else migrate)(database, address)
         except Exception:
             database.close()
             raise

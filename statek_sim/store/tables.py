@@ -49,6 +49,21 @@ _LOCK: Final = 7_004_003
 """The number of PostgreSQL's lock under which tables are made."""
 
 
+def recognise(database: Database, address: str) -> None:
+    """Change nothing; `BadStore` for what is no store of ours, and for tables from the future."""
+    try:
+        rows = database.execute("SELECT format, version FROM statek_store")
+    except BadStore as error:
+        if "statek_store" not in str(error):
+            raise
+        rows = []
+    if not rows:
+        raise BadStore(
+            f"{address}: it is no store of runs, there is nothing in a table statek_store; name another store"
+        )
+    _version(rows, address)
+
+
 def migrate(database: Database, address: str) -> None:
     """Bring the tables to the newest version; `BadStore` for tables from the future, and for somebody else's."""
     database.execute(database.words["begin"])

@@ -63,6 +63,17 @@ def test_the_page_on_exploration_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "exploration.md", tmp_path, {"COLUMNS": "200"}) == 2
 
 
+def test_no_page_waits_for_a_table() -> None:
+    pages = {page.name: page.read_text("utf-8") for page in sorted(DOCS.glob("**/*.md"))}
+    blocks = [
+        (name, mark, told.strip())
+        for name, page in pages.items()
+        for mark, told in re.findall(r"<!-- (\w+) -->(.*?)<!-- /\1 -->", page, re.DOTALL)
+    ]
+    assert len(blocks) > 5
+    assert [(name, mark) for name, mark, told in blocks if not told] == []
+
+
 def test_the_page_on_durability_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "durability.md", tmp_path, {"COLUMNS": "120"}) == 5
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -141,6 +142,98 @@ def test_a_run_that_is_taken_over_exits_with_2_and_one_line(
     assert err.startswith(
         "sqlite:runs.db: run 'samples/claims[docs]': another worker has taken it over from "
     )
+
+
+def killed_in_the_middle(here: Path, *names: str) -> None:
+    """Leave runs in a store that somebody has to go on with."""
+    scenario = samples.scenario(here, samples.CLAIM)
+    base, _ = undisturbed(scenario, "docs")
+    for name in names:
+        one = scenario.model_copy(update={"id": name})
+        killed_run("sqlite:runs.db", one, "docs", base.points[10].place)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        """UPDATE statek_rows SET content = '{"k":"root","v":{}}' WHERE name = 'root'""",
+        """UPDATE statek_rows SET content = '{"k":"Job","v":{}}' WHERE content LIKE '{"k":"Job",%'""",
+        """UPDATE statek_rows SET content = '[]' WHERE content LIKE '{"k":"Life",%'""",
+        """UPDATE statek_events SET content = '{}' WHERE number = 2""",
+        """UPDATE statek_events SET content = '{"event":"JobCreated","nonsense":1}' WHERE number = 2""",
+        """UPDATE statek_events SET content = 'no JSON' WHERE number = 2""",
+    ],
+)
+def test_rows_and_events_that_can_be_read_and_are_wrong_are_told_as_damage(
+    capsys: pytest.CaptureFixture[str], here: Path, damage: str
+) -> None:
+    killed_in_the_middle(here, "claims")
+    asked("sqlite:runs.db", damage)
+    code, _, err = run(capsys, "jobs", "resume", "samples/claims[docs]", "--store", "sqlite:runs.db")
+    assert code == 2
+    assert err.startswith(
+        "sqlite:runs.db: run 'samples/claims[docs]': what is stored cannot be gone on with: "
+    )
+    assert err.endswith("; put a copy of the store back, or begin the run anew\n")
+    assert asked("sqlite:runs.db", "SELECT worker, lease_until, status FROM statek_runs") == [
+        ("", 0, "running")
+    ]
+
+
+@pytest.mark.parametrize("table", ["statek_rows", "statek_events"])
+def test_a_damaged_run_is_told_and_the_others_are_shown_and_gone_on_with(
+    capsys: pytest.CaptureFixture[str], here: Path, table: str
+) -> None:
+    killed_in_the_middle(here, "a", "b", "c")
+    asked("sqlite:runs.db", f"DELETE FROM {table} WHERE run = 'samples/a[docs]' AND rowid % 2 = 0")
+    code, out, _ = run(capsys, "jobs", "list", "--store", "sqlite:runs.db")
+    assert code == 2
+    heads = [line for line in out.splitlines() if "cannot be read: " in line or "main " in line]
+    assert [line.split()[0] for line in heads] == ["cannot", "main", "main"]
+    _, out, _ = run(capsys, "jobs", "list", "--store", "sqlite:runs.db", "--json")
+    told = [(one["problem"] is None, len(one["jobs"])) for one in json.loads(out)["runs"]]
+    assert told == [(False, 0), (True, 1), (True, 1)]
+    code, out, _ = run(capsys, "jobs", "show", "samples/b[docs]:main", "--store", "sqlite:runs.db")
+    assert (code, "job main of run samples/b[docs]" in out) == (0, True)
+    code, _, err = run(capsys, "jobs", "show", "nobody", "--store", "sqlite:runs.db")
+    assert (code, "; cannot be read: " in err) == (2, True)
+
+    code, out, _ = run(capsys, "jobs", "resume", "--store", "sqlite:runs.db")
+    assert code == 2
+    *lines, last = out.splitlines()
+    runs = [line.split() for line in lines if line.endswith("[docs]")]
+    assert [name for _, name in runs] == [f"samples/{name}[docs]" for name in "abc"]
+    assert (runs[0][0], last.split(",")[0]) == ("left", "2 resumed")
+    assert last.endswith(", 1 cannot be gone on with")
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "main"), ("resume",)])
+@pytest.mark.parametrize("table", ["notes", "statek_store"])
+def test_somebody_elses_database_is_refused_and_stays_as_it_is(
+    capsys: pytest.CaptureFixture[str], here: Path, command: tuple[str, ...], table: str
+) -> None:
+    with closing(sqlite3.connect(here / "other.db")) as database:
+        database.execute(f"CREATE TABLE {table} (format TEXT, version INTEGER)")
+    before = (here / "other.db").read_bytes()
+    code, _, err = run(capsys, "jobs", *command, "--store", "sqlite:other.db")
+    assert (code, err) == (
+        2,
+        "sqlite:other.db: it is no store of runs, there is nothing in a table statek_store; name another store\n",
+    )
+    assert (here / "other.db").read_bytes() == before
+
+
+def test_list_and_show_change_nothing_and_read_what_is_not_in_the_file_yet(
+    capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    """A killed process leaves its last commits in the log beside the file."""
+    killed_in_the_middle(here, "claims")
+    log = here / "runs.db-wal"
+    before = (here / "runs.db").read_bytes(), log.read_bytes()
+    assert len(before[1]) > 0
+    for command in (("list",), ("show", "main")):
+        assert run(capsys, "jobs", *command, "--store", "sqlite:runs.db")[0] == 0
+    assert ((here / "runs.db").read_bytes(), log.read_bytes()) == before
 
 
 def test_an_unknown_job_or_run_names_those_there_are(capsys: pytest.CaptureFixture[str], here: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -36,6 +37,46 @@ class Thing:
 
     def __init__(self, value: object) -> None:
         self.value = value
+
+
+@stored
+class Key:
+    """An application's class whose objects are equal by what they hold."""
+
+    def __init__(self, number: object, home: object = None) -> None:
+        self.home = home
+        self.number = number
+
+    def __hash__(self) -> int:
+        if isinstance(self.number, set):
+            return hash(frozenset(self.number))
+        return hash(self.number) if isinstance(self.number, Key) else hash(repr(self.number))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and other.number == self.number
+
+
+@stored
+class Parent:
+    """One whose children are known by it."""
+
+    def __init__(self, number: int) -> None:
+        self.children = frozenset[Child]()
+        self.number = number
+
+
+@stored
+class Child:
+    """One that is known by its parent."""
+
+    def __init__(self, parent: Parent) -> None:
+        self.parent = parent
+
+    def __hash__(self) -> int:
+        return hash(self.parent.number)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Child) and other.parent is self.parent
 
 
 class Plain:
@@ -192,3 +233,35 @@ def test_what_was_read_is_written_as_it_was(every: int) -> None:
         assert DurableRun(store, LEASE, scenario, profile, stored=found).finish().digest == record.digest
         # In the root the clock may move to the end of the run; every object is as it was.
         assert {**store.rows, "root": ""} == {**before, "root": ""}, scenario.id
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda key: {key: 1},
+        lambda key: {(key, 2): 1},
+        lambda key: {key},
+        lambda key: frozenset([key]),
+        lambda key: OrderedSet([key]),
+        lambda key: OrderedFrozenSet([key]),
+        lambda key: [{frozenset([(key,)]): [key]}],
+    ],
+)
+@pytest.mark.parametrize("number", [1, [1, [2]], {"a": {3}}, Key(7), {Key(8)}])
+def test_keys_and_members_with_a_hash_of_their_own_are_found_again(
+    make: Callable[[object], Any], number: object
+) -> None:
+    key = Key(number)
+    key.home = make(key)
+    found = back((make(key), key))
+    # By equal keys that were never stored.
+    assert found[0] == make(Key(number)) == found[1].home
+
+
+def test_a_child_that_is_known_by_its_parent_is_in_its_set() -> None:
+    parent = Parent(3)
+    parent.children = frozenset({Child(parent)})
+    found = back(parent)
+    assert [*vars(found)] == ["children", "number"]
+    assert all(child in found.children and child.parent is found for child in found.children)
+    assert len(found.children) == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +202,19 @@ def test_a_queue_of_the_fixtures_is_kept(tmp_path: Path) -> None:
             lab.queue.claim_next(QueueOwner("me"))
             lab.runtime.run()
         lab.runtime.close()
+
+
+def test_a_damaged_store_is_told_and_given_back(tmp_path: Path) -> None:
+    lab, _ = shop(tmp_path / "shop.db")
+    lab.runtime.close()
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
+        database.execute("UPDATE statek_events SET content = '{}' WHERE number = 3")
+    other = Lab(LabSettings())
+    other.llm.script(clerk=SCRIPT)
+    with pytest.raises(
+        DamagedStore, match=r"run 'main': what is stored cannot be gone on with: KeyError: 'event'; put"
+    ):
+        other.runtime.keep_in(f"sqlite:{tmp_path / 'shop.db'}", agents=[clerk()])
+    other.runtime.close()
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
+        assert database.execute("SELECT worker, lease_until FROM statek_runs").fetchall() == [("", 0)]

@@ -40,15 +40,21 @@ SQLITE_WORDS: Final = {
 class Sqlite:
     """A file of SQLite's, or `:memory:`: a commit that has returned survives a loss of power.
 
-    `wait` are the seconds that a statement waits for another process. The journal is a write-ahead log.
+    `wait` are the seconds that a statement waits for another process. The journal is a write-ahead log. With
+    `read_only` nothing of a file is changed, nor is one made.
     """
 
     words = SQLITE_WORDS
 
-    def __init__(self, path: Path | str, *, wait: float = 30.0) -> None:
-        self._connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+    def __init__(self, path: Path | str, *, wait: float = 30.0, read_only: bool = False) -> None:
+        place = f"{Path(path).absolute().as_uri()}?mode=ro" if read_only else path
+        self._connection = sqlite3.connect(
+            place, timeout=wait, isolation_level=None, check_same_thread=False, uri=read_only
+        )
         try:
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            for pragma in (
+                () if read_only else ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
+            ):
                 self._connection.execute(f"PRAGMA {pragma}")
         except sqlite3.Error:
             self._connection.close()
