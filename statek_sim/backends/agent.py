@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
@@ -47,6 +47,7 @@ from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.access import access_from, client_options
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.over_http import HttpLLM
@@ -350,13 +351,20 @@ class _Run:
         for name in list(self.runs):
             text = self.scenario.jobs[name]
             spec, around = self._around(text)
+            answered = self.runs[name].counters.turns
             kept = self.sessions.kept(name)
             if kept is None:
+                self._lost(name, answered)
                 self._start(name, text)
                 continue
             run = self.runs[name] = resumed(name, spec, around, **saved_run(kept))
+            self._lost(name, answered[len(run.counters.turns) :])
             if run.status != "DONE" or run.inbox:
                 self.driver.start(run)
+
+    def _lost(self, job: str, turns: Sequence[TurnUsage]) -> None:
+        if self.moments is not None:
+            self.moments.lost += [(job, turn) for turn in turns]
 
     def _tool_worked(self, run: AgentRun, tool: str) -> None:
         """Kill the process where it is to die in this call, after its work and before anybody knows of it."""
@@ -527,17 +535,19 @@ def _plan(text: StepsText) -> StepPlan:
     )
 
 
+def prices_of(text: BudgetText) -> Prices | None:
+    """Return the prices that an agent's budget says, None where it does not say both."""
+    if text.prompt_price is None or text.completion_price is None:
+        return None
+    return Prices(prompt=Decimal(str(text.prompt_price)), completion=Decimal(str(text.completion_price)))
+
+
 def _budget(text: BudgetText) -> Budget:
-    prices = None
-    if text.prompt_price is not None and text.completion_price is not None:
-        prices = Prices(
-            prompt=Decimal(str(text.prompt_price)), completion=Decimal(str(text.completion_price))
-        )
     return Budget(
         tokens=text.tokens,
         cost=None if text.cost is None else Decimal(str(text.cost)),
         seconds=text.seconds,
         steps=text.steps,
         answer_tokens=text.answer_tokens,
-        prices=prices,
+        prices=prices_of(text),
     )

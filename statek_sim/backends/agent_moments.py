@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 from statek_sim.backends.deviating import Place, Point
 from statek_sim.errors import ProviderFailure
+from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.script import fault
 from statek_sim.scenario.deviation import Deviation
-from statek_sim.trace import Trace
+from statek_sim.trace import LLMReplied, Trace
 
 Answers = dict[tuple[str, int], list[RawReply | ProviderFailure]]
 """What the undisturbed run was told: by job and turn, failed attempts first."""
@@ -35,22 +36,30 @@ class Moments:
     unknown: list[tuple[str, int]] = field(default_factory=list)
     worked: list[tuple[str, str]] = field(default_factory=list)
     """Every call whose tool did its work: job and tool."""
+    lost: list[tuple[str, TurnUsage]] = field(default_factory=list)
+    """What was answered to a process that died before it was durable, job by job: paid for, and counted by no run."""
     durable: int = 0
     """How many commits and receipts a new process would find."""
-    states: list[tuple[float, int, int]] = field(default_factory=list)
-    """At each moment what decides how a new process goes on: the second, what is durable, what tools have done."""
+    states: list[tuple[float, int, int, int]] = field(default_factory=list)
+    """At each moment the second, what is durable and what tools have done, which decide how a new process goes on,
+    and how many answers came, which decide what the crash costs.
+    """
     happened: set[Place] = field(default_factory=set)
     _silent: int = 0
     _events: int = -1
+    _answers: int = 0
 
     def reached(self, trace: Trace, at: float, what: str, job: str) -> Deviation | None:
         """Take note of a moment; return the kill that strikes here, if any."""
         events = len(trace.events)
         self._silent = self._silent + 1 if events == self._events else 0
+        self._answers += sum(
+            isinstance(one, LLMReplied) for one in trace.events[max(0, self._events) : events]
+        )
         self._events = events
         place = (events, self._silent)
         self.points.append(Point(place, what, job, at))
-        self.states.append((at, self.durable, len(self.worked)))
+        self.states.append((at, self.durable, len(self.worked), self._answers))
         kill = next((one for one in self.wanted if (one.kill, one.silent) == place), None)
         if kill is None or place in self.happened:
             return None
@@ -58,8 +67,8 @@ class Moments:
         return kill
 
     def distinct(self) -> list[Point]:
-        """Return the moments after which a new process goes on differently."""
-        first: dict[tuple[float, int, int], Point] = {}
+        """Return the moments after which a new process goes on differently, or pays for other answers again."""
+        first: dict[tuple[float, int, int, int], Point] = {}
         for point, state in zip(self.points, self.states, strict=True):
             first.setdefault(state, point)
         return [*first.values()]

@@ -322,6 +322,11 @@ def _over_budget(scenarios: Iterable[Explored], tokens: int | None, cost: float 
                 f"FAILED {scenario.id}: one crash adds {scenario.crash.tokens:,} tokens, allowed are {tokens:,} "
                 f"({scenario.crash.where})"
             )
+        if cost is not None and not scenario.crash.priced:
+            yield (
+                f"FAILED {scenario.id}: what one crash adds to its cost is not known: no answer reports a cost, and no "
+                "agent has prices; give them prompt_price and completion_price in harness.budget"
+            )
         if cost is not None and scenario.crash.cost > cost:
             yield (
                 f"FAILED {scenario.id}: one crash adds {scenario.crash.cost:g} of reported cost, allowed are {cost:g} "

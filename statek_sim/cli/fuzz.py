@@ -88,8 +88,11 @@ def fuzz(
     check_outputs({"--json": json_file})
     limits = parse_watchdog(watchdog)
     player = _player(paths, profile, select, tag or (), invariant or (), ignore or (), save, statek)
-    about = about_of([str(player.subjects), str(player.own), str(sorted(player.ignored)), player.profile])
-    report = Report(Corpus(seed, about) if corpus is None else load_corpus(corpus, seed=seed, about=about))
+    about = about_of(player)
+    known = Corpus(seed, about)
+    if corpus is not None:
+        known = load_corpus(corpus, seed=seed, about=about, scenarios=len(player.subjects))
+    report = Report(known)
     allowed = _allowed(hours, seconds, runs)
     started, before = time.monotonic(), report.corpus.seconds
     shown = FuzzProgress(allowed, runs)

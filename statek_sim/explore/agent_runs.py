@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Final
 
-from statek_sim.backends.agent import run_agent_scenario
+from statek_sim.backends.agent import prices_of, run_agent_scenario
 from statek_sim.backends.agent_moments import Moments
 from statek_sim.backends.deviating import with_deviations
 from statek_sim.backends.record import RunRecord
@@ -20,6 +21,7 @@ from statek_sim.explore.explorer import REPEATS, SURVIVES, after_death, differen
 from statek_sim.explore.invariants import Violation
 from statek_sim.explore.plan import kill_at
 from statek_sim.explore.result import Beyond, Cell, Count, CrashCost, Explored, Failure
+from statek_sim.metering.usage import TurnUsage
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
 
@@ -44,6 +46,11 @@ class AgentVariation:
     base: AgentVariation | None
     again: frozenset[str]
     """Tools of which the scenario says that they may be called again after a crash."""
+
+    @property
+    def turns(self) -> list[tuple[str, TurnUsage]]:
+        """What every answer used, with its job: also of those that died with their process."""
+        return [*((call.job, call.usage) for call in self.record.calls), *self.moments.lost]
 
     @property
     def asks(self) -> bool:
@@ -230,10 +237,35 @@ class AgentExplorer:
         return run, tuple(_violations(run))
 
     def _cost(self, deviations: tuple[Deviation, ...], run: AgentVariation, found: _Found) -> None:
-        usage, base = run.record.usage, self._base.record.usage
-        more = usage.measured_tokens - base.measured_tokens
-        if len(deviations) == 1 and (more > found.crash.tokens):
-            found.crash = CrashCost(more, 0.0, str(deviations[0]))
+        if len(deviations) != 1 or run.moments.unknown:
+            return
+        tokens, cost = self._used(run)
+        base_tokens, base_cost = self._used(self._base)
+        known, where = found.crash, str(deviations[0])
+        if tokens - base_tokens > known.tokens:
+            known = replace(known, tokens=tokens - base_tokens, where=where)
+        if cost is not None and base_cost is not None and float(cost - base_cost) > known.cost:
+            known = replace(known, cost=float(cost - base_cost), cost_where=where)
+        found.crash = replace(known, priced=base_cost is not None)
+
+    def _used(self, run: AgentVariation) -> tuple[int, Decimal | None]:
+        """Return the measured tokens and the cost of all answers, None: no cost of any is known."""
+        costs = [self._cost_of(job, turn) for job, turn in run.turns]
+        known = [cost for cost in costs if cost is not None]
+        return sum(turn.measured_tokens for _, turn in run.turns), sum(known, Decimal()) if known else None
+
+    def _cost_of(self, job: str, turn: TurnUsage) -> Decimal | None:
+        """Return what the provider reported, or else what the budget's prices come to."""
+        if turn.reported_cost is not None:
+            return Decimal(str(turn.reported_cost))
+        prices = prices_of(self.scenario.agents[self._base.record.jobs[job].agent].harness.budget)
+        if prices is None:
+            return None
+        prompt, completion = turn.reported_prompt, turn.reported_completion
+        return prices.cost(
+            turn.measured_prompt if prompt is None else prompt,
+            turn.measured_completion if completion is None else completion,
+        )
 
     def _cell(
         self,

@@ -155,7 +155,8 @@ class Explorer:
             orders = explore_orders(base, bounds.orders, self._visit)
             proven["orders"], complete = Count(orders.played, orders.known), orders.complete
         beyond = self._beyond(singles, complete=complete)
-        self._repeat_undisturbed()
+        if last:
+            self._repeat_undisturbed()
         failures = tuple(self._failure(name) for name in self._found.smallest)
         found = self._found
         return Explored(

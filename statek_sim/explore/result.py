@@ -95,6 +95,8 @@ class CrashCost:
     cost: float = 0.0
     where: str = ""
     cost_where: str = ""
+    priced: bool = True
+    """Whether anything is known of the cost: a run of agents without prices, to which nobody reported any, has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

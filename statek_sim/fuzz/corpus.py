@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.errors import BadInput
-from statek_sim.fuzz.player import Example, Outcome, as_dict, from_dict
+from statek_sim.fuzz.player import Example, Outcome, Player, as_dict, from_dict
 from statek_sim.reporting.artifact import write_artifact
 
-SCHEMA: Final = "statek-sim/fuzz@1"
+SCHEMA: Final = "statek-sim/fuzz@2"
 _STATE: Final = "fuzz.json"
 _SHAPES: Final = "shapes.txt"
 
 
 @dataclass(slots=True)
 class Corpus:
-    """A search so far: `rounds`, `runs` and `examples` that were played, in `seconds`, and what was new in them."""
+    """A search so far: `rounds`, `runs` and `examples` that were played, in `seconds`, and what was new in them.
+
+    Of the round that was begun, `place` examples were played; the first `began` of those that are kept were known then.
+    """
 
     seed: int
     about: str
@@ -30,6 +33,8 @@ class Corpus:
     kept: list[Example] = field(default_factory=list)
     shapes: set[str] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
+    place: int = 0
+    began: int = 0
 
     def take(self, outcome: Outcome) -> None:
         """Count an outcome, and keep its example when something follows in it that nowhere did before."""
@@ -40,12 +45,18 @@ class Corpus:
             self.steps |= outcome.steps
             self.kept.append(outcome.example)
 
+    def went_on(self, played: int, *, of: int) -> None:
+        """Note that so many examples of a round of `of` were taken in: the next one begins when all were."""
+        self.place += played
+        if self.place >= of:
+            self.rounds, self.place, self.began = self.rounds + 1, 0, len(self.kept)
 
-def load_corpus(folder: Path, *, seed: int, about: str) -> Corpus:
+
+def load_corpus(folder: Path, *, seed: int, about: str, scenarios: int) -> Corpus:
     """Return the search that a folder holds, or a new one.
 
-    `about` says what is searched: BadInput when the folder is about something else, was begun with another seed, or is
-    damaged.
+    `about` says what is searched, `scenarios` how many of the user's, 0: examples are drawn. BadInput when the folder
+    is about something else, was begun with another seed, or is damaged.
     """
     state = folder / _STATE
     if not state.exists():
@@ -54,16 +65,7 @@ def load_corpus(folder: Path, *, seed: int, about: str) -> Corpus:
         document: dict[str, Any] = json.loads(state.read_text(encoding="utf-8"))
         if document["schema"] != SCHEMA:
             raise BadInput(f"{state}: expected schema {SCHEMA}, got {document['schema']}")
-        corpus = Corpus(
-            document["seed"],
-            document["about"],
-            document["rounds"],
-            document["runs"],
-            document["played"],
-            document["seconds"],
-        )
-        corpus.kept = [from_dict(one) for one in document["kept"]]
-        corpus.steps = set(document["steps"])
+        corpus = _read(document)
         corpus.shapes = set((folder / _SHAPES).read_text(encoding="ascii").split())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(
@@ -73,7 +75,32 @@ def load_corpus(folder: Path, *, seed: int, about: str) -> Corpus:
         raise BadInput(
             f"{state}: it is a search of other examples, or with another seed than {seed}; take an empty folder"
         )
+    for number, one in enumerate(corpus.kept):
+        if (one.scenario is None) != (scenarios == 0) or (one.scenario or 0) >= max(scenarios, 1):
+            raise BadInput(
+                f"{state}: kept[{number}]: scenario {one.scenario!r} is none of this search, which has {scenarios}; "
+                "take an empty folder"
+            )
     return corpus
+
+
+def _read(document: dict[str, Any]) -> Corpus:
+    """Return the search of a document; ValueError, KeyError or TypeError for what is none."""
+    counts = {name: document[name] for name in ("rounds", "runs", "played", "place", "began")}
+    kept = [from_dict(one) for one in document["kept"]]
+    for name, count in counts.items():
+        if type(count) is not int or count < 0:
+            raise ValueError(f"{name}: expected a whole number from 0, got {count!r}")
+    if counts["began"] > len(kept):
+        raise ValueError(f"began: expected at most {len(kept)}, as many as are kept, got {counts['began']}")
+    return Corpus(
+        document["seed"],
+        document["about"],
+        seconds=float(document["seconds"]),
+        kept=kept,
+        steps=set(document["steps"]),
+        **counts,
+    )
 
 
 def save_corpus(corpus: Corpus, folder: Path) -> None:
@@ -86,6 +113,8 @@ def save_corpus(corpus: Corpus, folder: Path) -> None:
         "rounds": corpus.rounds,
         "runs": corpus.runs,
         "played": corpus.played,
+        "place": corpus.place,
+        "began": corpus.began,
         "seconds": corpus.seconds,
         "kept": [as_dict(one) for one in corpus.kept],
         "steps": sorted(corpus.steps),
@@ -93,6 +122,9 @@ def save_corpus(corpus: Corpus, folder: Path) -> None:
     write_artifact(folder / _STATE, json.dumps(document) + "\n")
 
 
-def about_of(parts: list[str]) -> str:
-    """Return a digest of what is searched: scenarios, profile, invariants."""
+def about_of(player: Player) -> str:
+    """Return a digest of what is searched: scenarios, wherever their files are, profile, invariants."""
+    nowhere = {"path": Path(), "line": 0, "file_digest": ""}
+    subjects = [(one.model_copy(update=nowhere), profile) for one, profile in player.subjects]
+    parts = [str(subjects), str(player.own), str(sorted(player.ignored)), player.profile]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=12).hexdigest()

@@ -64,29 +64,30 @@ def search(
             examples = examples[: most - report.played]
         for outcome in _played(player, examples, executor, limits, report):
             _take(report, outcome, player)
-        corpus.rounds += 1
+        corpus.went_on(len(examples), of=ROUND)
         yield
 
 
 def next_round(player: Player, corpus: Corpus) -> list[Example]:
-    """Return the examples of the round after those that a search has had."""
+    """Return the examples of the next round, or what is left of the one that was begun."""
     chance = random.Random(f"{corpus.seed}/{corpus.rounds}")
-    made = [_drawn(player, corpus, chance) for _ in range(ROUND)]
+    kept = corpus.kept[: corpus.began]
+    made = [_drawn(player, kept, chance) for _ in range(ROUND)]
     return [
         Example(
             scenario=one.scenario, numbers=one.numbers, tail=one.tail, dice=one.dice, twice=place % EVERY == 0
         )
         for place, one in enumerate(made)
-    ]
+    ][corpus.place :]
 
 
-def _drawn(player: Player, corpus: Corpus, chance: random.Random) -> Example:
+def _drawn(player: Player, kept: Sequence[Example], chance: random.Random) -> Example:
     dice = tuple(chance.randint(0, _LARGEST) for _ in range(chance.randint(0, MOST_DICE)))
     tail = chance.randint(0, _LARGEST)
-    if not corpus.kept or chance.random() < 0.3:
+    if not kept or chance.random() < 0.3:
         scenario = chance.randrange(len(player.subjects)) if player.subjects else None
         return Example(scenario=scenario, tail=tail, dice=dice)
-    one, other = chance.choice(corpus.kept), chance.choice(corpus.kept)
+    one, other = chance.choice(kept), chance.choice(kept)
     if one.scenario is not None or chance.random() < 0.3:
         return Example(
             scenario=one.scenario, numbers=one.numbers, tail=tail, dice=_dice(one.dice, dice, chance)

@@ -173,3 +173,45 @@ def test_an_agent_that_does_not_repeat_is_told_and_its_case_plays_again(
         main(["explore", "--replay", "found/coin-hardened-the-run-repeats.yaml"])
     assert exit_.value.code == 1
     assert "after a call of tool 'toss'" in capsys.readouterr().out
+
+
+PRICED = ", harness: {budget: {prompt_price: 1000, completion_price: 2000}}"
+
+
+@pytest.mark.parametrize(
+    ("prices", "words", "code", "told"),
+    [
+        ("", ("--max-crash-tokens", "5"), 1, "FAILED pays: one crash adds 78 tokens, allowed are 5 (kill "),
+        ("", ("--max-crash-tokens", "78"), 0, "nothing fails"),
+        (
+            PRICED,
+            ("--max-crash-cost", "0.01"),
+            1,
+            "FAILED pays: one crash adds 0.08 of reported cost, allowed are 0.01 ",
+        ),
+        (PRICED, ("--max-crash-cost", "0.2"), 0, "nothing fails"),
+        ("", ("--max-crash-cost", "9"), 1, "FAILED pays: what one crash adds to its cost is not known"),
+    ],
+)
+def test_the_answers_that_died_with_their_process_are_the_price_of_a_crash(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    prices: str,
+    words: tuple[str, ...],
+    code: int,
+    told: str,
+) -> None:
+    own = scenario(tmp_path).path
+    own.write_text(own.read_text().replace("prompt: You work.", f"prompt: You work.{prices}"))
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", str(own), "--executor", "serial", *words])
+    out = capsys.readouterr().out
+    assert told in out
+    assert exit_.value.code == code
+
+
+def test_one_crash_asks_for_the_last_answer_again(tmp_path: Path) -> None:
+    pays = scenario(tmp_path)
+    found = explore_one(pays, "hardened", own=(), bounds=CRASHES)
+    answers = [call.usage.measured_tokens for call in AgentExplorer(pays, "hardened").play(()).record.calls]
+    assert found.crash.tokens == answers[-1] == max(answers)

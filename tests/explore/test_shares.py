@@ -22,9 +22,12 @@ def parts(folder: Path, text: str, of: int) -> list[Explored]:
     return [Explorer(scenario, "docs", bounds=Bounds(share=(number, of))).explore() for number in range(of)]
 
 
-@pytest.mark.parametrize("text", [samples.CLAIM, samples.WAITS])
+@pytest.mark.parametrize("text", [samples.CLAIM, samples.WAITS, samples.COIN])
 @pytest.mark.parametrize("of", [2, 5])
-def test_shares_joined_are_what_one_worker_finds_but_for_runs(tmp_path: Path, text: str, of: int) -> None:
+def test_shares_joined_are_what_one_worker_finds_but_for_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, of: int
+) -> None:
+    samples.throws(monkeypatch)
     whole = Explorer(samples.scenario(tmp_path, text), "docs").explore()
     found = shares.joined(parts(tmp_path, text, of))
     assert whole.cells

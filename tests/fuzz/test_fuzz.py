@@ -15,7 +15,7 @@ from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.examples.scenarios import scenario
 from statek_sim.explore import state
 from statek_sim.explore.invariants import Violation
-from statek_sim.fuzz import player
+from statek_sim.fuzz import player, search
 from statek_sim.fuzz.numbers import Numbers, changed
 from statek_sim.fuzz.player import Example, Player, as_dict, from_dict
 from statek_sim.fuzz.shape import shape_of, steps_of
@@ -147,12 +147,55 @@ def test_a_difference_from_the_real_package_is_found_made_small_and_written(
 
 def test_a_search_goes_on_where_it_was(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     words = ("fuzz", "--runs", "16", "--executor", "serial", "--corpus", "kept")
-    for rounds in (1, 2):
+    for times in (1, 2):
         code, _, err = run(capsys, *words)
         assert (code, err) == (0, "")
         kept = json.loads((here / "kept" / "fuzz.json").read_text())
-        assert (kept["rounds"], kept["played"]) == (rounds, 16 * rounds)
+        assert (kept["rounds"], kept["place"], kept["played"]) == (0, 16 * times, 16 * times)
     assert len((here / "kept" / "shapes.txt").read_text().split()) > 16
+
+
+def test_a_search_in_parts_is_the_search_at_once_wherever_its_scenarios_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, here: Path
+) -> None:
+    monkeypatch.setattr(search, "ROUND", 16)
+    (here / "elsewhere").mkdir()
+    (here / "elsewhere" / "same.yaml").write_text(f"# Moved.\n{samples.CLAIM}")
+    parts = (("claim.yaml", "10"), (str(here / "claim.yaml"), "20"), ("elsewhere/same.yaml", "10"))
+    for corpus, played in (("parts", parts), ("once", (("claim.yaml", "40"),))):
+        for path, runs in played:
+            words = ("--runs", runs, "--executor", "serial", "--corpus", corpus)
+            assert run(capsys, "fuzz", path, *words)[0] == 1
+    one, other = (json.loads((here / name / "fuzz.json").read_text()) for name in ("parts", "once"))
+    assert {**one, "seconds": 0} == {**other, "seconds": 0}
+    assert (one["rounds"], one["place"]) == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "message"),
+    [
+        (
+            "kept",
+            [{"scenario": 99, "numbers": [], "dice": []}],
+            "kept[0]: scenario 99 is none of this search",
+        ),
+        ("kept", [{"scenario": None, "numbers": [], "dice": []}], "kept[0]: scenario None is none of this"),
+        ("rounds", "two", "ValueError: rounds: expected a whole number from 0, got 'two'"),
+        ("began", 1000, "ValueError: began: expected at most "),
+        ("schema", "statek-sim/fuzz@1", "expected schema statek-sim/fuzz@2, got statek-sim/fuzz@1"),
+    ],
+)
+def test_a_damaged_search_is_told_in_one_line(
+    capsys: pytest.CaptureFixture[str], here: Path, name: str, written: object, message: str
+) -> None:
+    words = ("fuzz", "claim.yaml", "--runs", "1", "--executor", "serial", "--corpus", "kept")
+    run(capsys, *words)
+    state = here / "kept" / "fuzz.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), name: written}))
+    code, _, err = run(capsys, *words)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
 
 
 def test_a_search_that_is_stopped_says_what_was_covered(
@@ -199,8 +242,9 @@ def test_bad_input_is_told_in_one_line(
         (here / name).mkdir()
         (here / name / "shapes.txt").write_text("")
     (here / "damaged" / "fuzz.json").write_text("{}")
-    state = {"schema": "statek-sim/fuzz@1", "seed": 7, "about": "", "rounds": 0, "runs": 0, "played": 0}
-    (here / "other" / "fuzz.json").write_text(json.dumps({**state, "seconds": 0, "kept": [], "steps": []}))
+    state = {"schema": "statek-sim/fuzz@2", "seed": 7, "about": "", "rounds": 0, "runs": 0, "played": 0}
+    rest = {"place": 0, "began": 0, "seconds": 0, "kept": [], "steps": []}
+    (here / "other" / "fuzz.json").write_text(json.dumps({**state, **rest}))
     code, _, err = run(capsys, "fuzz", *words)
     assert code == 2
     assert message in err
