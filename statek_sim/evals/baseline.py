@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
+from statek_sim.evals.baseline_shape import SCHEMA, NoBaseline, written
 from statek_sim.evals.cells import Cell, Kept, Key, cells_of, told
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.statistics.paired import mcnemar
+from statek_sim.unreadable import Unreadable, why_unreadable
 
-SCHEMA: Final = "statek-sim/evals-baseline@1"
 SHOWN: Final = 10
 """Evals that are told one by one."""
 
@@ -95,26 +96,22 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 def read_baseline(path: Path) -> Baseline:
     """Return the baseline of a file; `BadInput` where it is none."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {document['schema']!r}, expected {SCHEMA!r}")
-        return Baseline(
-            model=str(document["model"]),
-            profile=str(document["profile"]),
-            parts={name: tuple(parts) for name, parts in document["arms"].items()},
-            runs={
-                (arm, scenario, seed): Kept(passed=bool(passed), turns=tuple(digests.split()))
-                for arm, scenarios in document["runs"].items()
-                for scenario, kept in scenarios.items()
-                for seed, (passed, digests) in enumerate(kept)
-            },
-        )
-    except OSError as error:
-        raise BadInput(
-            f"{path}: cannot be read: {error.strerror}; write one with --update-baseline"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        document = written(path.read_text(encoding="utf-8"))
+    except Unreadable as error:
+        raise BadInput(f"{path}: {why_unreadable(error, path)}; write one with --update-baseline") from None
+    except NoBaseline as error:
         raise BadInput(f"{path}: no baseline of evals: {error}; write one with --update-baseline") from None
+    return Baseline(
+        model=document.model,
+        profile=document.profile,
+        parts={name: tuple(parts) for name, parts in document.arms.items()},
+        runs={
+            (arm, scenario, seed): Kept(passed=bool(passed), turns=tuple(digests.split()))
+            for arm, scenarios in document.runs.items()
+            for scenario, kept in scenarios.items()
+            for seed, (passed, digests) in enumerate(kept)
+        },
+    )
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:

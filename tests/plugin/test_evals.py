@@ -271,7 +271,7 @@ def test_the_configuration_file_may_say_all_of_it(pytester: pytest.Pytester) -> 
         ((*RUN[:1], RUN[2]), "--statek-evals-baseline: whose runs? Say --statek-evals-model=PROFILE too"),
         (RUN[:2], "*fail against a baseline only; say --statek-evals-baseline=FILE too"),
         (RUN[1:], "which evals? Say --statek-evals too"),
-        ((*RUN[:2], "--statek-evals-baseline=no.json"), "no.json: cannot be read"),
+        ((*RUN[:2], "--statek-evals-baseline=no.json"), "no.json: no such file or folder"),
         ((*RUN, "--statek-evals-model=gpt-9"), "no profile is called 'gpt-9'"),
         ((*RUN, "--statek-evals-model=lfm2.5-8b-a1b"), f"base.json: it is of model '{MODEL}'"),
         ((*RUN, "--statek-evals-arm=resque"), "--statek-evals-arm: 'resque' is no part"),
