@@ -45,7 +45,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if isinstance(runs, ScriptRuns):
         return []
     arms = ", ".join(arm.name for arm in runs.arms)
-    return [f"statek evals: {runs.profile.name} in the arms {arms}, held against {runs.baseline_file}"]
+    seeds = "" if runs.seeds is None else f" on seeds below {runs.seeds}"
+    return [f"statek evals: {runs.profile.name} in the arms {arms}{seeds}, held against {runs.baseline_file}"]
 
 
 def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:

@@ -76,6 +76,32 @@ class EvalsCollection:
             path = Path(os.path.normpath(session.config.invocation_params.dir / file))
             if not session.isinitpath(path):
                 yield evals_node(session, path, file, loaded, self._runs)
+        if self._files and isinstance(self._runs, ModelRuns):
+            yield from _gone(session, loaded, self._runs)
+
+
+def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iterator[EvalsNode]:
+    """Yield a collection error when the baseline has evals that are nowhere: no item of theirs could fail."""
+    known = {one.id for one in loaded.evals}
+    part = runs.baseline.only(arms=[arm.name for arm in runs.arms])
+    gone = [name for name in part.evals if name not in known]
+    if not gone or loaded.problems:
+        return
+    file = Path(runs.baseline_file)
+    path = Path(os.path.normpath(session.config.invocation_params.dir / file))
+    said = (
+        f"evals that are not under --statek-evals: {', '.join(gone)}; expected all, -k for some of them, or "
+        "`statek-sim evals run --update-baseline` where they are gone"
+    )
+    yield EvalsNode.from_parent(
+        session,
+        name=file.name,
+        path=path,
+        nodeid=node_id(path, session.config.rootpath),
+        evals=(),
+        problems=[Problem(file, 0, 0, said)],
+        runs=runs,
+    )
 
 
 def evals_node(

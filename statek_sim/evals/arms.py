@@ -15,6 +15,8 @@ PARTS: Final = ("rescue", "nudges", "steps", "context", "protection")
 
 BARE: Final = "bare"
 FULL: Final = "full"
+HARDENED: Final = "hardened"
+"""The variant that an arm is of when none is named, and that no name says."""
 ABLATION: Final = "ablation"
 ALL: Final = "all"
 
@@ -25,7 +27,7 @@ class Arm:
 
     name: str
     parts: frozenset[str]
-    variant: str = "hardened"
+    variant: str = HARDENED
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -62,14 +64,20 @@ def all_arms() -> tuple[Arm, ...]:
 
 
 def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, ...]:
-    """Return the arms that words name; `BadInput` for a part that is none, which `said_by` asked for.
+    """Return the arms that words name; `BadInput` for no part of ours, or an arm twice, that `said_by` asked for.
 
-    `ablation`, `all`, `full`, `bare`, `no-PART`, parts joined by `+`; after a `@` the name of the agent's variant.
+    `ablation`, `all`, `full`, `bare`, `no-PART`, parts joined by `+`; after a `@` the name of the agent's variant, or
+    `hardened` is meant. One harness is one arm, whatever it is called.
     """
     found: dict[str, Arm] = {}
+    asked: dict[str, str] = {}
     for word in words:
         for arm in _arms(word, said_by):
-            found.setdefault(arm.name, arm)
+            if arm.name in asked:
+                raise BadInput(
+                    f"{said_by}: {word!r} and {asked[arm.name]!r} both have the arm {arm.name}; expected it once"
+                )
+            asked[arm.name], found[arm.name] = word, arm
     if not found:
         raise BadInput(
             f"{said_by}: none is named; expected ablation, all, full, bare, no-PART or parts joined by +"
@@ -78,7 +86,9 @@ def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, .
 
 
 def _arms(word: str, said_by: str) -> tuple[Arm, ...]:
-    name, _, variant = word.partition("@")
+    name, at, variant = word.partition("@")
+    if at and not variant:
+        raise BadInput(f"{said_by}: {word!r} names no variant after the @; expected one, or no @")
     if name == ABLATION:
         arms = ablation()
     elif name == ALL:
@@ -89,7 +99,8 @@ def _arms(word: str, said_by: str) -> tuple[Arm, ...]:
         arms = (named_after(part for part in PARTS if part != _part(name[3:], said_by)),)
     else:
         arms = (named_after(_part(one, said_by) for one in name.split("+")),)
-    return tuple(Arm(f"{arm.name}@{variant}", arm.parts, variant) for arm in arms) if variant else arms
+    named = variant not in ("", HARDENED)
+    return tuple(Arm(f"{arm.name}@{variant}", arm.parts, variant) for arm in arms) if named else arms
 
 
 def _part(name: str, said_by: str) -> str:

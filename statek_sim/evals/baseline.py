@@ -8,17 +8,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
+from statek_sim.evals.baseline_shape import SCHEMA, NoBaseline, written
 from statek_sim.evals.cells import Cell, Kept, Key, cells_of, told
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.statistics.paired import mcnemar
+from statek_sim.unreadable import Unreadable, why_unreadable
 
-SCHEMA: Final = "statek-sim/evals-baseline@1"
 SHOWN: Final = 10
 """Evals that are told one by one."""
 
@@ -35,6 +36,16 @@ class Baseline:
     def seeds_of(self, arm: str, scenario: str) -> int:
         """Return how many seeds, from 0, it has of a scenario in an arm."""
         return next(seed for seed in count() if (arm, scenario, seed) not in self.runs)
+
+    @property
+    def evals(self) -> tuple[str, ...]:
+        """The evals it has runs of, in any arm."""
+        return tuple(dict.fromkeys(scenario for _, scenario, _ in self.runs))
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms it has runs in."""
+        return tuple(dict.fromkeys(arm for arm, _, _ in self.runs))
 
     def only(
         self,
@@ -85,26 +96,22 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 def read_baseline(path: Path) -> Baseline:
     """Return the baseline of a file; `BadInput` where it is none."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {document['schema']!r}, expected {SCHEMA!r}")
-        return Baseline(
-            model=str(document["model"]),
-            profile=str(document["profile"]),
-            parts={name: tuple(parts) for name, parts in document["arms"].items()},
-            runs={
-                (arm, scenario, seed): Kept(passed=bool(passed), turns=tuple(digests.split()))
-                for arm, scenarios in document["runs"].items()
-                for scenario, kept in scenarios.items()
-                for seed, (passed, digests) in enumerate(kept)
-            },
-        )
-    except OSError as error:
-        raise BadInput(
-            f"{path}: cannot be read: {error.strerror}; write one with --update-baseline"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        document = written(path.read_text(encoding="utf-8"))
+    except Unreadable as error:
+        raise BadInput(f"{path}: {why_unreadable(error, path)}; write one with --update-baseline") from None
+    except NoBaseline as error:
         raise BadInput(f"{path}: no baseline of evals: {error}; write one with --update-baseline") from None
+    return Baseline(
+        model=document.model,
+        profile=document.profile,
+        parts={name: tuple(parts) for name, parts in document.arms.items()},
+        runs={
+            (arm, scenario, seed): Kept(passed=bool(passed), turns=tuple(digests.split()))
+            for arm, scenarios in document.runs.items()
+            for scenario, kept in scenarios.items()
+            for seed, (passed, digests) in enumerate(kept)
+        },
+    )
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:
@@ -149,9 +156,9 @@ def _not_run(before: Baseline, experiment: Experiment, name: str) -> Iterator[st
     """Yield what a baseline knows and nobody ran: arms, evals, and seeds of those that were run."""
     arms = {arm.name for arm in experiment.arms}
     evals = {one.id for one in experiment.suite}
-    if gone := [arm for arm in _names(before, 0) if arm not in arms]:
+    if gone := [arm for arm in before.arms if arm not in arms]:
         yield f"{name}: not run of its arms: {', '.join(gone)}; expected all, or --arms for some of them"
-    if gone := [one for one in _names(before, 1) if one not in evals]:
+    if gone := [one for one in before.evals if one not in evals]:
         yield f"{name}: not run of its evals: {', '.join(gone)}; {_ALL_EVALS}"
     seeds = max((seed + 1 for arm, one, seed in before.runs if arm in arms and one in evals), default=0)
     if seeds > experiment.seeds:
@@ -165,20 +172,11 @@ def left_out(before: Baseline, part: Baseline, *, name: str) -> list[str]:
     """Return what is left of a baseline in a part of it, and how much that is; nothing for all of it."""
     if len(part.runs) == len(before.runs):
         return []
-    kinds: tuple[tuple[str, Literal[0, 1]], ...] = (("evals", 1), ("arms", 0))
-    kept = [
-        f"{kind} {', '.join(_names(part, at)) or 'none'}"
-        for kind, at in kinds
-        if _names(part, at) != _names(before, at)
-    ]
+    pairs = (("evals", before.evals, part.evals), ("arms", before.arms, part.arms))
+    kept = [f"{kind} {', '.join(now) or 'none'}" for kind, was, now in pairs if now != was]
     what = " of the ".join(kept) or "first seeds"
     share = f"{len(part.runs)} of its {len(before.runs)} runs"
     return [f"{name}: compared are only the {what}, as asked for: {share}"]
-
-
-def _names(baseline: Baseline, at: Literal[0, 1]) -> list[str]:
-    """Return the names of a baseline's arms (0) or evals (1), each once."""
-    return list(dict.fromkeys(key[at] for key in baseline.runs))
 
 
 def _verdict(cells: Sequence[Cell], subject: str) -> Iterator[str]:

@@ -22,6 +22,7 @@ from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import PARTS, Arm, all_arms, named_after
 from statek_sim.evals.baseline import Held, baseline_text, held_against, left_out, read_baseline
+from statek_sim.evals.baseline_shape import SCHEMA
 from statek_sim.evals.experiment import Experiment, batches, run_experiment
 from statek_sim.evals.models.failures import FailureClass
 from statek_sim.evals.models.profile_file import load_profile
@@ -329,14 +330,50 @@ def test_a_baseline_of_another_model_or_another_arm_is_refused(kept: Path) -> No
         held_against(before, one, outcomes_of(one), name="b")
 
 
+HEAD = f'"schema": "{SCHEMA}", "model": "m", "profile": "p"'
+WHOLE = "an object with schema, model, profile, arms and runs"
+A_RUN = "expected a run, [1, DIGESTS] or [0, DIGESTS], got"
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"schema": "other"}', '{"schema": "statek-sim/evals-baseline@1"}']
+    ("text", "said"),
+    [
+        ("", "line 1: expected JSON, got what is none (Expecting value)"),
+        ("[]", f"expected {WHOLE}, got an empty list"),
+        ("{}", f"it has no 'schema'; expected {WHOLE}"),
+        ('{"schema": "other"}', f"schema: expected '{SCHEMA}', got 'other'"),
+        (f'{{"schema": "{SCHEMA}"}}', f"it has no 'model'; expected {WHOLE}"),
+        (f'{{{HEAD}, "arms": [], "runs": {{}}}}', "arms: expected an object, got an empty list"),
+        (f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": 1}}}}}}', "runs.a.b: expected a list, got 1"),
+        (f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [7]}}}}}}', f"runs.a.b.0: {A_RUN} 7"),
+        (f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [[1]]}}}}}}', f"runs.a.b.0: {A_RUN} a list"),
+        (f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [[1, "", 2]]}}}}}}', f"runs.a.b.0: {A_RUN} a list"),
+        (
+            f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [[2, ""]]}}}}}}',
+            "runs.a.b.0.0: expected 1 or 0, got 2",
+        ),
+        (
+            f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{}}}}}}',
+            "runs has the arm 'a'; expected the parts of it in arms, too",
+        ),
+    ],
 )
-def test_a_file_that_is_no_baseline_is_said_to_be_none(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_baseline_is_said_to_be_none_and_what_was_expected(
+    tmp_path: Path, text: str, said: str
+) -> None:
     file = tmp_path / "b.json"
     file.write_text(text)
-    with pytest.raises(BadInput, match="no baseline of evals"):
+    with pytest.raises(BadInput) as refused:
         read_baseline(file)
+    assert str(refused.value) == f"{file}: no baseline of evals: {said}; write one with --update-baseline"
+
+
+def test_a_baseline_that_cannot_be_read_is_told_in_the_words_of_every_command(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such file or folder; write one with --update-baseline"):
+        read_baseline(tmp_path / "none.json")
+    (tmp_path / "b.json").write_bytes(b"\xff")
+    with pytest.raises(BadInput, match="byte 0xff at 0 is not UTF-8"):
+        read_baseline(tmp_path / "b.json")
 
 
 # -- the command ------------------------------------------------------------------------------------------------
@@ -393,7 +430,7 @@ def test_evals_that_are_gone_fail_the_command_and_those_that_were_not_asked_for_
         (["--price", "cheap"], "expected two numbers of dollars"),
         (["--price", "nan:1"], "expected two numbers of dollars"),
         (["--price", "0.15"], "expected two numbers of dollars"),
-        (["--baseline", "/nowhere/b.json"], "cannot be read"),
+        (["--baseline", "/nowhere/b.json"], "no such file or folder"),
         (["--executor", "abacus"], "expected serial"),
     ],
 )

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from statek_sim.agent.context.units import NOTE_OPENING
-from statek_sim.errors import ProviderHTTPError
+from statek_sim.errors import BadInput, ProviderHTTPError
 from statek_sim.evals.arms import Arm, named_after, parse_arms
 from statek_sim.evals.models.damage import DAMAGES
 from statek_sim.evals.models.failures import FailureClass
@@ -257,7 +257,7 @@ def test_context_loss_acts_in_long_prompts_only() -> None:
     [
         (["ablation"], 7),
         (["all"], 32),
-        (["full", "full"], 1),
+        (["full", "full@forge"], 2),
         (["rescue+nudges", "no-steps@document"], 2),
     ],
 )
@@ -265,3 +265,24 @@ def test_arms_are_named_after_their_parts(words: list[str], names: int) -> None:
     arms = parse_arms(words)
     assert len(arms) == names
     assert len({arm.name for arm in arms}) == names
+
+
+def test_the_default_variant_has_no_name_of_its_own() -> None:
+    assert parse_arms(["full@hardened"]) == parse_arms(["full"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["full", "full@hardened"],
+            "--arms: 'full@hardened' and 'full' both have the arm full; expected it once",
+        ),
+        (["ablation", "bare"], "--arms: 'bare' and 'ablation' both have the arm bare; expected it once"),
+        (["full@"], "--arms: 'full@' names no variant after the @; expected one, or no @"),
+    ],
+)
+def test_one_harness_is_one_arm_and_asked_for_once(words: list[str], said: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        parse_arms(words)
+    assert str(refused.value) == said

@@ -196,6 +196,18 @@ def test_fewer_seeds_than_the_baseline_has_are_run_when_they_are_asked_for(
     result.stdout.fnmatch_lines(["base.json [[]bare]: of 1 runs 1 are wrong that were right, *"])
 
 
+def test_evals_that_the_baseline_has_and_nobody_finds_are_a_collection_error(
+    pytester: pytest.Pytester, write: Write
+) -> None:
+    write_baseline([named_after(())], seeds=1)
+    write("evals/mine.yaml", GOOD)
+    result = pytester.runpytest(*RUN)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["base.json: evals that are not under --statek-evals: two; expected all, *"])
+    write("evals/mine.yaml", TWO)
+    pytester.runpytest(*RUN, "-k", "one").assert_outcomes(passed=1, deselected=1)
+
+
 def test_what_the_baseline_does_not_know_fails(pytester: pytest.Pytester, write: Write) -> None:
     write_baseline([named_after(())])
     result = pytester.runpytest(*RUN, "--statek-evals-seeds=5")
@@ -205,9 +217,9 @@ def test_what_the_baseline_does_not_know_fails(pytester: pytest.Pytester, write:
             "evals/mine.yaml:2: eval 'one': base.json has 4 seeds of it in the arm 'bare', expected 5; write it*"
         ]
     )
-    write("evals/mine.yaml", TWO.replace("id: two", "id: new"))
+    write("evals/mine.yaml", TWO + GOOD.removeprefix("evals:\n").replace("id: one", "id: new"))
     result = pytester.runpytest(*RUN)
-    result.assert_outcomes(passed=1, failed=1)
+    result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(
         ["*eval 'new': base.json has 0 seeds of it in the arm 'bare', expected some*"]
     )
@@ -259,7 +271,7 @@ def test_the_configuration_file_may_say_all_of_it(pytester: pytest.Pytester) -> 
         ((*RUN[:1], RUN[2]), "--statek-evals-baseline: whose runs? Say --statek-evals-model=PROFILE too"),
         (RUN[:2], "*fail against a baseline only; say --statek-evals-baseline=FILE too"),
         (RUN[1:], "which evals? Say --statek-evals too"),
-        ((*RUN[:2], "--statek-evals-baseline=no.json"), "no.json: cannot be read"),
+        ((*RUN[:2], "--statek-evals-baseline=no.json"), "no.json: no such file or folder"),
         ((*RUN, "--statek-evals-model=gpt-9"), "no profile is called 'gpt-9'"),
         ((*RUN, "--statek-evals-model=lfm2.5-8b-a1b"), f"base.json: it is of model '{MODEL}'"),
         ((*RUN, "--statek-evals-arm=resque"), "--statek-evals-arm: 'resque' is no part"),
