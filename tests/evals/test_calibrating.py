@@ -79,8 +79,8 @@ def recorded(profile: Profile, seeds: int = 2) -> list[Recording]:
     return found
 
 
-def fitted_to(profile: Profile) -> Calibrated:
-    turns = [turn for one in recorded(profile) for turn in one.turns]
+def fitted_to(profile: Profile, seeds: int = 2) -> Calibrated:
+    turns = [turn for one in recorded(profile, seeds) for turn in one.turns]
     return calibrated_on(
         list(noticed(turns)), name="mine", model="m", base=load_profile(BASE), source="recordings"
     )
@@ -95,7 +95,7 @@ def fitted_to(profile: Profile) -> Calibrated:
     ],
 )
 def test_a_rate_that_recordings_show_is_found_within_its_interval(failure: FailureClass, rate: float) -> None:
-    found = fitted_to(failing(failure, rate=rate, heeds=0.7))
+    found = fitted_to(failing(failure, rate=rate, heeds=0.7), seeds=4)
     (class_,) = [one for one in found.profile.classes if one.failure is failure]
     assert class_.interval is not None
     # What a model does on turns that end a task is a turn too, in which these classes never act.

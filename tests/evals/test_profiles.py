@@ -8,9 +8,11 @@ import pytest
 
 from statek_sim.errors import BadInput
 from statek_sim.evals.models.chance import beta_quantile
-from statek_sim.evals.models.fitting import GRID, Counted, fit_beta, part_of, split_beta
+from statek_sim.evals.models.fitting import Counted, fit_beta
+from statek_sim.evals.models.profile import UNREAD_CLASSES
 from statek_sim.evals.models.profile_file import load_profile, read_profile, shipped
 from statek_sim.evals.models.profile_text import profile_text
+from statek_sim.evals.published.fit import MALFORMED_SHARE
 from statek_sim.evals.published.forge import published
 from statek_sim.evals.published.shapes import played
 from statek_sim.evals.published.shipped import SHIPPED, refitted
@@ -100,12 +102,19 @@ def test_own_propensities_give_the_counts_back() -> None:
     assert (1 - half) ** 2 == pytest.approx(0.5, abs=0.08)
 
 
-def test_two_parts_of_a_class_leave_as_many_turns_well_as_the_whole() -> None:
-    for q in GRID:
-        assert (1 - part_of(q, 0.3)) * (1 - part_of(q, 0.7)) == pytest.approx(1 - q)
-    (a, b), _ = split_beta(fit_beta([Counted(0, 50, 2), Counted(50, 50, 2), Counted(20, 50, 2)]), 0.7)
-    assert a > 0
-    assert b > 0
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_two_classes_that_are_counted_together_make_up_what_was_counted_in_every_scenario(name: str) -> None:
+    profile = load_profile(name)
+    early, malformed = (
+        next(one for one in profile.classes if one.failure == failure) for failure in UNREAD_CLASSES
+    )
+    assert (early.a, early.b) == (malformed.a, malformed.b)
+    assert early.share + malformed.share == pytest.approx(1)
+    assert malformed.mean == pytest.approx(MALFORMED_SHARE * early.a / (early.a + early.b))
+    for scenario in ("of one's own", "another", *profile.scenarios):
+        one, other = (profile.propensity(failure, scenario, "easy") for failure in UNREAD_CLASSES)
+        assert one + other <= 1 + 1e-6
+        assert other == pytest.approx((one + other) * MALFORMED_SHARE, abs=1e-5)
 
 
 @pytest.mark.slow

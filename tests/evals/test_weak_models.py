@@ -66,6 +66,15 @@ def test_a_class_acts_as_often_as_its_propensity() -> None:
     assert low <= 0.3 <= high, f"{acted} of {len(turns)}"
 
 
+def test_a_malformed_call_comes_as_often_as_its_propensity_beside_early_answers() -> None:
+    shares = {FailureClass.EARLY_ANSWER: 0.6, FailureClass.MALFORMED: 0.3}
+    profile = replace(failing(), scenarios={CHAIN: shares})
+    first = Counter(run(profile, BARE, seed=seed).turns[0].failure for seed in range(150))
+    for failure, share in shares.items():
+        low, high = wilson(first[failure.value], 150) or (0.0, 1.0)
+        assert low <= share <= high, first
+
+
 def test_the_same_scenario_seed_and_model_give_the_same_run() -> None:
     profile = failing(FailureClass.MALFORMED, FailureClass.WRONG_TOOL, rate=0.4)
     assert run(profile, seed=3) == run(profile, seed=3)

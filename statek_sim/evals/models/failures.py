@@ -41,11 +41,11 @@ ORDER: Final = (
     FailureClass.CONTEXT_LOSS,
     FailureClass.LOOP,
     FailureClass.EARLY_ANSWER,
+    FailureClass.MALFORMED,
     FailureClass.REPEATED_CALL,
     FailureClass.SKIPPED_STEP,
     FailureClass.WRONG_TOOL,
     FailureClass.MISSING_ARGUMENT,
     FailureClass.WRONG_ARGUMENT,
-    FailureClass.MALFORMED,
 )
-"""In this order classes are asked whether they act on a turn: what a model means comes before how it writes it."""
+"""In this order classes are asked whether they act on a turn: first whether there will be a readable call at all."""

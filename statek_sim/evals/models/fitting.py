@@ -148,22 +148,3 @@ def fit_share(likelihood: Callable[[float], float]) -> tuple[float, tuple[float,
     mass = [(point, math.exp(log - top)) for point, log in zip(points, logs, strict=True)]
     total = sum(weight for _, weight in mass)
     return sum(point * weight for point, weight in mass) / total, interval_of(mass)
-
-
-def split_beta(fitted: FittedBeta, share: float) -> tuple[tuple[float, float], tuple[float, ...]]:
-    """Return the Beta, and scenarios' own propensities, of a class that has this share of a joint one.
-
-    Two classes with shares that add up to 1 leave a turn as often well as the joint one does.
-    """
-    weights = _weights(fitted.a, fitted.b)
-    parts = [part_of(q, share) for q in GRID]
-    mean = _product(weights, parts)
-    square = sum(weight * part * part for weight, part in zip(weights, parts, strict=True))
-    variance = max(square - mean * mean, 1e-9)
-    size = max(mean * (1 - mean) / variance - 1, 0.02)
-    return (mean * size, (1 - mean) * size), tuple(part_of(q, share) for q in fitted.own)
-
-
-def part_of(q: float, share: float) -> float:
-    """Return the propensity of a class that has this share of a joint one."""
-    return float(1 - (1 - q) ** share)

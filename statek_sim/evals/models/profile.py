@@ -25,11 +25,13 @@ NATIVE: Final = "malformed_native"
 RATES: Final = (HEEDS, STAYS, INVENTS, RENAMES, NATIVE)
 """The single rates that a profile has, all of them."""
 
-_TOGETHER: Final = {
-    FailureClass.EARLY_ANSWER: "no readable call",
-    FailureClass.MALFORMED: "no readable call",
-}
-"""Classes whose propensities are drawn together: counts know only both, and a scenario has much of both or little."""
+UNREAD: Final = "no readable call"
+UNREAD_CLASSES: Final = (FailureClass.EARLY_ANSWER, FailureClass.MALFORMED)
+"""Two ways to one thing, a turn without a readable call.
+
+They are drawn together, for a scenario, which has much of both or little, and for a turn, so that each acts as often as
+its own propensity says and neither hides the other.
+"""
 
 _NONE: Final[Mapping[str, Mapping[FailureClass, float]]] = MappingProxyType({})
 
@@ -70,7 +72,7 @@ class Profile:
         found = self._class_rate(failure, tier)
         if found is None:
             return 0.0
-        drawn = _TOGETHER.get(failure, failure.value)
+        drawn = UNREAD if failure in UNREAD_CLASSES else failure.value
         return found.propensity(uniform(self.name, scenario, drawn, "propensity"))
 
     def _class_rate(self, failure: FailureClass, tier: str) -> ClassRate | None:

@@ -43,6 +43,7 @@ class _Labelled(BaseModel):
 class _Class(_Labelled):
     name: FailureClass = Field(strict=False)
     beta: tuple[float, float] = Field(strict=False)
+    share: float = Field(default=1.0, gt=0.0, le=1.0, strict=False)
     tier: Tier | None = None
     interval: tuple[float, float] | None = Field(default=None, strict=False)
 
@@ -156,6 +157,7 @@ def _classes(classes: Iterable[_Class]) -> tuple[ClassRate, ...]:
             failure=one.name,
             a=one.beta[0],
             b=one.beta[1],
+            share=one.share,
             tier=one.tier,
             origin=one.origin(where),
             interval=one.interval,

@@ -29,6 +29,8 @@ def _lines(profile: Profile) -> Iterator[str]:
         if one.tier is not None:
             yield f"tier = {_text(one.tier)}"
         yield f"beta = [{_number(one.a)}, {_number(one.b)}]"
+        if one.share != 1.0:
+            yield f"share = {_number(one.share)}"
         yield from _origin(one.origin, one.interval)
     for rate in profile.rates.values():
         yield "\n[[rate]]"

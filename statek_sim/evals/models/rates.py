@@ -38,9 +38,10 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassRate:
-    """How often a class acts: a Beta(a, b) over scenarios, of all tiers or of one.
+    """How often a class acts: a `share` of a Beta(a, b) over scenarios, of all tiers or of one.
 
-    Failures of small models are systematic: a scenario has its own propensity, and each turn is a draw with that.
+    Failures of small models are systematic: a scenario has its own propensity, and each turn is a draw with that. The
+    share is below 1 where counts know several classes together only: their shares add up to 1.
     """
 
     failure: FailureClass
@@ -49,22 +50,23 @@ class ClassRate:
     origin: Origin
     tier: Tier | None = None
     interval: tuple[float, float] | None = None
+    share: float = 1.0
 
     @property
     def mean(self) -> float:
         """The propensity of a scenario, on average."""
-        return self.a / (self.a + self.b)
+        return self.share * self.a / (self.a + self.b)
 
     @property
     def name(self) -> str:
         """As reports name it."""
         return self.failure.value if self.tier is None else f"{self.failure.value} ({self.tier})"
 
-    def propensity(self, share: float) -> float:
-        """Return the propensity that the given share of scenarios stays under."""
-        return _propensity(share, self.a, self.b)
+    def propensity(self, part: float) -> float:
+        """Return the propensity that the given part of scenarios stays under, from 0 to 1."""
+        return self.share * _propensity(part, self.a, self.b)
 
 
 @cache
-def _propensity(share: float, a: float, b: float) -> float:
-    return beta_quantile(share, a, b)
+def _propensity(part: float, a: float, b: float) -> float:
+    return beta_quantile(part, a, b)

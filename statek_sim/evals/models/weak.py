@@ -17,7 +17,16 @@ from statek_sim.errors import ProviderHTTPError
 from statek_sim.evals.models import mistakes
 from statek_sim.evals.models.chance import uniform
 from statek_sim.evals.models.failures import ORDER, FailureClass
-from statek_sim.evals.models.profile import HEEDS, INVENTS, NATIVE, RENAMES, STAYS, Profile
+from statek_sim.evals.models.profile import (
+    HEEDS,
+    INVENTS,
+    NATIVE,
+    RENAMES,
+    STAYS,
+    UNREAD,
+    UNREAD_CLASSES,
+    Profile,
+)
 from statek_sim.evals.models.shown import call_key, is_corrected, shown_calls
 from statek_sim.evals.models.writing import Meant, called, cut_arguments, kind_of_damage, rendered, said
 from statek_sim.evals.seen import SeenCall
@@ -142,13 +151,28 @@ class _Turn:
         for failure in ORDER:
             if failure is FailureClass.LOOP and model._looping is not None:
                 reply = self._going_on()
-            elif model._shares[failure] and self._draw(failure.value) < model._shares[failure]:
+            elif self._acts(failure):
                 reply = self._wrongly(failure, right)
             else:
                 continue
             if reply is not None:
                 return self._acted(failure, reply[0], corrected=corrected, how=reply[1])
         return self._acted(None, self._plainly(right), corrected=corrected)
+
+    def _acts(self, failure: FailureClass) -> bool:
+        shares = self._model._shares
+        if failure in UNREAD_CLASSES:
+            return failure is self._unread()
+        return shares[failure] > 0 and self._draw(failure.value) < shares[failure]
+
+    def _unread(self) -> FailureClass | None:
+        """Return why this turn has no readable call, None where it has one: one draw whether, another one why."""
+        early, malformed = (self._model._shares[failure] for failure in UNREAD_CLASSES)
+        both = early + malformed
+        if not both or self._draw(UNREAD) >= both:
+            return None
+        meant_one = self._draw(f"{UNREAD}, though one was meant") < malformed / both
+        return UNREAD_CLASSES[1] if meant_one else UNREAD_CLASSES[0]
 
     def _acted(
         self,

@@ -7,13 +7,17 @@ from math import log
 from typing import Final
 
 from statek_sim.evals.models.failures import FailureClass
-from statek_sim.evals.models.fitting import Counted, FittedBeta, fit_beta, fit_share, split_beta
-from statek_sim.evals.models.profile import HEEDS, INVENTS, NATIVE, RENAMES, STAYS, Profile
+from statek_sim.evals.models.fitting import Counted, FittedBeta, fit_beta, fit_share
+from statek_sim.evals.models.profile import HEEDS, INVENTS, NATIVE, RENAMES, STAYS, UNREAD_CLASSES, Profile
 from statek_sim.evals.models.rates import ClassRate, Origin, Rate
 from statek_sim.evals.published.forge import SOURCE, Published
 
 MALFORMED_SHARE: Final = 0.3
 """The part of replies without a readable call that meant to be one. Forge counts them together."""
+SPLIT: Final = {
+    FailureClass.EARLY_ANSWER: 1 - MALFORMED_SHARE,
+    FailureClass.MALFORMED: MALFORMED_SHARE,
+}
 
 ASSUMED: Final = {
     FailureClass.WRONG_TOOL: 0.02,
@@ -48,17 +52,9 @@ _DAMAGE: Final = {
 def fit_profile(counts: Published, *, name: str, title: str, dialect: str) -> Profile:
     """Return the profile of a model whose counts are published."""
     unread = _unread(counts)
-    early, early_own = split_beta(unread, 1 - MALFORMED_SHARE)
-    malformed, malformed_own = split_beta(unread, MALFORMED_SHARE)
-    origin = Origin(
-        kind="fitted",
-        source=f"{SOURCE}, bare completion; its split over two classes is assumed",
-        n=counts.in_all,
-    )
     values = {tier: fit_beta(_valued(counts, tier)) for tier in ("easy", "medium", "hard")}
     classes = [
-        ClassRate(failure=FailureClass.EARLY_ANSWER, a=early[0], b=early[1], origin=origin),
-        ClassRate(failure=FailureClass.MALFORMED, a=malformed[0], b=malformed[1], origin=origin),
+        *(_unread_class(counts, unread, failure) for failure in UNREAD_CLASSES),
         *(_value_class(counts, tier, values[tier]) for tier in ("easy", "medium", "hard")),
         *_assumed(1 - sum(counts.bare_correct) / counts.in_all),
     ]
@@ -76,8 +72,7 @@ def fit_profile(counts: Published, *, name: str, title: str, dialect: str) -> Pr
         damage_origin=Origin(kind="assumed", source="no published count tells kinds of damage apart"),
         scenarios={
             scenario.name: {
-                FailureClass.EARLY_ANSWER: early_own[at],
-                FailureClass.MALFORMED: malformed_own[at],
+                **{failure: SPLIT[failure] * unread.own[at] for failure in UNREAD_CLASSES},
                 FailureClass.WRONG_ARGUMENT: own_values[at],
             }
             for at, scenario in enumerate(counts.scenarios)
@@ -87,11 +82,26 @@ def fit_profile(counts: Published, *, name: str, title: str, dialect: str) -> Pr
 
 def _unread(counts: Published) -> FittedBeta:
     """Fit how often a turn gives no readable call: it ends a bare run. Where tools fail by design nothing is known."""
-    return fit_beta(
-        [
-            Counted(0, 0, 0) if scenario.fails_first else Counted(completed, counts.runs, scenario.calls)
-            for scenario, completed in zip(counts.scenarios, counts.bare_completed, strict=True)
-        ]
+    return fit_beta(_ended_bare(counts))
+
+
+def _ended_bare(counts: Published) -> list[Counted]:
+    return [
+        Counted(0, 0, 0) if scenario.fails_first else Counted(completed, counts.runs, scenario.calls)
+        for scenario, completed in zip(counts.scenarios, counts.bare_completed, strict=True)
+    ]
+
+
+def _unread_class(counts: Published, unread: FittedBeta, failure: FailureClass) -> ClassRate:
+    """Return one of the two classes that are counted together."""
+    source = f"{SOURCE}, bare completion; its split over two classes, {SPLIT[failure]:g} of it this one, is assumed"
+    n = sum(count.runs for count in _ended_bare(counts))
+    return ClassRate(
+        failure=failure,
+        a=unread.a,
+        b=unread.b,
+        share=SPLIT[failure],
+        origin=Origin(kind="fitted", source=source, n=n),
     )
 
 
