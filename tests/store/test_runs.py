@@ -86,6 +86,8 @@ def test_the_lease_of_a_process_that_is_no_more_need_not_run_out(make_runs: Make
         open_store(address, clock=lambda: 0.0).begin("one", ABOUT, worker=worker_name())
 
     in_a_process(begin)
+    listed = make_runs().runs()[0]
+    assert (listed.worker, listed.left) == ("", 0.0)
     claimed = make_runs().claim_next(worker=worker_name())
     assert claimed is not None
     assert claimed.run == "one"
