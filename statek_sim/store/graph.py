@@ -39,6 +39,9 @@ _FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in _FROZEN.it
 _RECORDS: Final = frozenset(RECORDS.values())
 _FUNCTIONS: Final = (FunctionType, BuiltinFunctionType, type)
 
+DEEPEST: Final = 50
+"""So many tuples and frozen sets may be in each other, which are written in one row."""
+
 ROOT: Final = "root"
 """The row that everything else is reached from."""
 
@@ -68,17 +71,21 @@ class Graph:
 
     def why_not(self, value: object) -> str | None:
         """Return why a value, or something in it, cannot be stored; None when it can."""
-        open_, seen = deque([value]), {id(value)}
+        open_, seen = deque([(value, 0)]), {id(value): 0}
         while open_:
-            one = open_.popleft()
+            one, depth = open_.popleft()
             try:
                 inner = self._inside(one)
+                if depth > DEEPEST:
+                    raise Unstorable(f"tuples are more than {DEEPEST} deep in each other")
             except Unstorable as reason:
                 return str(reason) if one is value else f"{type(value).__name__}: {reason}"
+            # What is a row of its own begins anew.
+            below = depth + 1 if type(one) in _FROZEN else 0
             for part in inner:
-                if id(part) not in seen:
-                    seen.add(id(part))
-                    open_.append(part)
+                if seen.get(id(part), -1) < below:
+                    seen[id(part)] = below
+                    open_.append((part, below))
         return None
 
     def _inside(self, value: Any) -> Iterable[Any]:

@@ -223,13 +223,9 @@ class SqlRuns:
             "SELECT id, status, revision, worker, lease_until FROM statek_runs ORDER BY id"
         )
         return [
-            Listed(
-                run=run,
-                status=status,
-                revision=revision,
-                worker=worker if until > now else "",
-                left=max(until - now, 0.0),
-            )
+            Listed(run=run, status=status, revision=revision, worker=worker, left=until - now)
+            if until > now and not self._is_gone(worker)
+            else Listed(run=run, status=status, revision=revision, worker="", left=0.0)
             for run, status, revision, worker, until in rows
         ]
 

@@ -23,7 +23,7 @@ from statek_sim.runtime.stored.kinds import stored
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.store.anchors import Anchors
-from statek_sim.store.graph import Graph
+from statek_sim.store.graph import DEEPEST, Graph
 from statek_sim.store.store import Changes, Lease, Stored
 from statek_sim.suite.run import builtin_suites
 from tools.durability import NoStore
@@ -265,3 +265,23 @@ def test_a_child_that_is_known_by_its_parent_is_in_its_set() -> None:
     assert [*vars(found)] == ["children", "number"]
     assert all(child in found.children and child.parent is found for child in found.children)
     assert len(found.children) == 1
+
+
+def test_tuples_are_stored_so_deep_and_no_deeper() -> None:
+    def nested(depth: int, innermost: object = ()) -> object:
+        value = innermost
+        for _ in range(depth):
+            value = (value,)
+        return value
+
+    assert same(back(nested(DEEPEST)), nested(DEEPEST))
+    told = f"tuple: tuples are more than {DEEPEST} deep in each other"
+    graph = Graph(anchors(), METER)
+    assert [graph.why_not(nested(depth)) for depth in (DEEPEST + 1, 3000)] == [told, told]
+    # A list is a row of its own: below it one may be as deep again.
+    assert same(back(nested(DEEPEST, [nested(DEEPEST)])), nested(DEEPEST, [nested(DEEPEST)]))
+    shared = nested(DEEPEST - 1)
+    assert (
+        graph.why_not([shared, nested(10, shared)])
+        == f"list: tuples are more than {DEEPEST} deep in each other"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -85,6 +86,8 @@ def test_the_lease_of_a_process_that_is_no_more_need_not_run_out(make_runs: Make
         open_store(address, clock=lambda: 0.0).begin("one", ABOUT, worker=worker_name())
 
     in_a_process(begin)
+    listed = make_runs().runs()[0]
+    assert (listed.worker, listed.left) == ("", 0.0)
     claimed = make_runs().claim_next(worker=worker_name())
     assert claimed is not None
     assert claimed.run == "one"
@@ -94,6 +97,40 @@ def test_only_processes_of_this_machine_can_be_known_to_be_dead() -> None:
     assert not is_gone(worker_name())
     assert not is_gone("elsewhere/1")
     assert not is_gone("")
+
+
+def test_a_worker_of_another_container_of_the_same_name_is_not_gone() -> None:
+    """Its process number says nothing here; nor does that of a process before the machine was started anew."""
+    reader, writer = os.pipe()
+
+    def tell() -> None:
+        os.write(writer, worker_name().encode())
+
+    in_a_process(tell)
+    os.close(writer)
+    with open(reader, encoding="utf-8") as told:
+        name = told.read()
+    node, number, world, start, token = name.split("/")
+    assert is_gone(name)
+    assert not is_gone("/".join((node, number, world[::-1] + "0", start, token)))
+    assert not is_gone("/".join((node, number, "", start, token)))
+    assert not is_gone(f"{node}/{number}")
+
+
+def test_a_process_that_has_the_number_of_a_dead_one_is_not_that_worker() -> None:
+    node, number, world, start, token = worker_name().split("/")
+    assert is_gone("/".join((node, number, world, f"{int(start) - 1}", token)))
+    assert not is_gone("/".join((node, number, world, start, token)))
+
+
+def test_a_process_of_the_same_number_elsewhere_is_another_worker(make_runs: MakeRuns) -> None:
+    """Both are process 1 of a host of one name: the lease of one is no lease of the other."""
+    mine = worker_name()
+    other = mine.rpartition("/")[0] + "/ffffffff"
+    make_runs().begin("one", ABOUT, worker=other)
+    with pytest.raises(RunHeld, match="works on it, and its lease runs for 60 s yet"):
+        make_runs().claim("one", worker=mine)
+    assert worker_name() == mine
 
 
 def test_a_second_run_of_one_name_is_refused(make_runs: MakeRuns) -> None:
