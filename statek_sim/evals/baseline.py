@@ -127,7 +127,8 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
     worse = [cell for cell in cells if cell.worse]
     lines = [line for cell in worse[:SHOWN] for line in told(cell)]
     if len(worse) > SHOWN:
-        lines.append(f"and {len(worse) - SHOWN} more that are right less often")
+        rest = ", ".join(f"{cell.scenario} [{cell.arm}]" for cell in worse[SHOWN:])
+        lines.append(f"right less often, too: {rest}")
     for arm in experiment.arms:
         lines += _verdict([cell for cell in cells if cell.arm == arm.name], f"{name} [{arm.name}]")
     new = len(outcomes) - sum(len(cell.pairs) for cell in cells)

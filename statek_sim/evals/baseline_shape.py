@@ -43,6 +43,9 @@ def written(text: str) -> BaselineText:
         raise NoBaseline("expected an object, got lists within lists without end") from None
     except ValidationError as error:
         raise NoBaseline(_problem(error.errors(include_url=False)[0])) from None
+    except ValueError:
+        # Python's limit of digits, the only other thing that its parser refuses.
+        raise NoBaseline("expected 1, 0 and texts, got a number of thousands of digits") from None
     for arm in found.runs:
         if arm not in found.arms:
             raise NoBaseline(f"runs has the arm {arm!r}; expected the parts of it in arms, too")

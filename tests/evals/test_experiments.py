@@ -275,6 +275,16 @@ def test_what_one_arm_wins_does_not_make_up_for_what_another_loses(tmp_path: Pat
     )
 
 
+def test_every_eval_that_is_worse_is_named(tmp_path: Path) -> None:
+    twins = tuple(Arm(f"twin{number}", FULL.parts) for number in range(4))
+    one = experiment(*twins, seeds=1)
+    runs = [run._replace(passed=True) for run in outcomes_of(one)]
+    held = held_after(runs, [run._replace(passed=False) for run in runs], one, tmp_path)
+    named = "\n".join(held.lines)
+    assert all(f"{eval_id} [{arm.name}]" in named for eval_id in NAMES for arm in twins)
+    assert sum("right before" in line for line in held.lines) == 10
+
+
 def test_what_one_eval_wins_does_not_make_up_for_what_another_loses(tmp_path: Path) -> None:
     one = experiment(FULL)
     right = [run._replace(passed=run.scenario == NAMES[0]) for run in outcomes_of(one)]
@@ -340,6 +350,8 @@ A_RUN = "expected a run, [1, DIGESTS] or [0, DIGESTS], got"
     [
         ("", "line 1: expected JSON, got what is none (Expecting value)"),
         ("[]", f"expected {WHOLE}, got an empty list"),
+        pytest.param("[" * 100_000, "expected an object, got lists within lists without end", id="deep"),
+        pytest.param("9" * 5000, "expected 1, 0 and texts, got a number of thousands of digits", id="long"),
         ("{}", f"it has no 'schema'; expected {WHOLE}"),
         ('{"schema": "other"}', f"schema: expected '{SCHEMA}', got 'other'"),
         (f'{{"schema": "{SCHEMA}"}}', f"it has no 'model'; expected {WHOLE}"),

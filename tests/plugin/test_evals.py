@@ -193,7 +193,10 @@ def test_fewer_seeds_than_the_baseline_has_are_run_when_they_are_asked_for(
     write_baseline([named_after(())])
     write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2"))
     result = pytester.runpytest(*RUN, "--statek-evals-seeds=1")
+    result.stdout.fnmatch_lines([f"statek evals: {MODEL} in the arms bare on seeds below 1, held against *"])
     result.stdout.fnmatch_lines(["base.json [[]bare]: of 1 runs 1 are wrong that were right, *"])
+    # The command runs all seeds: fewer than a baseline has do not hold it.
+    result.stdout.fnmatch_lines(["statek-sim evals run * --seeds 4 --baseline base.json"])
 
 
 def test_evals_that_the_baseline_has_and_nobody_finds_are_a_collection_error(
