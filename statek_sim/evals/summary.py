@@ -149,7 +149,12 @@ def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -
         for other in arms
         if other.name != base
     }
-    return compared(pairs)
+    return compared(pairs, same=[names for names in pairs if _same(by_arm[names[0]], by_arm[names[1]])])
+
+
+def _same(one: Sequence[Outcome], other: Sequence[Outcome]) -> bool:
+    """Return whether the runs of two arms were the same, turn by turn and token by token."""
+    return [run._replace(arm="") for run in one] == [run._replace(arm="") for run in other]
 
 
 def _shapley(arms: Sequence[ArmSummary]) -> dict[str, dict[str, float]] | None:

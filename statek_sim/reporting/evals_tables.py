@@ -128,7 +128,7 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
     header = ("arms", "difference", "95 % by scenarios", "only one right", "p", "p (Holm)", "answer")
     below = (
         "p: exact McNemar over pairs of the same scenario and seed, on these very scenarios",
-        "the interval is for scenarios like these",
+        "the interval is for scenarios like these; to be called alike takes 73 of them or more",
     )
     return TextTable(title="Is the difference real?", header=header, rows=rows, below=below)
 
@@ -145,6 +145,8 @@ def _answer(one: Comparison) -> str:
             return "different on these scenarios; more scenarios would tell of others"
         case "alike":
             return "alike within 5 points"
+        case "not exercised":
+            return "not exercised: every run was the same in both"
         case "cannot tell":
             if one.needed is None:
                 return "not enough runs to tell; no number that anybody runs would be"

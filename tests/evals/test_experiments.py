@@ -124,13 +124,14 @@ def test_many_arms_are_shown_beside_each_other_as_far_as_they_fit() -> None:
     assert len(tables["Arms"].rows) == 32
 
 
-def test_two_equal_arms_never_differ_and_few_runs_do_not_say_that_they_are_alike() -> None:
+def test_two_equal_arms_never_differ_and_what_never_acted_is_not_called_alike() -> None:
     twin = Arm("twin", FULL.parts)
     summary = summary_of(experiment(FULL, twin))
     (comparison,) = summary.comparisons
-    assert (comparison.seen.different, comparison.p, comparison.answer) == (0, 1.0, "cannot tell")
-    assert comparison.needed is not None
-    assert comparison.needed > 9
+    assert (comparison.seen.different, comparison.p, comparison.answer) == (0, 1.0, "not exercised")
+    assert (comparison.enough, comparison.needed) == (False, None)
+    (found,) = compared({("a", "b"): [[(True, True)] * 500] * 100}, same=[("a", "b")])
+    assert found.answer == "not exercised"
 
 
 @pytest.mark.slow
@@ -166,10 +167,27 @@ def test_runs_of_one_scenario_alone_do_not_make_a_difference_real_for_others() -
 
 
 def test_many_runs_that_hardly_differ_are_alike() -> None:
-    runs = [[(True, True)] * 20 for _ in range(12)]
+    runs = [[(True, True)] * 20 for _ in range(100)]
     runs[3] = [(True, False), *[(True, True)] * 19]
     (found,) = compared({("a", "b"): runs})
     assert (found.answer, found.enough, found.needed) == ("alike", True, None)
+
+
+@pytest.mark.parametrize(("scenarios", "answer"), [(12, "cannot tell"), (72, "cannot tell"), (73, "alike")])
+def test_many_runs_of_few_scenarios_do_not_say_that_arms_are_alike(scenarios: int, answer: str) -> None:
+    (found,) = compared({("a", "b"): [[(True, True)] * 1000] * scenarios})
+    assert found.answer == answer
+    assert found.needed is None or found.needed > 9
+
+
+def test_one_more_scenario_that_differs_never_makes_arms_alike() -> None:
+    for count in (12, 80):
+        answers = []
+        for wrong in range(3):
+            differing = [[(True, False), (False, True), (True, False)]] * wrong
+            (found,) = compared({("a", "b"): [*differing, *[[(True, True)] * 3] * (count - wrong)]})
+            answers.append(found.answer == "alike")
+        assert answers == sorted(answers, reverse=True)
 
 
 def test_holm_makes_the_smallest_of_many_p_values_the_most_doubtful() -> None:
