@@ -166,14 +166,8 @@ def explore(
     limits = parse_watchdog(watchdog)
     chosen = _under(preset, pairs_of(loaded(paths), profile, select, tag or ()))
     only = _place_of(kill, kind, chosen)
-    kinds = tuple(map(str, kind)) if kind else KINDS
-    bounds = Bounds(
-        kinds=("crashes",) if only else kinds,
-        only=only,
-        depth=depth,
-        orders=orders,
-        pairs=pairs,
-    )
+    kinds = ("crashes",) if only else tuple(map(str, kind or KINDS))
+    bounds = Bounds(kinds=kinds, only=only, depth=depth, orders=orders, pairs=pairs)
     console = Console()
     with executor_for(executor, workers=processes) as runs_it:
         found = _explore(console, chosen, invariant or (), bounds, limits, runs_it)
@@ -183,13 +177,17 @@ def explore(
         found = _saved(found, chosen, save)
     for line in explore_lines(found, quiet=quiet):
         console.print(line, soft_wrap=True, highlight=False)
-    if only is not None:
-        for told in _added(found.scenarios, kill):
-            typer.echo(told)
+    for added in () if only is None else _added(found.scenarios, kill):
+        typer.echo(added)
     over = list(_over_budget(found.scenarios, max_crash_tokens, max_crash_cost))
     for problem in over:
         typer.echo(problem)
     _write(found, time.monotonic() - started, json_file, markdown)
+    _exit_of(found, over)
+
+
+def _exit_of(found: Exploration, over: Sequence[str]) -> None:
+    """Exit as an exploration demands; `over` says which budgets do not hold."""
     if found.failed or over:
         raise typer.Exit(1)
     if found.stopped:
