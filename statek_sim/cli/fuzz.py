@@ -15,6 +15,7 @@ from statek_sim.cli.inputs import check_outputs, loaded, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
+    from statek_sim.fuzz.corpus import Corpus
     from statek_sim.fuzz.player import Player
 
 SECONDS: Final = 60.0
@@ -81,18 +82,14 @@ def fuzz(
     from statek_sim.cli.fuzz_told import FuzzProgress, fuzz_json_text, fuzz_lines
     from statek_sim.executors.choose import executor_for
     from statek_sim.executors.limits import parse_watchdog
-    from statek_sim.fuzz.corpus import Corpus, about_of, load_corpus, save_corpus
+    from statek_sim.fuzz.corpus import save_corpus
     from statek_sim.fuzz.search import Report, search
     from statek_sim.reporting.artifact import write_artifact
 
     check_outputs({"--json": json_file})
     limits = parse_watchdog(watchdog)
     player = _player(paths, profile, select, tag or (), invariant or (), ignore or (), save, statek)
-    about = about_of(player)
-    known = Corpus(seed, about)
-    if corpus is not None:
-        known = load_corpus(corpus, seed=seed, about=about, scenarios=len(player.subjects))
-    report = Report(known)
+    report = Report(_corpus(corpus, player, seed))
     allowed = _allowed(hours, seconds, runs)
     started, before = time.monotonic(), report.corpus.seconds
     shown = FuzzProgress(allowed, runs)
@@ -120,6 +117,16 @@ def fuzz(
         raise typer.Exit(1)
     if report.stopped:
         raise typer.Exit(130)
+
+
+def _corpus(folder: Path | None, player: Player, seed: int) -> Corpus:
+    """Return the search that goes on, None: a new one that is not kept."""
+    from statek_sim.fuzz.corpus import Corpus, about_of, load_corpus
+
+    about = about_of(player)
+    if folder is None:
+        return Corpus(seed, about)
+    return load_corpus(folder, seed=seed, about=about, scenarios=len(player.subjects))
 
 
 def _allowed(hours: float | None, seconds: float | None, runs: int | None) -> float | None:

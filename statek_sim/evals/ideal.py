@@ -7,11 +7,12 @@ from typing import Final
 
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
+from statek_sim.evals.models.shown import shown_calls
 from statek_sim.evals.plan import Plan, PlannedCall
 from statek_sim.evals.players import Agent, Assignment
 from statek_sim.evals.record import Record
 from statek_sim.evals.scenario import Instance
-from statek_sim.evals.seen import SeenCall, seen_in
+from statek_sim.evals.seen import SeenCall
 from statek_sim.evals.world import ToolError
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
@@ -24,7 +25,7 @@ def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
     """Return a function that answers a request with what the plan says is next, by what the request shows."""
 
     def reply(request: ChatRequest) -> Reply:
-        step = plan.next(seen_in(request.messages))
+        step = plan.next(shown_calls(request.messages))
         if isinstance(step, str):
             return text(step)
         return tool_calls(*[ScriptedCall(call.name, call.arguments) for call in step])
