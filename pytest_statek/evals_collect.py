@@ -89,7 +89,7 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
         return
     file = Path(runs.baseline_file)
     path = Path(os.path.normpath(session.config.invocation_params.dir / file))
-    said = (
+    problem = (
         f"evals that are not under --statek-evals: {', '.join(gone)}; expected all, -k for some of them, or "
         "`statek-sim evals run --update-baseline` where they are gone"
     )
@@ -99,7 +99,7 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
         path=path,
         nodeid=node_id(path, session.config.rootpath),
         evals=(),
-        problems=[Problem(file, 0, 0, said)],
+        problems=[Problem(file, 0, 0, problem)],
         runs=runs,
     )
 

@@ -54,10 +54,10 @@ def is_gone(worker: str) -> bool:
 
 def _world() -> str:
     try:
-        told = f"{_BOOT.read_text('ascii').strip()} {os.readlink(_NAMESPACE)}"
+        machine = f"{_BOOT.read_text('ascii').strip()} {os.readlink(_NAMESPACE)}"
     except OSError:
         return ""
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    return hashlib.sha256(machine.encode()).hexdigest()[:12]
 
 
 def _start_of(number: int) -> str:
