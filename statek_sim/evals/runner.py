@@ -74,13 +74,14 @@ def _harness(instance: Instance, arm: Arm, provider: WeakProvider) -> AgentHarne
             watchers=[loop_watcher()] if arm.has("protection") else (),
             gates=gates,
         ),
-        context=_context(budget) if arm.has("context") and budget is not None else None,
+        context=context_settings(budget) if arm.has("context") and budget is not None else None,
         person=None if approving is None else approving.person,
         tokenizers=_tokenizers(),
     )
 
 
-def _context(budget: int) -> ContextSettings:
+def context_settings(budget: int) -> ContextSettings:
+    """Return what a harness keeps the prompts of an eval with this budget of tokens to."""
     return ContextSettings(budget=budget, reserve=budget // RESERVE)
 
 

@@ -56,9 +56,10 @@ def evals_json_text(summary: Summary) -> str:
 
 
 def rates_json(profile: Profile) -> list[dict[str, Any]]:
-    """Return every rate with its label: the mean of a class over scenarios, single rates as they are."""
+    """Return every rate with its label: means of classes over scenarios, single rates, shares of kinds of damage."""
     rates = [(one.name, one.mean, str(one.origin)) for one in profile.classes]
     rates += [(one.name, one.rate, str(one.origin)) for one in profile.rates.values()]
+    rates += [(name, share, str(profile.damage_origin)) for name, share in profile.damage_shares.items()]
     return [{"class": name, "rate": _rounded(rate), "label": label} for name, rate, label in rates]
 
 

@@ -216,7 +216,14 @@ def rates_table(profile: Profile) -> TextTable:
         (one.name, percent(one.rate), _bounds(one.interval), str(one.origin))
         for one in profile.rates.values()
     ]
-    below = ("a class's rate is its mean over scenarios: each scenario has its own",)
+    rows += [
+        (name, percent(share), _bounds(None), str(profile.damage_origin))
+        for name, share in profile.damage_shares.items()
+    ]
+    below = (
+        "a class's rate is its mean over scenarios: each scenario has its own",
+        "damage is of the malformed calls that arrive as text",
+    )
     return TextTable(
         title=f"Rates of {profile.name}",
         header=("class", "rate", "95 %", "label"),

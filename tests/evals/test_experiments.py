@@ -32,9 +32,9 @@ from statek_sim.evals.summary import Summary, summarised
 from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.executors.serial import SerialExecutor
 from statek_sim.intervals import wilson
-from statek_sim.reporting.evals_json import evals_json, evals_json_text, evals_schema
+from statek_sim.reporting.evals_json import evals_json, evals_json_text, evals_schema, rates_json
 from statek_sim.reporting.evals_junit import evals_junit
-from statek_sim.reporting.evals_tables import evals_tables, table_lines, table_markdown
+from statek_sim.reporting.evals_tables import evals_tables, rates_table, table_lines, table_markdown
 from tests.evals.test_writing import GOOD
 from tests.evals.weak_models import SUITE, eval_named, failing
 
@@ -207,6 +207,16 @@ def test_reports_say_the_same_in_the_terminal_and_in_markdown_and_print_every_la
     assert "assumed" in terminal
     assert "fitted(Forge dashboard" in terminal
     assert "cost measured" in terminal
+
+
+def test_every_number_that_a_profile_has_is_among_the_printed_rates_with_its_label() -> None:
+    profile = load_profile("ministral-3-8b-instruct")
+    rates = {rate["class"]: rate for rate in rates_json(profile)}
+    damage = [rates[f"damage: {kind}"] for kind in profile.damage]
+    assert sum(rate["rate"] for rate in damage) == pytest.approx(1, abs=1e-5)
+    assert {rate["label"] for rate in damage} == {"assumed"}
+    assert len(rates) == len(profile.classes) + len(profile.rates) + len(profile.damage)
+    assert [row[0] for row in rates_table(profile).rows] == list(rates)
 
 
 def test_junit_has_a_case_per_scenario_and_arm_and_fails_those_with_wrong_runs() -> None:

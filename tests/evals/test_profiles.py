@@ -9,11 +9,11 @@ import pytest
 from statek_sim.errors import BadInput
 from statek_sim.evals.models.chance import beta_quantile
 from statek_sim.evals.models.fitting import Counted, fit_beta
-from statek_sim.evals.models.profile import UNREAD_CLASSES
+from statek_sim.evals.models.profile import HEEDS, UNREAD_CLASSES
 from statek_sim.evals.models.profile_file import load_profile, read_profile, shipped
 from statek_sim.evals.models.profile_text import profile_text
-from statek_sim.evals.published.fit import MALFORMED_SHARE
-from statek_sim.evals.published.forge import published
+from statek_sim.evals.published.fit import IMPUTED, MALFORMED_SHARE, NO_RESCUE
+from statek_sim.evals.published.forge import published, published_of
 from statek_sim.evals.published.shapes import played
 from statek_sim.evals.published.shipped import SHIPPED, refitted
 
@@ -115,6 +115,19 @@ def test_two_classes_that_are_counted_together_make_up_what_was_counted_in_every
         one, other = (profile.propensity(failure, scenario, "easy") for failure in UNREAD_CLASSES)
         assert one + other <= 1 + 1e-6
         assert other == pytest.approx((one + other) * MALFORMED_SHARE, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_labels_count_what_is_published_and_say_what_is_imputed(name: str) -> None:
+    counts, profile = published_of(SHIPPED[name].model), load_profile(name)
+    for tier in ("easy", "medium", "hard"):
+        (origin,) = [one.origin for one in profile.classes if one.tier == tier]
+        ended = zip(counts.scenarios, counts.bare_completed, strict=True)
+        assert origin.n == max(1, sum(count for one, count in ended if one.tier == tier))
+        assert IMPUTED in origin.source
+    unread = [one.origin.n for one in profile.classes if one.failure in UNREAD_CLASSES]
+    assert set(unread) == {counts.in_all - counts.runs * sum(one.fails_first for one in counts.scenarios)}
+    assert NO_RESCUE in profile.rates[HEEDS].origin.source
 
 
 @pytest.mark.slow

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.cli.main import main
 from statek_sim.evals.ideal import MODEL, planned, played
 from statek_sim.evals.judge import judge
 from statek_sim.evals.relaxed import relaxations, worths, wrong_runs
+from statek_sim.evals.runner import context_settings
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite
 from statek_sim.trace import Compacted
@@ -141,7 +141,7 @@ def test_an_ideal_model_passes_within_the_context_that_the_eval_gives(scenario: 
         tools=instance.tools,
         model=MODEL,
         max_iterations=scenario.max_iterations,
-        context=ContextSettings(budget=scenario.context),
+        context=context_settings(scenario.context),
     )
     run = harness.run(instance.task)
     assert judge(instance, instance.world.record(run.answer, str(run.stop))).problems == ()

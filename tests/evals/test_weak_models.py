@@ -25,7 +25,7 @@ from statek_sim.intervals import wilson
 from statek_sim.metering.messages import prompt_tokens
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.trace import Compacted
+from statek_sim.trace import Compacted, LLMReplied
 from tests.evals.weak_models import eval_named, failing, flawless, suite
 
 FULL, BARE = named_after(("rescue", "nudges", "steps", "context", "protection")), named_after(())
@@ -127,6 +127,24 @@ def test_nudges_are_heeded_as_often_as_the_profile_says() -> None:
     turns = [turn for seed in range(50) for turn in run(profile, seed=seed).turns if turn.corrected]
     low, high = wilson(sum(turn.heeded for turn in turns), len(turns)) or (0.0, 1.0)
     assert low <= 0.4 <= high
+
+
+def test_a_model_that_heeds_a_correction_does_not_say_again_what_was_refused() -> None:
+    profile = failing(FailureClass.WRONG_ARGUMENT, rate=0.6)
+    heeded = 0
+    for eval_ in suite():
+        for seed in range(2):
+            instance = eval_.instance(seed)
+            provider = WeakModel(profile, seed).provider(EvalTask(instance), tier=eval_.tier)
+            harness = _harness(instance, FULL, provider)
+            harness.run(instance.task)
+            replies = [
+                (one.text, one.tool_calls) for one in harness.trace.events if isinstance(one, LLMReplied)
+            ]
+            for before, act, reply in zip(replies, provider.acts[1:], replies[1:], strict=False):
+                assert not act.heeded or reply != before, (eval_.id, seed, act.turn)
+                heeded += act.heeded
+    assert heeded > 10
 
 
 def test_a_model_believes_what_it_wrongly_asked_for_and_the_judge_does_not() -> None:

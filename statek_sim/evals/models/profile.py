@@ -61,6 +61,12 @@ class Profile:
         """Return a single rate."""
         return self.rates[name].rate
 
+    @property
+    def damage_shares(self) -> dict[str, float]:
+        """Return each kind of damage's part of the malformed calls that arrive as text, as `damage: KIND`."""
+        whole = sum(self.damage.values())
+        return {f"damage: {kind}": weight / whole for kind, weight in self.damage.items()}
+
     def propensity(self, failure: FailureClass, scenario: str, tier: str) -> float:
         """Return how often a class acts on a turn of a scenario: its own number, or a draw from the class's Beta.
 

@@ -28,7 +28,15 @@ from statek_sim.evals.models.profile import (
     Profile,
 )
 from statek_sim.evals.models.shown import call_key, is_corrected, shown_calls
-from statek_sim.evals.models.writing import Meant, called, cut_arguments, kind_of_damage, rendered, said
+from statek_sim.evals.models.writing import (
+    Meant,
+    called,
+    cut_arguments,
+    kind_of_damage,
+    meaning_of,
+    rendered,
+    said,
+)
 from statek_sim.evals.seen import SeenCall
 from statek_sim.metering.messages import prompt_tokens
 from statek_sim.metering.tokenizers import tokenizer_for_model
@@ -98,6 +106,7 @@ class WeakProvider:
         self._visits: dict[int, int] = {}
         self._believed: dict[str, Meant] = {}
         self._looping: Meant | None = None
+        self._said: tuple[str, ...] = ()
         self.acts: list[Act] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
@@ -112,6 +121,7 @@ class WeakProvider:
         turn = _Turn(self, request, shown, long=tokens > self._profile.long_prompt)
         act, reply = turn.taken()
         self.acts.append(act)
+        self._said = meaning_of(reply)
         return reply
 
     def _as_believed(self, call: SeenCall) -> SeenCall:
@@ -144,10 +154,11 @@ class _Turn:
         model = self._model
         right = self._right(self._shown)
         corrected = is_corrected(self._request.messages)
-        heeded = corrected and self._draw(HEEDS) < model._profile.rate(HEEDS)
-        if heeded:
-            model._looping = None
-            return self._acted(None, self._plainly(right), corrected=True, heeded=True)
+        if corrected and self._draw(HEEDS) < model._profile.rate(HEEDS):
+            better = self._better(right)
+            if better is not None:
+                model._looping = None
+                return self._acted(None, better, corrected=True, heeded=True)
         for failure in ORDER:
             if failure is FailureClass.LOOP and model._looping is not None:
                 reply = self._going_on()
@@ -158,6 +169,18 @@ class _Turn:
             if reply is not None:
                 return self._acted(failure, reply[0], corrected=corrected, how=reply[1])
         return self._acted(None, self._plainly(right), corrected=corrected)
+
+    def _better(self, right: Sequence[Meant] | str) -> RawReply | None:
+        """Return what is right, None where that is what was refused: saying it again does not heed a correction.
+
+        Where it is so because of what the model believes, it no longer believes it.
+        """
+        model = self._model
+        reply = self._plainly(right)
+        if meaning_of(reply) == model._said and model._believed:
+            model._believed.clear()
+            reply = self._plainly(self._right(shown_calls(self._request.messages)))
+        return None if meaning_of(reply) == model._said else reply
 
     def _acts(self, failure: FailureClass) -> bool:
         shares = self._model._shares

@@ -74,6 +74,13 @@ def kind_of_damage(weights: Mapping[str, float], *words: str | int) -> str:
     return max(weights, key=lambda kind: (weights[kind], kind))
 
 
+def meaning_of(reply: RawReply) -> tuple[str, ...]:
+    """Return what a reply of a simulated model says, without the ids of its calls: equal for the same thing again."""
+    message = json.loads(reply.body)["choices"][0]["message"]
+    functions = [call["function"] for call in message.get("tool_calls", ())]
+    return (message["content"] or "", *(f"{one['name']} {one['arguments']}" for one in functions))
+
+
 def _body(message: Mapping[str, JSON], finish: str) -> RawReply:
     choice: JSON = {"index": 0, "message": dict(message), "finish_reason": finish}
     return RawReply(

@@ -35,6 +35,12 @@ SPREAD: Final = 1.5
 WINDOW: Final = 32_768
 LONG: Final = 2_048
 
+IMPUTED: Final = (
+    "right of those that ended; with the harness, how many of a scenario ended is imputed and not in n"
+)
+NO_RESCUE: Final = "completion with the harness, as if rescue had read no reply"
+"""What the fit takes to be so, said in the labels."""
+
 _UNSPLIT: Final = "assumed: no published count tells this class from others"
 _DAMAGE: Final = {
     "cut": 1.0,
@@ -120,7 +126,7 @@ def _valued(counts: Published, tier: str | None) -> list[Counted]:
 
 
 def _ended_with_harness(counts: Published, at: int) -> int:
-    """Return how many runs of a scenario ended with the harness: as many as on average, which alone is published."""
+    """Impute how many runs of a scenario ended with the harness: as many as on average, which alone is published."""
     mean = round(counts.runs * counts.harness_completed_in_all / counts.in_all)
     return max(mean, counts.harness_correct[at])
 
@@ -130,14 +136,15 @@ def _own_values(counts: Published, fitted: dict[str, FittedBeta]) -> list[float]
 
 
 def _value_class(counts: Published, tier: str, fitted: FittedBeta) -> ClassRate:
-    n = sum(count.runs for count in _valued(counts, tier))
+    bare = zip(counts.scenarios, counts.bare_completed, strict=True)
+    n = sum(completed for scenario, completed in bare if scenario.tier == tier)
     return ClassRate(
         failure=FailureClass.WRONG_ARGUMENT,
         a=fitted.a,
         b=fitted.b,
         tier=tier,  # type: ignore[arg-type]  # one of the three
         interval=fitted.interval,
-        origin=Origin(kind="fitted", source=f"{SOURCE}, right of those that ended", n=max(n, 1)),
+        origin=Origin(kind="fitted", source=f"{SOURCE}, {IMPUTED}", n=max(n, 1)),
     )
 
 
@@ -158,7 +165,7 @@ def _assumed(weakness: float) -> Sequence[ClassRate]:
 def _rates(counts: Published, unread: FittedBeta) -> dict[str, Rate]:
     heeds, interval = fit_share(lambda share: _ended(counts, unread, share))
     guess = Origin(kind="assumed", source="nothing is published")
-    fitted = Origin(kind="fitted", source=f"{SOURCE}, completion with the harness", n=counts.in_all)
+    fitted = Origin(kind="fitted", source=f"{SOURCE}, {NO_RESCUE}", n=counts.in_all)
     rates = [Rate(name=HEEDS, rate=heeds, interval=interval, origin=fitted)]
     rates += [
         Rate(name=name, rate=rate, origin=guess)
