@@ -198,7 +198,7 @@ def test_a_prompt_longer_than_the_window_is_refused_as_servers_refuse_it() -> No
 def test_the_window_is_counted_in_the_tokens_that_the_agents_budget_is_counted_in() -> None:
     model = TOKENIZER_OF
     words = [{"role": "user", "content": json.dumps({"text": "the belt, the drum and the book " * 40})}]
-    tokens = prompt_tokens(words, (), tokenizer_for_model(model).tokenizer)  # type: ignore[arg-type]
+    tokens = prompt_tokens(words, (), tokenizer_for_model(model).tokenizer)
     request = ChatRequest(
         job_id="main",
         role="agent",
@@ -206,7 +206,7 @@ def test_the_window_is_counted_in_the_tokens_that_the_agents_budget_is_counted_i
         attempt=1,
         at=0.0,
         model=model,
-        messages=words,  # type: ignore[arg-type]
+        messages=words,
         tools=(),
         temperature=None,
         bytes_sent=20 * tokens,
@@ -260,7 +260,7 @@ def test_the_lines_of_a_summary_are_read_as_calls_as_far_as_they_say_all() -> No
         "role": "user",
         "content": "\n".join([NOTE_OPENING, "(at least 2 earlier messages are not listed)", *lines]),
     }
-    found = [(call.name, call.arguments["name"], call.result, call.error) for call in shown_calls([note])]  # type: ignore[list-item]
+    found = [(call.name, call.arguments["name"], call.result, call.error) for call in shown_calls([note])]
     assert found == [
         ("file", "a) -> b", '{"filed": 1}', None),
         ("read", "b", None, None),
@@ -268,7 +268,7 @@ def test_the_lines_of_a_summary_are_read_as_calls_as_far_as_they_say_all() -> No
         ("read", "f", None, "no manual f"),
     ]
     said = {"role": "assistant", "content": note["content"]}
-    assert shown_calls([said]) == []  # type: ignore[list-item]
+    assert shown_calls([said]) == []
 
 
 def test_context_loss_acts_in_long_prompts_only() -> None:
