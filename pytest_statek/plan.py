@@ -13,7 +13,7 @@ from pytest_statek.installed import InstalledStatek, installed_statek
 from pytest_statek.options import BACKENDS, BUILT_IN, INSTALLED, SCENARIO_SUFFIXES, STRICT, Requested
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
-from statek_sim.scenario.files import find_files
+from statek_sim.scenario.files import find_files, is_eval_file
 from statek_sim.suite.run import builtin_suites, located_preset, profile_known
 
 _YOUR_OWN: Final = "scenarios of your own are --statek-scenarios=PATH, a .yaml file or a folder with some"
@@ -120,7 +120,13 @@ def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
     files, problems = find_files(own.get(text) or builtin_suites() for text in scenarios)
     if problems:
         raise BadInput(f"no scenarios: {'; '.join(map(str, problems))}; {_YOUR_OWN}")
-    return files
+    # A folder may have evals beside scenarios; a file of evals that is named is told to be one.
+    wanted = tuple(file for file in files if file in own.values() or not is_eval_file(file))
+    if not wanted:
+        raise BadInput(
+            f"no scenarios: {', '.join(map(str, own.values()))}: evals; play them with --statek-evals"
+        )
+    return wanted
 
 
 def _refuse_tests(path: Path) -> None:

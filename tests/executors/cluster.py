@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Self
 
 _LISTENS = re.compile(r"Scheduler at: +tcp://(127\.0\.0\.1:\d+)")
-_STARTED = re.compile(r"Start worker at: +tcp://")
+# What it says before, "Start worker at", the scheduler may not have heard yet.
+_STARTED = re.compile(r"Registered to: +tcp://")
 
 
 class Cluster:

@@ -308,3 +308,26 @@ def test_a_baseline_without_arms_is_refused(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest(*RUN)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: statek: base.json: it has no arms; write it again*"])
+
+
+# -- beside scenarios -------------------------------------------------------------------------------------------
+
+SCENARIO = "scenarios:\n  - {id: exits, title: One, agents: {w: {}}, script: {w: [{code: exit(1)}]}}\n"
+
+
+def test_scenarios_of_a_folder_are_collected_without_the_evals_in_it(
+    pytester: pytest.Pytester, write: Write
+) -> None:
+    write("evals/scenarios.yaml", SCENARIO)
+    pytester.runpytest("--statek-scenarios=evals", "-k", "docs").assert_outcomes(passed=1, deselected=2)
+
+
+def test_the_built_in_scenarios_are_collected_without_the_built_in_evals(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest("--statek-scenarios", "--collect-only", "-q", "-k", "agent-budget-is-kept")
+    assert result.ret == pytest.ExitCode.OK
+    assert all("evals" not in line for line in ids(result))
+
+
+def test_a_folder_of_evals_alone_is_told_to_have_no_scenarios(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest("--statek-scenarios=evals")
+    result.stderr.fnmatch_lines(["ERROR: statek: no scenarios: evals: evals; play them with --statek-evals"])
