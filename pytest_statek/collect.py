@@ -6,19 +6,19 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from pytest_statek.item import ScenarioItem
+from pytest_statek.nodes import node_id
 from pytest_statek.options import SCENARIO_SUFFIXES
 from pytest_statek.plan import Plan
 from statek_sim.scenario.files import is_eval_file
 from statek_sim.scenario.load import LoadResult, load_paths
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.suite.run import builtin_suites, chosen
+from statek_sim.suite.run import chosen
 
-_BUILT_IN: Final = "statek_suites"
 """Where the node ids of built-in suites start when those are outside the project: the same on every machine."""
 
 
@@ -122,21 +122,6 @@ def _file_node(parent: pytest.Collector, path: Path, loaded: LoadResult, plan: P
     return ScenarioFile.from_parent(
         parent, name=path.name, path=path, nodeid=nodeid, loaded=loaded, plan=plan
     )
-
-
-def node_id(path: Path, rootpath: Path) -> str:
-    """Return a path as node ids say it: relative to the project, or for a built-in suite to all suites."""
-    if path.is_relative_to(rootpath):
-        return path.relative_to(rootpath).as_posix()
-    suites = builtin_suites()
-    if path.is_relative_to(suites):
-        return f"{_BUILT_IN}/{path.relative_to(suites).as_posix()}"
-    return Path(os.path.relpath(path, rootpath)).as_posix()
-
-
-def is_ours(node: object) -> bool:
-    """Return whether a node is one of this plugin's, as scenarios are that were asked for as well."""
-    return type(node).__module__.startswith("pytest_statek.")
 
 
 def _same(path: Path, other: Path) -> bool:

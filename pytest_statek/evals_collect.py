@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_statek.collect import is_ours, node_id
 from pytest_statek.evals_items import EvalItem, ModelItem, ModelRuns, ScriptItem, ScriptRuns
+from pytest_statek.nodes import is_ours, node_id
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import LoadedSuite, load_paths
 from statek_sim.scenario.problem import Problem

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_statek.collect import is_ours
+from pytest_statek.nodes import is_ours
 from pytest_statek.watchdog import is_looked_into
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits

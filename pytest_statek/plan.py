@@ -122,7 +122,7 @@ def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
         raise BadInput(f"no scenarios: {'; '.join(map(str, problems))}; {_YOUR_OWN}")
     # A folder may have evals beside scenarios; a file of evals that is named is told to be one.
     wanted = tuple(file for file in files if file in own.values() or not is_eval_file(file))
-    if not wanted:
+    if files and not wanted:
         raise BadInput(
             f"no scenarios: {', '.join(map(str, own.values()))}: evals; play them with --statek-evals"
         )

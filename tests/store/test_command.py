@@ -137,7 +137,9 @@ def test_a_run_that_is_taken_over_exits_with_2_and_one_line(
         return commit(self, lease, changes)
 
     monkeypatch.setattr(SqlRuns, "commit", late)
-    code, _, err = run(capsys, "run", "claim.yaml", "--profile", "docs", "--store", "sqlite:runs.db")
+    # In this process: a worker is a copy of it, which sends the error back.
+    here_only = ("--profile", "docs", "--watchdog", "off")
+    code, _, err = run(capsys, "run", "claim.yaml", *here_only, "--store", "sqlite:runs.db")
     assert (code, err.count("\n")) == (2, 1)
     assert err.startswith(
         "sqlite:runs.db: run 'samples/claims[docs]': another worker has taken it over from "
