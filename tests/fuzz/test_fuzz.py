@@ -117,7 +117,7 @@ def test_drawn_examples_found_a_bug_of_ours(
     assert code == 1
     assert "FOUND the-runtime-survives: TypeError: sequence item" in out
     (file,) = (here / "found").iterdir()
-    assert len(file.read_text().splitlines()) < 40
+    assert len(file.read_text().splitlines()) < 60
     replay = ("explore", "--replay", str(file))
     code, out, _ = run(capsys, *replay)
     assert (code, out.partition(" ")[0]) == (1, "FAILED")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -207,10 +208,10 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_database_of_somebody_else_gets_tables_beside_its_own(tmp_path: Path) -> None:
     path = tmp_path / "own.db"
-    with sqlite3.connect(path) as own:
+    with closing(sqlite3.connect(path, isolation_level=None)) as own:
         own.execute("CREATE TABLE runs (mine TEXT)")
     open_store(f"sqlite:{path}", clock=lambda: 0.0).close()
-    with sqlite3.connect(path) as own:
+    with closing(sqlite3.connect(path)) as own:
         assert own.execute("SELECT count(*) FROM runs").fetchall() == [(0,)]
 
 
@@ -223,5 +224,8 @@ def test_a_torn_page_is_damage(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[4096 * 5 : 4096 * 20] = b"\xff" * (4096 * 15)
     path.write_bytes(content)
-    with pytest.raises(DamagedStore, match="it is no SQLite database, or it is damaged"):
-        open_store(f"sqlite:{path}", clock=lambda: 0.0).load("one")
+    with (
+        pytest.raises(DamagedStore, match="it is no SQLite database, or it is damaged"),
+        closing(open_store(f"sqlite:{path}", clock=lambda: 0.0)) as damaged,
+    ):
+        damaged.load("one")
