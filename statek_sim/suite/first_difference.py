@@ -27,6 +27,8 @@ def difference_at(trace: Sequence[Event], mismatch: Mismatch) -> int | None:
     if wanted is None:
         return None
     is_wanted, number = wanted
+    if number >= len(trace):
+        return None
     found = (
         position
         for position, event in enumerate(trace)
