@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from statek_sim.agent.checkpoints.database import Database
+from statek_sim.agent.checkpoints.database import Database, transaction
 from statek_sim.errors import BadStore, DamagedStore, RunHeld, RunTakenOver
 from statek_sim.store.store import LEASE, Changes, Lease, Listed, Stored
 from statek_sim.store.tables import migrate, recognise
@@ -72,16 +72,8 @@ class SqlRuns:
 
     @contextmanager
     def _transaction(self, begin: str = "begin") -> Iterator[Database]:
-        with self._alone:
-            self._database.execute(self._database.words[begin])
-            try:
-                yield self._database
-                # It may fail as well: the disk is full only now.
-                self._database.execute("COMMIT")
-            except BaseException:
-                with suppress(Exception):
-                    self._database.execute("ROLLBACK")
-                raise
+        with self._alone, transaction(self._database, begin) as database:
+            yield database
 
     # -- whose a run is ----------------------------------------------------------------------------------------
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from collections.abc import Sequence
+from contextlib import closing
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
+from statek_sim.agent.checkpoints.database import Row, Sqlite
 from statek_sim.agent.checkpoints.records import Entry, Lease
+from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.effects import Receipt
 from statek_sim.errors import BadInput, Damaged, Fenced, Held, OtherPlan
 from tests.checkpoints.conftest import MakeStore, Seconds
@@ -207,3 +213,26 @@ def test_with_another_key_nothing_is_read(make_store: MakeStore) -> None:
 def test_what_cannot_name_a_session_is_refused(make_store: MakeStore, name: str) -> None:
     with pytest.raises(BadInput, match="a session's name has printable characters, and at most 200 of them"):
         make_store().claim(name, worker="a", plan="p")
+
+
+class FullOnce(Sqlite):
+    """A database whose next `COMMIT` fails and leaves the transaction open, as SQLite does on a full disk."""
+
+    full = False
+
+    def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        if self.full and statement == "COMMIT":
+            self.full = False
+            raise sqlite3.OperationalError("database or disk is full")
+        return super().execute(statement, values)
+
+
+def test_a_commit_that_fails_keeps_nothing_and_leaves_the_store_usable(tmp_path: Path) -> None:
+    database = FullOnce(tmp_path / "sessions.db")
+    with closing(SqlStore(database, clock=lambda: 0.0)) as store:
+        lease = store.claim("s", worker="a", plan="p")
+        database.full = True
+        with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+            store.save(lease, entry(1))
+        assert store.latest("s") is None
+        assert store.save(lease, entry(2)) == 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -22,6 +23,20 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""
+
+
+@contextmanager
+def transaction(database: Database, begin: str = "begin") -> Iterator[Database]:
+    """Do statements together, or none of them; `begin` is the word that they begin with."""
+    database.execute(database.words[begin])
+    try:
+        yield database
+        # It may fail as well: the disk is full only now.
+        database.execute("COMMIT")
+    except BaseException:
+        with suppress(Exception):
+            database.execute("ROLLBACK")
+        raise
 
 
 SQLITE_WORDS: Final = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from statek_sim.agent.checkpoints.codec import canonical, from_text
-from statek_sim.agent.checkpoints.database import Database, Row
+from statek_sim.agent.checkpoints.database import Database, Row, transaction
 from statek_sim.agent.checkpoints.migrations import migrate
 from statek_sim.agent.checkpoints.records import LEASE, Entry, Kept, Lease, Status
 from statek_sim.agent.checkpoints.refusals import fenced, held, other_plan
@@ -92,15 +92,8 @@ class SqlStore:
 
     @contextmanager
     def _transaction(self, begin: str = "begin") -> Iterator[Database]:
-        with self._alone:
-            self._database.execute(self._database.words[begin])
-            try:
-                yield self._database
-            except BaseException:
-                with suppress(Exception):
-                    self._database.execute("ROLLBACK")
-                raise
-            self._database.execute("COMMIT")
+        with self._alone, transaction(self._database, begin) as database:
+            yield database
 
     # -- whose a session is ------------------------------------------------------------------------------------
 
