@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_statek.evals_items import EvalItem, ModelItem, ModelRuns, ScriptItem, ScriptRuns
-from pytest_statek.nodes import is_ours, node_id
+from pytest_statek.nodes import beside, node_id
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import LoadedSuite, load_paths
 from statek_sim.scenario.problem import Problem
@@ -64,10 +64,7 @@ class EvalsCollection:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Put the files into the session."""
         report = yield
-        if isinstance(collector, pytest.Session) and report.passed:
-            own = [node for node in report.result if not self._alone or is_ours(node)]
-            report.result = [*own, *self._nodes(collector)]
-        return report
+        return beside(report, collector, self._nodes, alone=self._alone)
 
     def _nodes(self, session: pytest.Session) -> Iterator[EvalsNode]:
         # All at once: an id is unique over everything that is loaded.

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_statek.nodes import is_ours
+from pytest_statek.nodes import beside
 from pytest_statek.watchdog import is_looked_into
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits
@@ -124,10 +124,7 @@ class GateCollection:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Put the presets into the session."""
         report = yield
-        if isinstance(collector, pytest.Session) and report.passed:
-            own = [node for node in report.result if not self._alone or is_ours(node)]
-            report.result = [*own, *self._nodes(collector)]
-        return report
+        return beside(report, collector, self._nodes, alone=self._alone)
 
     def _nodes(self, session: pytest.Session) -> Iterator[pytest.Collector]:
         try:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 from statek_sim.suite.run import builtin_suites
 
@@ -19,6 +22,20 @@ def node_id(path: Path, rootpath: Path) -> str:
     if path.is_relative_to(suites):
         return f"{_BUILT_IN}/{path.relative_to(suites).as_posix()}"
     return Path(os.path.relpath(path, rootpath)).as_posix()
+
+
+def beside(
+    report: pytest.CollectReport,
+    collector: pytest.Collector,
+    nodes: Callable[[pytest.Session], Iterable[pytest.Item | pytest.Collector]],
+    *,
+    alone: bool,
+) -> pytest.CollectReport:
+    """Put nodes beside what a session found itself, or, where they are to be `alone`, in place of all but ours."""
+    if isinstance(collector, pytest.Session) and report.passed:
+        own = [node for node in report.result if not alone or is_ours(node)]
+        report.result = [*own, *nodes(collector)]
+    return report
 
 
 def is_ours(node: object) -> bool:
