@@ -13,10 +13,10 @@ from statek_sim.errors import BadInput, BadScenario
 from statek_sim.evals.checks import findings
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.written import EvalText
-from statek_sim.scenario.files import find_files, is_eval_file, read
+from statek_sim.scenario.files import find_files, is_eval_file, parsed
 from statek_sim.scenario.locate import findings_of, shown
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
-from statek_sim.scenario.tree import Malformed, Node, find, node_value, parse
+from statek_sim.scenario.tree import Node, find, node_value
 
 EVALS: Final = "evals"
 
@@ -63,15 +63,11 @@ def load_suite(paths: Iterable[Path | str]) -> tuple[EvalScenario, ...]:
 
 
 def _load_file(path: Path) -> Iterator[EvalScenario | Problem]:
-    source = read(path)
-    if isinstance(source, Problem):
-        yield source
+    found = parsed(path)
+    if isinstance(found, Problem):
+        yield found
         return
-    try:
-        root = parse(source.text)
-    except Malformed as error:
-        yield Problem(path, error.line, error.column, error.message)
-        return
+    root = found.root
     value = None if root is None else node_value(root)
     entries = value.get(EVALS) if isinstance(value, dict) else None
     if root is None or not isinstance(value, dict) or not isinstance(entries, list) or not entries:

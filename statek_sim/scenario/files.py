@@ -84,10 +84,31 @@ def read(path: Path) -> SourceText | Problem:
     return text if isinstance(text, Problem) else SourceText(text, hashlib.sha256(content).hexdigest())
 
 
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The only document of a file, None for an empty one; `digest` is the SHA-256 of the file's bytes."""
+
+    root: Node | None
+    digest: str
+
+
+def parsed(path: Path) -> Parsed | Problem:
+    """Return the document in a YAML file, or why there is none."""
+    source = read(path)
+    if isinstance(source, Problem):
+        return source
+    try:
+        return Parsed(parse(source.text), source.digest)
+    except Malformed as error:
+        return Problem(path, error.line, error.column, error.message)
+
+
 def is_eval_file(path: Path) -> bool:
     """Return whether a file is one of evals, by its key; one that cannot be read is none."""
     source = read(path)
-    return not isinstance(source, Problem) and _EVALS_KEY.search(source.text) is not None
+    if isinstance(source, Problem) or "evals" not in source.text:
+        return False  # Nearly all are; looking for the key itself takes 30 times as long.
+    return _EVALS_KEY.search(source.text) is not None
 
 
 def _decode(path: Path, content: bytes) -> str | Problem:

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.check import check, jobs_of
-from statek_sim.scenario.files import find_files, is_eval_file, read
+from statek_sim.scenario.files import find_files, is_eval_file, parsed, read
 from statek_sim.scenario.locate import findings_of, shown
 from statek_sim.scenario.merge import merge
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
 from statek_sim.scenario.schema import FileHead, Scenario, ScenarioText
-from statek_sim.scenario.tree import Malformed, Node, find, node_value, parse
+from statek_sim.scenario.tree import Node, find, node_value
 from statek_sim.values import JSON
 
 _DEFAULTS: Final = "defaults"
@@ -117,22 +117,18 @@ def load_or_fail(paths: Iterable[Path | str]) -> tuple[Scenario, ...]:
 
 
 def _load_file(path: Path) -> Iterator[Scenario | Problem]:
-    source = read(path)
-    if isinstance(source, Problem):
-        yield source
+    found = parsed(path)
+    if isinstance(found, Problem):
+        yield found
         return
-    try:
-        root = parse(source.text)
-    except Malformed as error:
-        yield Problem(path, error.line, error.column, error.message)
-        return
+    root = found.root
     if root is None or root.kind != "mapping":
         got = "an empty file" if root is None else shown(node_value(root))
         yield Problem(
             path, root.line if root else 1, 1, f"expected a mapping with the key 'scenarios', got {got}"
         )
         return
-    yield from _load_root(path, root, source.digest)
+    yield from _load_root(path, root, found.digest)
 
 
 def _load_root(path: Path, root: Node, digest: str) -> Iterator[Scenario | Problem]:

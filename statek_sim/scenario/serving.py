@@ -8,12 +8,12 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from statek_sim.errors import BadScenario
-from statek_sim.scenario.files import read
+from statek_sim.scenario.files import parsed
 from statek_sim.scenario.locate import findings_of, shown
 from statek_sim.scenario.part import Count, Items, Part, Positive, Seconds, refused, shape
 from statek_sim.scenario.problem import Finding, Problem
 from statek_sim.scenario.reply import Reply, When
-from statek_sim.scenario.tree import Malformed, Node, find, node_value, parse
+from statek_sim.scenario.tree import Node, find, node_value
 
 FAULTS: Final = (
     "http",
@@ -119,13 +119,10 @@ class ServeFile(Part):
 
 def root_of(path: Path) -> Node:
     """Return the mapping in a YAML file; `BadScenario` with `path:line: message`."""
-    source = read(path)
-    if isinstance(source, Problem):
-        raise BadScenario(str(source))
-    try:
-        root = parse(source.text)
-    except Malformed as error:
-        raise BadScenario(str(Problem(path, error.line, error.column, error.message))) from None
+    found = parsed(path)
+    if isinstance(found, Problem):
+        raise BadScenario(str(found))
+    root = found.root
     if root is None or root.kind != "mapping":
         got = "an empty file" if root is None else shown(node_value(root))
         raise BadScenario(
