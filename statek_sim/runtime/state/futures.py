@@ -296,9 +296,13 @@ def _all_ready(combined: CombinedFutureResult) -> bool:
 
 
 def _all_values(combined: CombinedFutureResult) -> tuple[object, ...]:
-    if not _all_ready(combined):
-        raise FutureError(combined)
-    return tuple(future.value for future in combined.futures)
+    found = []
+    for future in combined.futures:
+        if not future.check_condition():
+            raise FutureError(combined)
+        # Read before the next one is asked: what failed or cannot be read is told although others are not there yet.
+        found.append(future.value)
+    return tuple(found)
 
 
 @temporal(complement=_first_value, condition=_any_ready)

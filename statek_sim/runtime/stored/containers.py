@@ -8,14 +8,16 @@ is put into one is copied; a stored one is shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from types import FunctionType
 from typing import Any, Final, NamedTuple, NoReturn
 
 from statek_sim.runtime.stored import decimals, moments
 from statek_sim.runtime.stored.hashing import in_store_order
 from statek_sim.runtime.stored.kinds import Kind, kind_of, refusal
+from statek_sim.runtime.stored.sameness import place_of, same, shared
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.sandbox.ordered_set import in_order, stable_set
 
@@ -25,6 +27,8 @@ Value = Any
 _SMALLEST: Final = -(2**63)
 _BEYOND: Final = 2**63
 _LOST_NUMBER: Final = -1
+_NO_HASH: Final = 2**64
+"""Integers from here on cannot be hashed, nor can negative ones."""
 _MOST_NESTING: Final = 200
 
 
@@ -46,13 +50,14 @@ NOTHING: Final = object()
 
 
 class Damage(list[Exception]):
-    """What went wrong while the rest of a value was stored all the same.
-
-    `left` is what remains of a mapping of which a key was refused: the entries before it.
-    """
+    """What went wrong while the rest of a value was stored all the same; the last of it is what is raised."""
 
     told = ""
-    left: Value = NOTHING
+
+    def come_up(self) -> None:
+        """Raise what went wrong, if anything did."""
+        if self:
+            raise self[-1]
 
 
 def kept(value: Value) -> Kept:
@@ -60,11 +65,9 @@ def kept(value: Value) -> Kept:
     late = Damage()
     try:
         found = _convert(value, late, 0)
-    except TypeError as refused:
-        return Kept(late.left, refused, late.told)
-    except RuntimeError as refused:
+    except (TypeError, RuntimeError) as refused:
         return Kept(NOTHING, refused, late.told)
-    return Kept(found, late[0] if late else None, late.told)
+    return Kept(found, late[-1] if late else None, late.told)
 
 
 def inside(value: Value) -> Value:
@@ -126,14 +129,12 @@ def _collection(value: Value, late: Damage, depth: int) -> Value:
         case Kind.SET:
             members = Set()
             for item in in_order(value):
-                members._put(_convert(item, late, depth), late)
+                members._put(item, late, depth)
             return members
         case _:
             entries = Dict()
-            if depth == 1:
-                late.left = entries
             for key, item in value.items():
-                entries._put(_convert(key, late, depth), _convert(item, late, depth), late)
+                entries._put(key, item, late, depth)
             return entries
 
 
@@ -145,7 +146,7 @@ def _text(value: str, late: Damage) -> str:
             late.append(error)
             return ""
     if "\0" not in value:
-        return value
+        return shared(value) if len(value) == 1 else value
     late.told = late.told or "dbzero cuts texts at the first NUL"
     return stored_text(value)
 
@@ -300,8 +301,10 @@ class List(_Collection):
             found = iter(items[0])
         except TypeError:
             raise TypeError("extend() argument must be iterable.") from None
+        late = Damage()
         for item in found:
-            put(item, self._items.append)
+            self._items.append(_convert(item, late, 0))
+        late.come_up()
 
     def pop(self, *places: Value) -> Value:
         """Remove and return an item; the last of none, and any place counted from the end, is an IndexError."""
@@ -326,28 +329,28 @@ class List(_Collection):
         return List._of(list(self._items))
 
     def count(self, item: Value) -> int:
-        """Return how many items are equal to `item`; a collection is equal to none here."""
-        return sum(
-            1 for found in self._items if not isinstance(found, StoredCollection) and bool(found == item)
-        )
+        """Return how many items are the same object as `item`."""
+        return sum(same(found, item) for found in self._items)
 
     def index(self, *items: Value) -> int:
-        """Return the first place of an item."""
+        """Return the first place of an object."""
         if len(items) != 1:
             raise TypeError("index() takes one argument.")
-        try:
-            return int(self._items.index(items[0]))
-        except ValueError:
-            raise _not_there() from None
+        return _place_of(items[0], self._items)
 
     def remove(self, *items: Value) -> None:
-        """Remove the first of equal items."""
+        """Remove an object where it is first; the last item takes its place."""
         if len(items) != 1:
             raise TypeError("remove() takes one argument.")
-        try:
-            self._items.remove(items[0])
-        except ValueError:
-            raise _not_there() from None
+        self._items[_place_of(items[0], self._items)] = self._items[-1]
+        self._items.pop()
+
+
+def _place_of(item: Value, items: Sequence[Value]) -> int:
+    place = place_of(item, items)
+    if place is None:
+        raise _not_there()
+    return place
 
 
 def _sequence_index(index: Value) -> int:
@@ -391,17 +394,14 @@ class Tuple(_Collection):
         return not self == other
 
     def count(self, item: Value) -> int:
-        """Return how many items are equal to `item`."""
-        return int(self._items.count(item))
+        """Return how many items are the same object as `item`."""
+        return sum(same(found, item) for found in self._items)
 
     def index(self, *items: Value) -> int:
-        """Return the first place of an item."""
+        """Return the first place of an object."""
         if len(items) != 1:
             raise TypeError("index() takes one argument.")
-        try:
-            return int(self._items.index(items[0]))
-        except ValueError:
-            raise _not_there() from None
+        return _place_of(items[0], self._items)
 
 
 class _View:
@@ -444,11 +444,13 @@ class Dict(_Collection):
         self._items: dict[Value, tuple[Value, Value]] = {}
         self.update(items, **more)
 
-    def _put(self, key: Value, item: Value, late: Damage) -> None:
-        number = key if isinstance(key, int) else 0
-        if number < 0 or isinstance(key, List | Dict | Set):
-            raise TypeError(f"Unable to find hash function for key of type: {_plain_name(key)}")
-        self._items[_plain_key(key)] = (key, item)
+    def _put(self, key: Value, item: Value, late: Damage, depth: int) -> None:
+        """Put an entry in; one with a key that cannot be hashed is left out, and those after it are not."""
+        if isinstance(key, int) and not 0 <= key < _NO_HASH:
+            late.append(TypeError(f"Unable to find hash function for key of type: {type(key).__name__}"))
+            return
+        found = _hashed(key, late, depth)
+        self._items[_lost_or_plain(key, found)] = (found, _convert(item, late, depth))
 
     def _ordered(self) -> Iterator[tuple[Value, Value]]:
         for plain in in_store_order(self._items):
@@ -475,12 +477,13 @@ class Dict(_Collection):
 
     def __setitem__(self, key: Value, item: Value) -> None:
         late = Damage()
+        self._set(key, item, late)
+        late.come_up()
+
+    def _set(self, key: Value, item: Value, late: Damage) -> None:
         if isinstance(key, list | dict | set | List | Dict | Set):
             raise TypeError(f"Unable to find hash function for key of type: {type(key).__name__}")
-        kept_key = _convert(key, late, 0)
-        self._put(kept_key, _convert(item, late, 0), late)
-        if late:
-            raise late[0]
+        self._put(key, item, late, 0)
 
     def __delitem__(self, key: Value) -> None:
         # A key that is not there is no error.
@@ -524,10 +527,10 @@ class Dict(_Collection):
             items = [(key, items[key]) for key in items]
         elif not hasattr(items, "__iter__"):
             raise TypeError("argument must be a sequence or dict")
-        for key, item in items:
-            self[key] = item
-        for name, item in more.items():
-            self[name] = item
+        late = Damage()
+        for key, item in chain(items, more.items()):
+            self._set(key, item, late)
+        late.come_up()
 
     def clear(self) -> None:
         """Remove everything."""
@@ -561,15 +564,32 @@ def _plain_key(key: Value) -> Value:
 
 
 def _looked_up(key: Value) -> Value:
-    if isinstance(key, int) and key < 0:
-        raise OverflowError("can't convert negative int to unsigned")
+    if isinstance(key, int) and not 0 <= key < _NO_HASH:
+        raise OverflowError("can't convert negative int to unsigned" if key < 0 else "int too big to convert")
     plain = _plain_key(key)
     hash(plain)
     return plain
 
 
-def _plain_name(key: Value) -> str:
-    return type(key).__name__.lower() if isinstance(key, _Collection) else type(key).__name__
+class _LostKey(int):
+    """An integer beyond 64 bits in the place of its hash: the key itself came back as -1, and nothing finds it."""
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+def _hashed(key: Value, late: Damage, depth: int) -> Value:
+    found = _convert(key, late, depth)
+    if isinstance(key, str) and late and isinstance(late[-1], UnicodeEncodeError):
+        raise StoreKills("a text with a lone surrogate was stored as a key")
+    return found
+
+
+def _lost_or_plain(key: Value, found: Value) -> Value:
+    """Return under what a key is kept that comes back as `found`."""
+    if isinstance(key, int) and not _SMALLEST <= key < _BEYOND:
+        return _LostKey(key if 0 <= key < _NO_HASH else _NO_HASH - 1)
+    return _plain_key(found)
 
 
 @_as_dbzeros("Set")
@@ -585,16 +605,24 @@ class Set(_Collection):
         self._items: dict[Value, Value] = {}
         self._add_all(items)
 
-    def _put(self, item: Value, late: Damage) -> None:
-        self._items[_plain_key(item)] = item
+    def _put(self, item: Value, late: Damage, depth: int) -> None:
         if isinstance(item, int) and item < 0:
             late.append(OverflowError("can't convert negative int to unsigned"))
+        found = _hashed(item, late, depth)
+        self._items[_lost_or_plain(item, found)] = found
+
+    def _add(self, item: Value, late: Damage) -> None:
+        if isinstance(item, list | dict | set):
+            raise TypeError(f"unhashable type: {type(item).__name__!r}")
+        self._put(item, late, 0)
 
     def _add_all(self, items: Value) -> None:
         if not hasattr(items, "__iter__"):
             raise TypeError("argument must be a sequence or set")
+        late = Damage()
         for item in in_order(items) if isinstance(items, set | frozenset) else items:
-            self.add(item)
+            self._add(item, late)
+        late.come_up()
 
     def __repr__(self) -> str:
         return "{" + ", ".join(map(repr, self)) + "}"
@@ -619,7 +647,7 @@ class Set(_Collection):
     def _made(self, items: Iterable[Value]) -> Set:
         made = Set()
         for item in items:
-            made._put(self._items.get(item, item), Damage())
+            made._items[item] = self._items.get(item, item)
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -684,12 +712,9 @@ class Set(_Collection):
         """Add a member."""
         if len(items) != 1:
             raise TypeError("add() takes exactly one argument")
-        if isinstance(items[0], list | dict | set):
-            raise TypeError(f"unhashable type: {type(items[0]).__name__!r}")
         late = Damage()
-        self._put(_convert(items[0], late, 0), late)
-        if late:
-            raise late[0]
+        self._add(items[0], late)
+        late.come_up()
 
     def update(self, *others: Value) -> Set:
         """Add the members of one other collection; returns the set itself."""
