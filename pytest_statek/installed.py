@@ -20,6 +20,9 @@ from statek_sim.scenario.schema import Profile
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import builtin_suites
 
+PACKAGES: Final = ("statek", "dbzero")
+"""What an application imports."""
+
 
 @dataclass(frozen=True, slots=True)
 class InstalledStatek:
@@ -49,6 +52,14 @@ def installed_statek() -> InstalledStatek:
             f"installed with: {sys.executable} -m pip install 'statek[dbzero]=={known[-1].version}'"
         )
     return InstalledStatek(found, profile)
+
+
+def say_what_is_missing(failure: Exception) -> None:
+    """Raise a `pytest.UsageError` when a conftest could not import the package that was asked for."""
+    # pytest's error about a conftest has what was raised in it as `cause`.
+    cause = getattr(failure, "cause", None)
+    if isinstance(cause, ModuleNotFoundError) and cause.name in PACKAGES:
+        raise pytest.UsageError(f"statek: --statek-backend=installed: {_missing(cause.name)}") from None
 
 
 def chosen_backend() -> tuple[str, str]:

@@ -6,6 +6,8 @@ asks for them: `scenarios`, `lab`, `cassettes`, `gate` and `evals`.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import pytest
 
 from pytest_statek import hooks
@@ -28,7 +30,15 @@ from pytest_statek.fixtures import (
 from pytest_statek.gate_options import PLUGIN as GATE
 from pytest_statek.gate_options import add_gate_options, gate_is_wanted
 from pytest_statek.llm_server import statek_llm_server
-from pytest_statek.options import MARKER, REFERENCE, REQUESTED, Requested, add_options, wanted_early
+from pytest_statek.options import (
+    INSTALLED,
+    MARKER,
+    REFERENCE,
+    REQUESTED,
+    Requested,
+    add_options,
+    wanted_early,
+)
 from pytest_statek.record import MARKER as CASSETTE_MARKER
 from pytest_statek.record import (
     PLUGIN,
@@ -67,17 +77,25 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hooks)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
     """Let `import statek` find the reference runtime if that was asked for: before the first conftest imports it."""
     wanted = wanted_early(early_config)
+    # In the arms and not above: they bring statek_sim in.
     if wanted == REFERENCE:
-        # Here and not above: it brings statek_sim in.
         from pytest_statek.shadow import stand_in  # noqa: PLC0415
 
         stand_in(early_config)
     elif wanted is None:
         fall_back(early_config)
+    try:
+        return (yield)
+    except Exception as failure:
+        if wanted == INSTALLED:
+            from pytest_statek.installed import say_what_is_missing  # noqa: PLC0415
+
+            say_what_is_missing(failure)
+        raise
 
 
 def pytest_configure(config: pytest.Config) -> None:

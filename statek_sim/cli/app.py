@@ -9,12 +9,16 @@ from typing import Annotated, Final
 
 import typer
 
+from statek_sim.cli.commands import Commands
+
 _DISTRIBUTION: Final = "pytest-statek"
 
 app = typer.Typer(
     name="statek-sim",
+    cls=Commands,
     help="Test LLM agents that run on STATEK, with a scripted LLM and a deterministic runtime.",
-    epilog="Exit codes: 0 all is well, 1 a scenario failed or a statement is not proven, 2 bad input.",
+    epilog="`statek-sim help COMMAND` says what a command takes. Exit codes: 0 all is well, 1 a scenario failed or "
+    "a statement is not proven, 2 bad input.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

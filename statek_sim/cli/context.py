@@ -64,7 +64,7 @@ def audit(
     model: Annotated[str, typer.Option(metavar="M", help="The model whose tokens are counted.")] = "gpt-4o",
     json_file: JsonOption = None,
 ) -> None:
-    """Tell what each way to make histories shorter forgets, and what it saves.
+    """Tell what each way to shorten histories forgets and saves.
 
     Facts are planted in each conversation: in prompt, task, later messages of the user, results, arguments, words of
     the model, early, in the middle and late. A place's column says how many are in the last prompt. `saved` and
@@ -198,7 +198,7 @@ def vram(
     ] = False,
     json_file: JsonOption = None,
 ) -> None:
-    """Tell how many tokens of context fit into the memory of the graphics cards.
+    """Tell how many tokens of context fit on the graphics cards.
 
     By the layers, heads and windows of the model and the type of its cache, over all cards, less what is used; beside
     it what the rule of thumb of document 004 says.

@@ -49,7 +49,10 @@ def list_evals(
     paths: EvalPaths = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON on standard output.")] = False,
 ) -> None:
-    """List evals with their tier, what they need of an agent, and how many scripts have to fail."""
+    """List evals with what they need of an agent.
+
+    Each comes with its tier and how many of its scripts have to fail.
+    """
     suite = loaded_evals(paths)
     if as_json:
         rows = [_row(one) for one in suite]
@@ -91,7 +94,7 @@ def check(
         ),
     ] = False,
 ) -> None:
-    """Play the scripts of evals: the ideal one has to pass, every wrong one has to fail.
+    """Play the scripts of evals: right ones pass, wrong ones fail.
 
     Exits 1 when a check does not tell them apart, and with --demands when a demand is never broken.
     """

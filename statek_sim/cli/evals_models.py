@@ -34,7 +34,10 @@ _SeedsOption = Annotated[int, typer.Option(metavar="N", help="Simulated runs of 
 
 @evals.command()
 def models(profile: _ShownModel = None) -> None:
-    """List the simulated models that are shipped, or show one's rates with their labels."""
+    """List the shipped simulated models, or show one's rates.
+
+    Every rate comes with its label: measured, fitted or assumed.
+    """
     from statek_sim.evals.models.profile_file import load_profile, shipped
     from statek_sim.reporting.evals_tables import rates_table, table_lines
 
@@ -91,7 +94,10 @@ def published(
     seeds: _SeedsOption = 50,
     executor: ExecutorOption = None,
 ) -> None:
-    """Show published counts beside what the simulated model does with work of the same shape."""
+    """Show published counts beside what the simulated model does.
+
+    It does work of the same shape.
+    """
     from statek_sim.evals.models.profile_file import load_profile
     from statek_sim.evals.published.forge import published_of
     from statek_sim.evals.published.side_by_side import side_by_side
@@ -151,7 +157,7 @@ def calibrate(
 
 @evals.command()
 def claims() -> None:
-    """Say which numbers of document 004 are found in published counts, and which are not."""
+    """Say which of document 004's numbers published counts bear out."""
     from statek_sim.evals.published.claims import claims as told
 
     for claim in told():
@@ -163,7 +169,10 @@ def chance(
     hits: Annotated[int, typer.Argument(metavar="RIGHT", help="Runs that were right.")],
     of: Annotated[int, typer.Argument(metavar="RUNS", help="Runs in all.")],
 ) -> None:
-    """Say what so many right runs can show: Wilson's 95 % interval, if the runs are independent."""
+    """Say what so many right runs can show.
+
+    That is Wilson's 95 % interval, if the runs are independent.
+    """
     from statek_sim.intervals import wilson
 
     bounds = wilson(hits, of) if 0 <= hits <= of else None

@@ -61,7 +61,10 @@ DEFAULT_LEASE = 60.0
 
 @jobs.command("list")
 def list_jobs(store: StoreOption, as_json: JsonOption = False) -> None:
-    """List all jobs of all runs; exit code 2 when one of these cannot be read."""
+    """List all jobs of all runs.
+
+    Exits 2 when a run cannot be read.
+    """
     with closing(_opened(store, read_only=True)) as opened:
         listed = [(one, *_readable(opened, one.run)) for one in opened.runs()]
     if as_json:
@@ -113,7 +116,10 @@ def resume_jobs(
     restart: RestartOption = 0.0,
     lease: LeaseOption = DEFAULT_LEASE,
 ) -> None:
-    """Go on with runs that a dead process left, to their ends; several of these commands share the work."""
+    """Go on with runs that a dead process left, to their ends.
+
+    Several of these commands share the work.
+    """
     from statek_sim.suite.stored import finish
 
     failed = resumed = bad = 0

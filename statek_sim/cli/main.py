@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 import typer
 
 from statek_sim.cli.app import app
+from statek_sim.cli.commands import as_options, unknown
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import GARBAGE
 
@@ -39,14 +40,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             "prompts and digests differ from those of other runs",
             file=sys.stderr,
         )
-    sys.exit(_exit_code(None if arguments is None else list(arguments)))
+    sys.exit(_exit_code(as_options(sys.argv[1:] if arguments is None else arguments)))
 
 
-def _exit_code(arguments: list[str] | None) -> int | str | None:
+def _exit_code(arguments: list[str]) -> int | str | None:
     """Run a command and return how to exit: the one place where an error of the outside world becomes a line."""
     try:
         try:
-            _command()(args=arguments, prog_name="statek-sim")
+            command = _command()
+            problem = unknown(arguments, list(vars(command)["commands"]))
+            if problem is not None:
+                raise BadInput(problem)
+            command(args=arguments, prog_name="statek-sim")
         except SystemExit as done:
             code = done.code
         else:

@@ -208,7 +208,7 @@ def test_the_page_on_agents_has_every_part() -> None:
 
 
 def test_the_first_page_is_true_and_leads_to_every_page(tmp_path: Path) -> None:
-    assert follow(DOCS / "index.md", tmp_path, {}) == 5
+    assert follow(DOCS / "index.md", tmp_path, {}) == 6
     said = (DOCS / "index.md").read_text("utf-8")
     assert [page.name for page in sorted(DOCS.glob("*.md")) if f"({page.name})" not in said] == ["index.md"]
 

@@ -47,6 +47,24 @@ def test_without_statek_the_installed_backend_says_what_to_install(pytester: pyt
     )
 
 
+def test_a_conftest_that_imports_what_is_not_installed_is_no_traceback(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("from statek.agents import SupervisedAgent\n")
+    result = pytester.runpytest("--statek-backend=installed")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.stderr.str().strip() == (
+        f"ERROR: statek: --statek-backend=installed: statek is not installed for {sys.executable}; {INSTALL}"
+    )
+
+
+def test_another_error_of_a_conftest_stays_as_it_is(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("import nowhere_to_be_found\n")
+    result = pytester.runpytest("--statek-backend=installed")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ImportError while loading conftest *", "*No module named 'nowhere_to_be_found'"]
+    )
+
+
 @pytest.mark.parametrize(
     ("version", "dbzero", "message"),
     [

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:
@@ -24,6 +25,12 @@ def test_the_example_is_a_passing_test_of_at_most_fifteen_lines(pytester: pytest
     pytester.runpytest("-q").assert_outcomes(passed=1)
 
 
+def test_every_example_is_a_passing_test(pytester: pytest.Pytester) -> None:
+    examples = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    pytester.makepyfile(**{f"test_{number}": example for number, example in enumerate(examples)})
+    pytester.runpytest("-q").assert_outcomes(passed=2)
+
+
 def test_the_example_fails_when_the_tool_forgets_its_cleanup(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_example=block("python").replace("@tool(error_handler=_release)", "@tool"))
     pytester.runpytest("-q").assert_outcomes(failed=1)
@@ -34,3 +41,21 @@ def test_the_scenario_passes_under_every_profile(pytester: pytest.Pytester) -> N
     path.parent.mkdir()
     path.write_text(block("yaml"), encoding="utf-8")
     pytester.runpytest("-q", "--statek-scenarios=scenarios").assert_outcomes(passed=3)
+
+
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 230
+
+
+def test_its_links_lead_to_files_of_the_repository() -> None:
+    links = re.findall(r"\]\((?!https://)([^)]+)\)", README)
+    assert len(links) > 30
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_its_figures_of_speed_are_those_of_the_page_on_speed() -> None:
+    page = (ROOT / "docs" / "speed.md").read_text("utf-8")
+    rows = [row for row in README.partition("## Speed")[2].splitlines() if row.startswith("| ") and "---" not in row]
+    figures = [row for row in rows if re.search(r"\d", row)]
+    assert len(figures) == 5
+    assert [row for row in figures if row not in page] == []

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from statek_sim.cli import main
+from statek_sim.cli.commands import ELSEWHERE, HEADINGS
 from tests.unit.drift_samples import CHAT
 from tests.unit.suite_samples import CLAIMS
 
@@ -129,7 +130,10 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
             "suite: cannot write the report: Is a directory",
         ),
         (["suites", "bad"], "bad/a.yaml:2: scenario 'bad': unknown key 'agnets'"),
-        (["explode"], "No such command 'explode'"),
+        (["explode"], "No such command 'explode'. Did you mean 'explore'? `statek-sim help` lists them all"),
+        (["list"], "No such command 'list'. Did you mean 'suites'?"),
+        (["help", "zzz"], "No such command 'zzz'. `statek-sim help` lists them all"),
+        (["suite"], "No such command 'suite'. To run it: `statek-sim run suite`."),
     ],
 )
 def test_bad_input_is_told_on_stderr_and_exits_2(shell: Shell, arguments: list[str], message: str) -> None:
@@ -344,8 +348,25 @@ def test_presets_and_profiles_are_listed(shell: Shell) -> None:
     assert lines[1].split() == ["limit_extension", "additive", "additive", "additive", "multiplicative"]
 
 
-def test_the_version_is_printed(shell: Shell) -> None:
-    assert shell("--version").out.startswith("pytest-statek ")
+@pytest.mark.parametrize("word", ["--version", "version", "-V"])
+def test_the_version_is_printed(shell: Shell, word: str) -> None:
+    assert shell(word).out.startswith("pytest-statek ")
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["help"], ["--help"]),
+        (["help", "run"], ["run", "--help"]),
+        (["help", "jobs", "list"], ["jobs", "list", "-h"]),
+    ],
+)
+def test_help_is_a_command_too(shell: Shell, words: list[str], options: list[str]) -> None:
+    assert shell(*words).out == shell(*options).out
+
+
+def test_every_word_of_other_tools_leads_to_a_command() -> None:
+    assert set(ELSEWHERE.values()) - {"help"} <= set(COMMANDS)
 
 
 COMMANDS = (
@@ -383,9 +404,23 @@ COMMANDS = (
 )
 
 
-def test_the_help_tells_every_command_in_a_whole_line(shell: Shell) -> None:
-    listed = shell("--help").out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
-    assert {line.split()[0] for line in listed} == set(COMMANDS)
+def test_the_help_tells_every_command_in_a_whole_line_under_a_heading(shell: Shell) -> None:
+    told = shell("--help").out
+    sections = {
+        heading: told.partition(f"{heading}:\n")[2].partition("\n\n")[0].splitlines() for heading in HEADINGS
+    }
+    assert {
+        heading: tuple(line.split()[0] for line in lines) for heading, lines in sections.items()
+    } == HEADINGS
+    assert sorted(name for names in HEADINGS.values() for name in names) == sorted(COMMANDS)
+    assert all(line.endswith(".") for lines in sections.values() for line in lines)
+    assert "..." not in told.partition("\n")[2]
+
+
+@pytest.mark.parametrize("group", ["cassette", "context", "evals", "jobs"])
+def test_the_help_of_a_group_tells_its_commands_in_whole_lines(shell: Shell, group: str) -> None:
+    listed = shell(group, "--help").out.partition("Commands:\n")[2].strip().splitlines()
+    assert len(listed) >= 3
     assert all(line.endswith(".") and not line.endswith("...") for line in listed)
 
 

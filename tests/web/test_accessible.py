@@ -114,6 +114,13 @@ def test_paper_shows_every_section_with_every_chart(visit: Visit) -> None:
     expect(page.get_by_role("search")).to_be_hidden()
 
 
+def test_paper_has_nothing_to_press(visit: Visit) -> None:
+    page = visit.open(RUN)
+    page.emulate_media(media="print")
+    for pressed in (page.get_by_text("Back to the list"), page.locator("#transcript select")):
+        expect(pressed).to_be_hidden()
+
+
 def test_paper_is_white_also_for_those_who_read_in_the_dark(chromium: Browser, report: Path) -> None:
     with visiting(chromium, report, scheme="dark") as visit:
         page = visit.open()

@@ -87,7 +87,10 @@ def test_the_transcript_can_be_cut_down_to_tools(visit: Visit, page_of_samples: 
 
 def test_a_failed_run_says_why(visit: Visit) -> None:
     page = visit.open("#/run/hostile/wrong[docs]")
-    expect(page.locator("#failure pre").first).to_contain_text("exit")
+    told = page.locator("#failure pre").first
+    expect(told).to_contain_text("exit")
+    # A terminal tells it below the run's name, two spaces in; here it stands alone.
+    assert "\nrun just this one:\n  statek-sim run " in told.inner_text()
 
 
 @pytest.mark.parametrize("width", [1280, 390])

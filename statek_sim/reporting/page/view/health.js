@@ -2,6 +2,7 @@
 import { h, section } from "./element.js";
 import { count, plural, seconds } from "./numbers.js";
 import { heading, stacked, table } from "./table.js";
+import { together } from "./text.js";
 
 const SIGNS = { healthy: "✓", warn: "!", alert: "✗", unknown: "–", tracked: "" };
 const SHARE = new Intl.NumberFormat("en-US", { style: "percent", maximumFractionDigits: 1 });
@@ -34,7 +35,7 @@ function ofAll({ definitions, all }) {
       { label: "metric", value: (one) => heading(one.title), header: true },
       { label: "value", value: (one) => shown(one, all.metrics[one.name].value), numeric: true },
       { label: "is", value: (one) => status(all.metrics[one.name]) },
-      { label: "why", value: (one) => h("span", { class: "text" }, all.metrics[one.name].why || "–") },
+      { label: "why", value: (one) => h("span", { class: "text" }, together(all.metrics[one.name].why || "–")) },
       { label: "formula", value: (one) => h("span", { class: "text" }, one.formula) },
     ],
     definitions,

@@ -3,6 +3,7 @@ import { h, onDemand, section } from "./element.js";
 import { count, plural, times } from "./numbers.js";
 import { toPart, toRun } from "./route.js";
 import { table } from "./table.js";
+import { flush } from "./text.js";
 import { waterfall } from "./waterfall.js";
 
 const SHOWN = 20;
@@ -88,7 +89,7 @@ function failures({ failures: failed, runs }) {
       {},
       h("a", { href: toRun(runs[first].name) }, runs[first].name),
       others.map((n) => [" ", h("a", { href: toRun(runs[n].name) }, `[${runs[n].profile}]`)]),
-      brief(text),
+      brief(flush(text)),
     ),
   );
   const more =

@@ -4,7 +4,7 @@ import { details, index } from "./data.js";
 import { count, plural } from "./numbers.js";
 import { toPart, toRun } from "./route.js";
 import { table } from "./table.js";
-import { breakable, written } from "./text.js";
+import { breakable, flush, written } from "./text.js";
 import { timeline } from "./timeline.js";
 import { transcript } from "./transcript.js";
 import { usage } from "./usage.js";
@@ -40,7 +40,7 @@ function heading(run, back) {
   return h(
     "header",
     { class: "run-head" },
-    h("p", {}, h("a", { href: back }, "← Back to the list")),
+    h("p", { class: "back" }, h("a", { href: back }, "← Back to the list")),
     h("h1", { tabindex: -1 }, run.title || run.name),
     h("p", { class: "facts" }, outcome(run.outcome), h("code", {}, run.name)),
     run.tags.length > 0 &&
@@ -86,7 +86,7 @@ function failure({ failure: expected, error }) {
     section(
       "failure",
       "Why it failed",
-      texts.map((text) => h("pre", { class: "failure" }, text)),
+      texts.map((text) => h("pre", { class: "failure" }, flush(text))),
     )
   );
 }

@@ -109,6 +109,7 @@ function spec(sweep, rows, { key, unit, colour }, width) {
     domain: false,
     labelOverlap: true,
     labelSeparation: 4,
+    titlePadding: 10,
   });
   const position = {
     x: { field: "across", type: "ordinal", sort: sweep.x.values.map(count), axis: axis(sweep.x.limit) },

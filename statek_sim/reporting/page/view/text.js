@@ -16,6 +16,16 @@ export function written(text, lines) {
   return [h("pre", {}, beginning, "\n…"), onDemand(`Show all ${size}`, () => h("pre", {}, text))];
 }
 
+/** Returns what a terminal shows below a name without the two spaces by which it is below: here it stands alone. */
+export function flush(told) {
+  return told.replace(/^ {2}/gm, "");
+}
+
+/** Returns a sentence in which a number stays with its %. */
+export function together(sentence) {
+  return sentence.replace(/(\d) %/g, "$1\u00a0%");
+}
+
 /** Returns a name that may break after each `_`, and so not in the middle of a word. */
 export function breakable(name) {
   return name.split(/(?<=_)/).map((part, at) => [at > 0 && h("wbr"), part]);

@@ -1,0 +1,101 @@
+"""The list of commands under headings, and words that lead to one: `help`, `version`, what others call a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final, Protocol
+
+from typer.core import TyperGroup
+
+from statek_sim.did_you_mean import suggestion
+
+HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Scenarios": ("init", "run", "validate", "suites", "trace", "report"),
+    "Limits, tokens and costs": ("usage", "gate", "calibrate", "sensitivity", "stops"),
+    "What else could happen": ("explore", "fuzz", "drift", "conformance", "jobs"),
+    "Agents that call tools": (
+        "evals",
+        "guards",
+        "rescue",
+        "context",
+        "metrics",
+        "escalation",
+        "containment",
+    ),
+    "Models and clients": ("record", "cassette", "serve", "mcp"),
+    "What there is": ("tools", "presets", "profiles", "schema"),
+}
+"""Every command under the heading by which somebody who does not know its name finds it."""
+
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "check": "validate",
+    "docs": "help",
+    "lint": "validate",
+    "list": "suites",
+    "ls": "suites",
+    "new": "init",
+    "play": "run",
+    "scan": "cassette",
+    "scenarios": "suites",
+    "server": "serve",
+    "start": "init",
+    "test": "run",
+}
+"""What other tools call such a command."""
+
+
+class HelpText(Protocol):
+    """What a command's help is written to."""
+
+    width: int
+
+    def section(self, name: str) -> AbstractContextManager[None]:
+        """Begin a section under a heading."""
+
+    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Write a list of names, each with what it means."""
+
+
+class Commands(TyperGroup):
+    """A group that lists its commands under headings; one that has none comes last."""
+
+    def format_commands(self, ctx: object, formatter: HelpText) -> None:
+        """Write the list of commands into the help."""
+        listed = {name for names in HEADINGS.values() for name in names}
+        rest = tuple(name for name in self.commands if name not in listed)
+        widest = max(map(len, self.commands))
+        for heading, names in (*HEADINGS.items(), *([("More", rest)] if rest else [])):
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(name.ljust(widest), self._told(name, widest, formatter)) for name in names]
+                )
+
+    def _told(self, name: str, widest: int, formatter: HelpText) -> str:
+        return self.commands[name].get_short_help_str(formatter.width - widest - 6)
+
+
+def as_options(arguments: Sequence[str]) -> list[str]:
+    """Return arguments with `help` and `version`, which newcomers type, as the options that say the same."""
+    match arguments:
+        case ["help", *words]:
+            return [*words, "--help"]
+        case ["version"] | ["-V"]:
+            return ["--version"]
+        case _:
+            return list(arguments)
+
+
+def unknown(arguments: Sequence[str], commands: Sequence[str]) -> str | None:
+    """Return the line to say when the first argument is no command; None when it is one, or an option."""
+    word = arguments[0] if arguments else "-"
+    if word.startswith("-") or word in commands:
+        return None
+    if Path(word).exists():
+        meant = f" To run it: `statek-sim run {word}`."
+    elif word in ELSEWHERE:
+        meant = f" Did you mean {ELSEWHERE[word]!r}?"
+    else:
+        meant = suggestion(word, commands)
+    return f"No such command {word!r}.{meant} `statek-sim help` lists them all"
