@@ -48,8 +48,8 @@ class Unclear(Misfit):
 class TypedText:
     """An argument that a dialect writes as text.
 
-    `kind`: what the dialect says it is, `string`, `json`, or nothing; `text`: a string, whatever the schema says;
-    `elements`: it may have held elements, and is empty.
+    `kind`: what the dialect says it is, `json`, or nothing; `text`: a string, whatever the schema says; `elements`: it
+    may have held elements, and is empty; `leaf`: it stands inside elements.
     """
 
     text: str
@@ -151,7 +151,7 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
         match value:
             case NestedText():
                 _sure_of_types([value.value])
-            case TypedText(kind="") if not isinstance(_from_text(value, set()), str):
+            case TypedText(kind="" | "leaf") if not isinstance(_from_text(value, set()), str):
                 shown = value.text.strip()[:24]
                 raise Unclear(
                     f"whether {shown!r} is a text cannot be told: no tool is listed whose schema says it"
@@ -202,6 +202,9 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON]) -> JSON
         made = _from_text(value, kinds)
         if value.unsure and isinstance(made, str):
             raise Unclear(f"whether {value.text[:24]!r} begins or ends with a newline cannot be told")
+        if value.kind == "" and not kinds and made is not None and not isinstance(made, str):
+            # Some parsers take it for a text then, others for what it would be in JSON.
+            raise Unclear(f"whether {value.text.strip()[:24]!r} is a text cannot be told: its schema does not say")
         return made
     if isinstance(value, dict):
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
@@ -248,8 +251,6 @@ def _from_text(value: TypedText, kinds: set[str]) -> JSON:
             return int(value.text)
         made = from_text(value.text, kinds)
         return _literal(value.text) if made is value.text and kinds <= _CONTAINERS else made
-    if value.kind == "string":
-        return value.text
     if value.kind == "json" and value.text.lstrip().startswith('"'):
         made = _read(value.text.strip(), JSON_STYLE)
         return value.text if made is None else made

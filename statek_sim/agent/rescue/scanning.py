@@ -199,6 +199,8 @@ class Pass:
                 return taker.minimax(opening)
             case "tag":
                 return self._tag(opening)
+            case "recipient_only" if opening["recipient_only_name"] not in self.offered.schemas:
+                return opening.end()
             case "brace":
                 return taker.bare(opening.start(), shown=self._shown(opening.start()))
             case "bracket":
