@@ -186,6 +186,11 @@ def test_a_schema_is_not_fetched_and_a_wrong_tool_is_bad_input() -> None:
     result = rescue(
         "<function=f><parameter=ratio>0.5</parameter></function>", [{"name": "f", "parameters": sloppy}]
     )
+    assert (_calls(result), result.stages) == ([("f", {"ratio": 0.5})], ("function",))
+    sloppy["required"] = "ratio"
+    result = rescue(
+        "<function=f><parameter=ratio>0.5</parameter></function>", [{"name": "f", "parameters": sloppy}]
+    )
     assert (_calls(result), result.stages) == ([("f", {"ratio": 0.5})], ("function", "unchecked_schema"))
 
 

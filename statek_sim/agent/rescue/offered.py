@@ -12,6 +12,7 @@ from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, JSON_STYLE, Reader, St
 from statek_sim.agent.schema import (
     SchemaError,
     Validator,
+    aliased,
     converted,
     errors_of,
     followed,
@@ -33,6 +34,8 @@ NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
 _ZEROS: Final = re.compile(r"-?0+\d{1,18}", re.ASCII)
 """An integer with zeros before it: no JSON, but where an integer is wanted it is one."""
 _CONTAINERS: Final = frozenset(("object", "array", "null"))
+_ESCAPED: Final = re.compile(r'[{\[](?:[^"\\]++|\\.)*+', re.DOTALL)
+"""JSON in which every quote is escaped."""
 _MOST_PARTS: Final = 64
 _MOST_TEXTS: Final = 16
 _WHOLE: Final = frozenset(("integer", "null"))
@@ -146,10 +149,7 @@ class Offered:
         # Made when the first call of the tool is found: most replies call few of the tools they may.
         if name not in self._validators:
             schema = self.schemas.get(name)
-            try:
-                self._validators[name] = validator_of(schema) if schema else None
-            except SchemaError:  # then nothing can be said about arguments
-                self._validators[name] = None
+            self._validators[name] = _validator_of(schema) if schema else None
         return self._validators[name]
 
     def check(self, name: str, arguments: Mapping[str, JSON]) -> None:
@@ -198,6 +198,16 @@ def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
     return spec["name"], schema
 
 
+def _validator_of(schema: Mapping[str, JSON]) -> Validator | None:
+    """Return what holds arguments against a schema, or None when it is none, whatever its types are called."""
+    for one in (schema, aliased(dict(schema))):
+        try:
+            return validator_of(one) if isinstance(one, Mapping) else None
+        except SchemaError:
+            continue
+    return None
+
+
 def _properties(root: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return what a schema says of each argument, also where that is said in several parts of it."""
     found: dict[str, list[JSON]] = {}
@@ -225,6 +235,17 @@ def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, A
     return value if isinstance(value, dict) and value and set(value) <= known else None
 
 
+def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
+    """Raise `Unclear` for a text that parsers of others are divided about: one in quotes, and `null`."""
+    if not isinstance(made, str) or value.kind not in ("json", ""):
+        return
+    bare = value.text.strip()
+    if value.kind == "json" and len(bare) > 1 and bare[0] == bare[-1] == '"' and made == value.text:
+        raise Unclear(f"whether the quotes of {bare[:24]} are part of the text cannot be told")
+    if value.kind == "" and kinds and value.text.lower() == "null":
+        raise Unclear("whether 'null' is a text or nothing cannot be told")
+
+
 def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON], *, bare: bool = False) -> JSON:
     schema = followed(schema, root)
     kinds = kinds_of(schema)
@@ -237,6 +258,7 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON], *, bare
         return value.text if as_text else _as_meant(value.value, schema, root)
     if isinstance(value, TypedText):
         made = _from_text(value, kinds)
+        _sure_of_text(value, made, kinds)
         if value.unsure and isinstance(made, str):
             raise Unclear(f"whether {value.text[:24]!r} begins or ends with a newline cannot be told")
         if value.kind == "" and not kinds and made is not None and not isinstance(made, str):
@@ -258,7 +280,12 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON], *, bare
 
 def _literal(text: str) -> JSON:
     """Return the object or list that a text writes as Python does (`{'a': True}`), or the text."""
-    made = _read(text.strip(), Style(python=True)) if text.lstrip().startswith(("{", "[")) else None
+    word = text.strip()
+    made = _read(word, Style(python=True)) if word.startswith(("{", "[")) else None
+    if made is None and '\\"' in word and _ESCAPED.fullmatch(word):
+        # JSON that was escaped once more, as the inside of a string.
+        inside = _read(f'"{word}"', JSON_STYLE)
+        made = _read(inside, JSON_STYLE) if isinstance(inside, str) else None
     return made if isinstance(made, dict | list) else text
 
 

@@ -18,7 +18,7 @@ from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meaning import Meaning, Meant
 from statek_sim.agent.rescue.meter import Broken, Meter, measure, strict
 from statek_sim.agent.rescue.offered import NAME, Argument, Offered, TypedText
-from statek_sim.agent.rescue.pythonic import PYTHON_CALL, read_python
+from statek_sim.agent.rescue.pythonic import PYTHON_CALL, After, PythonCall, read_python
 from statek_sim.agent.rescue.reader import JSON_STYLE, Reader, Style
 from statek_sim.agent.rescue.tags import read_tags
 from statek_sim.agent.rescue.values import Limits, Reason
@@ -164,13 +164,22 @@ class Taker:
     def python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
         """Read `f(a=1), g(b='x')` at `at`."""
         reader = self.reader(Style(python=True))
-        calls, end = read_python(reader, at, self._measured, bracket=bracket)
+        try:
+            calls, end = read_python(reader, at, self._measured, bracket=bracket)
+        except After as error:
+            if error.cut and dialect == "python":
+                raise
+            self._take_python(error.taken, (dialect, "python", *reader.repairs), start, error.taken[-1].end)
+            self.sure = len(self.found)
+            raise
         end = closed(self.text, end)
-        for call in calls:
-            name = call.name.removesuffix(".call") if dialect == "python_tag" else call.name
-            stages = (dialect, "python", *reader.repairs)
-            self.found.append(Found(name, dict(call.arguments), stages, start, end))
+        self._take_python(calls, (dialect, "python", *reader.repairs), start, end)
         return end
+
+    def _take_python(self, calls: list[PythonCall], stages: tuple[str, ...], start: int, end: int) -> None:
+        for call in calls:
+            name = call.name.removesuffix(".call") if stages[0] == "python_tag" else call.name
+            self.found.append(Found(name, dict(call.arguments), stages, start, end))
 
     def mistral(self, opening: re.Match[str]) -> int:
         """Read `[TOOL_CALLS]name[ARGS]{...}`."""
