@@ -179,6 +179,26 @@ def followed(schema: object, root: Mapping[str, JSON]) -> object:
     return schema
 
 
+def aliased(schema: JSON) -> JSON:
+    """Return a schema with JSON Schema's names for types where people write `float`, `dict` and the like."""
+    if isinstance(schema, list):
+        return [aliased(member) for member in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: aliased(member) for key, member in schema.items() if key != "type"}
+    if "type" not in schema:
+        return made
+    said = schema["type"]
+    if isinstance(said, dict):  # an argument that is called "type"
+        return {**made, "type": aliased(said)}
+    kinds = [_ALIASES.get(kind.lower(), kind) if isinstance(kind, str) else kind for kind in _listed(said)]
+    return {**made, "type": kinds if isinstance(said, list) else kinds[0]}
+
+
+def _listed(said: JSON) -> list[JSON]:
+    return said if isinstance(said, list) else [said]
+
+
 def kinds_of(schema: object) -> set[str]:
     """Return the JSON types that a schema takes; empty: it does not say."""
     if not isinstance(schema, Mapping):
@@ -274,6 +294,7 @@ __all__ = [
     "SchemaError",
     "ValidationError",
     "Validator",
+    "aliased",
     "changed_arguments",
     "converted",
     "errors_of",

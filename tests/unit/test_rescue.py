@@ -186,6 +186,11 @@ def test_a_schema_is_not_fetched_and_a_wrong_tool_is_bad_input() -> None:
     result = rescue(
         "<function=f><parameter=ratio>0.5</parameter></function>", [{"name": "f", "parameters": sloppy}]
     )
+    assert (_calls(result), result.stages) == ([("f", {"ratio": 0.5})], ("function",))
+    sloppy["required"] = "ratio"
+    result = rescue(
+        "<function=f><parameter=ratio>0.5</parameter></function>", [{"name": "f", "parameters": sloppy}]
+    )
     assert (_calls(result), result.stages) == ([("f", {"ratio": 0.5})], ("function", "unchecked_schema"))
 
 
@@ -434,7 +439,9 @@ def test_a_text_with_a_newline_on_one_side_only_is_refused_where_the_format_writ
     for value, said in (("\nx\n", "x"), ("x", "x"), ("\nx", None), ("x\n", None), ("\n", None)):
         result = rescue(f"<function=f><parameter=a>{value}</parameter></function>", ["f"])
         assert [call.arguments["a"] for call in result.calls] == ([] if said is None else [said])
-    assert rescue("<function=f><parameter=a>1\n</parameter></function>", ["f"]).calls[0].arguments == {"a": 1}
+    counts: JSON = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    tool: dict[str, JSON] = {"name": "f", "parameters": counts}
+    assert rescue("<function=f><parameter=a>1\n</parameter></function>", [tool]).calls[0].arguments == {"a": 1}
 
 
 def test_a_call_behind_which_an_argument_is_closed_is_refused() -> None:

@@ -60,7 +60,7 @@ HINTS: Final = {
         _hint("functools", "wrapper"),
         _hint("gemma", "gemma"),
         _hint("glm", "wrapper", keys=True),
-        _hint("harmony", "harmony"),
+        _hint("harmony", "harmony", "recipient_only"),
         _hint("hermes", "wrapper", "calling"),
         _hint("json", "wrapper", "calling", bare="anywhere"),
         _hint("kimi", "kimi", "kimi3"),

@@ -10,12 +10,12 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from html import unescape
-from typing import Final
+from typing import Final, Literal
 
 from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import TypedText
 
-_NS: Final = r"(?:[|｜]DSML[|｜] ?|ifm\||[A-Za-z_]\w*:)?"
+_NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|ifm\||[A-Za-z_]\w*:)?"
 _SP: Final = r"[\sĠ]*"
 
 
@@ -40,8 +40,8 @@ class Element:
     """Whether `&` and quotes in a key are written as XML writes them."""
     call_ends: re.Pattern[str] | None = None
     """What closes a call and its wrapper, behind a last value that lost its closing tag."""
-    on_lines: bool = False
-    """Whether every value stands between newlines of the format."""
+    lines: Literal["own", "maybe", "never"] = "never"
+    """Whether values stand between newlines of the format: all of them, or as some models and parsers have it."""
     writes_json: bool = False
     """Whether values that are no texts are written as JSON, so that one in quotes is a text in quotes."""
 
@@ -49,9 +49,7 @@ class Element:
         """Return what `TypedText.kind` a value has that is said to be of a type, or about which nothing is said."""
         if said is None:
             return "json" if self.writes_json else ""
-        if said not in _STRINGS:
-            return "json"
-        return "text" if self.writes_json else "string"
+        return "text" if said in _STRINGS else "json"
 
 
 _WRAPPED_END: Final = rf"</{_NS}(?:tool_calls?|function_calls|calls|dots_function_call)>"
@@ -62,7 +60,7 @@ FUNCTION: Final = Element(
     ends=re.compile(rf"\s*</function>(?:\s*{_WRAPPED_END})?|\s*{_WRAPPED_END}"),
     remains=re.compile(r"</parameter(?!>)"),
     call_ends=re.compile(rf"\n\s{{0,40}}</function>\s{{0,40}}{_WRAPPED_END}"),
-    on_lines=True,
+    lines="own",
 )
 INVOKE: Final = Element(
     opening=re.compile(
@@ -74,6 +72,7 @@ INVOKE: Final = Element(
     ends=re.compile(rf"\s*</{_NS}invoke>|\s*{_WRAPPED_END}"),
     remains=re.compile(rf"</{_NS}parameter(?!>)"),
     call_ends=re.compile(rf"</{_NS}invoke>\s{{0,40}}{_WRAPPED_END}"),
+    lines="maybe",
 )
 PARAM: Final = Element(
     opening=re.compile(
@@ -83,18 +82,21 @@ PARAM: Final = Element(
     goes_on=re.compile(rf"\s*(?:<param(?:eter)?{_SP}|</function>|\Z)"),
     ends=re.compile(r"\s*</function>"),
     remains=re.compile(r"</param(?!(?:eter)?>)"),
+    lines="maybe",
 )
 _SUFFIX: Final = r"(?::\w{1,40})?"
 """Hunyuan 3 writes a version into its tags: `<arg_key:opensource>`."""
-_KEYS_END: Final = rf"(?:</{_NS}tool_call{_SUFFIX}>|<end_of_tool_call{_SUFFIX}>)"
+_KEYS_END: Final = rf"(?:</(?:{_NS}|longcat_|iquest_)tool_call{_SUFFIX}>|<end_of_tool_call{_SUFFIX}>)"
+_GAP: Final = r"(?:\s|\\n)*+"
+"""White space between GLM's tags; some models write the two characters of its escape."""
 KEYS: Final = Element(
     opening=re.compile(
-        rf"\s*(?:<tool_sep{_SUFFIX}>)?\s*<{_NS}arg_key{_SUFFIX}>\s*(?P<key>[^<>\n]{{1,200}}?)\s*</{_NS}arg_key{_SUFFIX}>"
-        rf"\s*(?:<{_NS}arg_type>(?P<kind>\w+)</{_NS}arg_type>\s*)?<{_NS}arg_value{_SUFFIX}>"
+        rf"{_GAP}(?:<tool_sep{_SUFFIX}>)?{_GAP}<{_NS}arg_key{_SUFFIX}>\s*(?P<key>[^<>\n]{{1,200}}?)\s*</{_NS}arg_key{_SUFFIX}>"
+        rf"{_GAP}(?:<{_NS}arg_type>(?P<kind>\w+)</{_NS}arg_type>\s*)?<{_NS}arg_value{_SUFFIX}>"
     ),
     closing=re.compile(rf"</{_NS}arg_value{_SUFFIX}>"),
-    goes_on=re.compile(rf"\s*(?:<{_NS}arg_key{_SUFFIX}>|{_KEYS_END}|\Z)"),
-    ends=re.compile(rf"\s*(?:<tool_sep{_SUFFIX}>)?\s*{_KEYS_END}"),
+    goes_on=re.compile(rf"{_GAP}(?:<{_NS}arg_key{_SUFFIX}>|{_KEYS_END}|\Z)"),
+    ends=re.compile(rf"{_GAP}(?:<tool_sep{_SUFFIX}>)?{_GAP}{_KEYS_END}"),
     remains=re.compile(rf"</{_NS}arg_value(?!{_SUFFIX}>)"),
     one_newline=False,
     writes_json=True,
@@ -104,6 +106,7 @@ BEAM: Final = replace(
     goes_on=re.compile(r"\s*(?:<rfl:parameter\s|<\|(?:end|call)\|>)"),
     ends=re.compile(r"\s*<\|(?:end|call)\|>"),
     call_ends=None,
+    lines="own",
 )
 """Beam's: a message to a tool, ended as messages are."""
 KIMI3: Final = Element(
@@ -143,7 +146,8 @@ def read_elements(
         groups = opening.groupdict()
         said = groups.get("kind") or groups.get("first_kind")
         kind = element.kind(said)
-        made[key] = TypedText(value, kind, unsure=element.on_lines and _half_lined(text[opening.end() : at]))
+        unsure = _unsure(element, text[opening.end() : at], said=said is not None)
+        made[key] = TypedText(value, kind, unsure=unsure)
     end = element.ends.match(text, at)
     if end is None:
         rest = text[at : at + 200].strip()
@@ -154,7 +158,7 @@ def read_elements(
     return made, end.end()
 
 
-_OPENS: Final = re.compile(r"<(?:[|｜]DSML[|｜] ?|[A-Za-z_]\w{0,40}[:|])?param|<\|open\|>argument")
+_OPENS: Final = re.compile(r"<(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w{0,40}[:|])?param|<\|open\|>argument")
 """How arguments open, in any of these dialects."""
 
 
@@ -167,10 +171,18 @@ def nothing_closes(text: str, end: int, element: Element, meter: Meter) -> None:
         raise Broken(end, "an argument is closed behind the end of its call")
 
 
-def _half_lined(written: str) -> bool:
-    """Whether a value with its closing tag has one newline of the two that belong to the format, or to the text."""
-    body, tag, _ = written.rpartition("</parameter>")
-    return bool(tag) and half_lined(body)
+def _unsure(element: Element, written: str, *, said: bool) -> bool:
+    """Whether newlines around a value, which is `written` with its closing tag, may be the format's or the text's.
+
+    `said`: the format says that it is a text, and then writes it as it is.
+    """
+    body, tag, _ = written.rpartition("</")
+    if element.lines == "never" or not tag or _CDATA.match(body):
+        return False
+    if element.lines == "own":
+        return half_lined(body)
+    # A newline at its end alone is the text's in all of them.
+    return body.startswith(_NEWLINES) and (said or half_lined(body))
 
 
 def half_lined(body: str) -> bool:
@@ -215,7 +227,8 @@ def _value(
         here = closing.end()
     value = text[at : closing.start()]
     end = closing.end()
-    if element.remains.search(value) is not None or (inline and not begins):
+    remains = element.remains.search(value)
+    if (remains is not None and _OPENING_LEFT.search(value, remains.end()) is not None) or (inline and not begins):
         raise Broken(end, "where an argument ends cannot be told")
     for inner in element.opening.finditer(value):
         own_line = inner.group().startswith(("\n", "\r\n"))
@@ -254,6 +267,8 @@ _LINE: Final = re.compile(r"\n[ \t]*\Z")
 _NEWLINES: Final = ("\n", "\r\n")
 _NEWLINE: Final = re.compile(r"\r?\n")
 _NEAR: Final = 60
+_OPENING_LEFT: Final = re.compile(r"param|arg")
+"""What is left of the opening of an argument when it is damaged, too."""
 _TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")
 """What a damaged tag leaves where there should be one."""
 

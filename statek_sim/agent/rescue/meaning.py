@@ -100,7 +100,7 @@ class Meaning:
 
     def _takes_nothing(self, name: str) -> bool:
         schema = self.offered.schemas.get(name)
-        return schema is not None and not schema.get("required")
+        return schema is not None and not schema.get("required") and not schema.get("properties")
 
     def _shorthand(self, value: dict[str, JSON]) -> list[Meant] | None:
         """Read `{"name": {arguments}}`, Apertus' format."""

@@ -61,4 +61,4 @@ def _member(text: str, at: int, meter: Meter, depth: int) -> tuple[Argument, int
     if end < 0:
         raise Broken(len(text), "the reply ends inside an argument", cut=True)
     meter.steps += end - at
-    return TypedText(text[at:end], "elements" if not text[at:end].strip() else ""), end
+    return TypedText(text[at:end], "elements" if not text[at:end].strip() else "leaf"), end

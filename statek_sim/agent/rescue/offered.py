@@ -12,6 +12,7 @@ from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, JSON_STYLE, Reader, St
 from statek_sim.agent.schema import (
     SchemaError,
     Validator,
+    aliased,
     converted,
     errors_of,
     followed,
@@ -33,6 +34,10 @@ NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
 _ZEROS: Final = re.compile(r"-?0+\d{1,18}", re.ASCII)
 """An integer with zeros before it: no JSON, but where an integer is wanted it is one."""
 _CONTAINERS: Final = frozenset(("object", "array", "null"))
+_ESCAPED: Final = re.compile(r'[{\[](?:[^"\\]++|\\.)*+', re.DOTALL)
+"""JSON in which every quote is escaped."""
+_MOST_PARTS: Final = 64
+_MOST_TEXTS: Final = 16
 _WHOLE: Final = frozenset(("integer", "null"))
 
 
@@ -48,8 +53,8 @@ class Unclear(Misfit):
 class TypedText:
     """An argument that a dialect writes as text.
 
-    `kind`: what the dialect says it is, `string`, `json`, or nothing; `text`: a string, whatever the schema says;
-    `elements`: it may have held elements, and is empty.
+    `kind`: what the dialect says it is, `json`, or nothing; `text`: a string, whatever the schema says; `elements`: it
+    may have held elements, and is empty; `leaf`: it stands inside elements.
     """
 
     text: str
@@ -106,17 +111,35 @@ class Offered:
             f"no tool is called {said[:80]!r}; offered: {known}.{suggestion(said[:80], self.schemas)}"
         )
 
-    def typed(self, name: str, arguments: Mapping[str, Argument]) -> dict[str, JSON]:
-        """Return the arguments with texts made what the schema says they are. What has two meanings stays text."""
+    def typed(self, name: str, arguments: Mapping[str, Argument], *, bare: bool = False) -> dict[str, JSON]:
+        """Return the arguments with texts made what the schema says they are. What has two meanings stays text.
+
+        `bare`: the format writes texts and numbers alike, so that a number may be a text.
+        """
         if self.anything:
             _sure_of_types(arguments.values())
         root = self.schemas.get(name, {})
-        properties = root.get("properties")
-        known = properties if isinstance(properties, dict) else {}
+        known = _properties(root)
         if known and len(arguments) == 1 and not set(arguments) & set(known):
             inner = _unwrapped(*arguments.items(), known=set(known))
             arguments = arguments if inner is None else inner
-        return {key: _as_meant(value, known.get(key), root) for key, value in arguments.items()}
+        made = {key: _as_meant(value, known.get(key), root, bare=bare) for key, value in arguments.items()}
+        return self._as_texts(name, arguments, made)
+
+    def _as_texts(self, name: str, arguments: Mapping[str, Argument], made: dict[str, JSON]) -> dict[str, JSON]:
+        """Return `made`, with the only text that would be another value left a text where the schema wants that.
+
+        A schema may take a number or a text by what another argument says, or name the texts it takes.
+        """
+        validator = self._validator(name)
+        if validator is None or not errors_of(validator, made):
+            return made
+        others = []
+        for key, value in arguments.items():
+            if isinstance(value, TypedText) and not isinstance(made.get(key), str):
+                others.append({**made, key: value.text})
+        fits = [other for other in others[:_MOST_TEXTS] if not errors_of(validator, other)]
+        return fits[0] if len(fits) == 1 else made
 
     def unchecked(self, name: str) -> bool:
         """Whether the tool has a schema that is no JSON Schema."""
@@ -126,10 +149,7 @@ class Offered:
         # Made when the first call of the tool is found: most replies call few of the tools they may.
         if name not in self._validators:
             schema = self.schemas.get(name)
-            try:
-                self._validators[name] = validator_of(schema) if schema else None
-            except SchemaError:  # then nothing can be said about arguments
-                self._validators[name] = None
+            self._validators[name] = _validator_of(schema) if schema else None
         return self._validators[name]
 
     def check(self, name: str, arguments: Mapping[str, JSON]) -> None:
@@ -151,7 +171,7 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
         match value:
             case NestedText():
                 _sure_of_types([value.value])
-            case TypedText(kind="") if not isinstance(_from_text(value, set()), str):
+            case TypedText(kind="" | "leaf") if not isinstance(_from_text(value, set()), str):
                 shown = value.text.strip()[:24]
                 raise Unclear(
                     f"whether {shown!r} is a text cannot be told: no tool is listed whose schema says it"
@@ -178,6 +198,33 @@ def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
     return spec["name"], schema
 
 
+def _validator_of(schema: Mapping[str, JSON]) -> Validator | None:
+    """Return what holds arguments against a schema, or None when it is none, whatever its types are called."""
+    for one in (schema, aliased(dict(schema))):
+        try:
+            return validator_of(one) if isinstance(one, Mapping) else None
+        except SchemaError:
+            continue
+    return None
+
+
+def _properties(root: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return what a schema says of each argument, also where that is said in several parts of it."""
+    found: dict[str, list[JSON]] = {}
+    todo, seen = [followed(root, root)], 0
+    while todo and seen < _MOST_PARTS:
+        part, seen = todo.pop(0), seen + 1
+        if not isinstance(part, Mapping):
+            continue
+        said = part.get("properties")
+        for key, schema in (said if isinstance(said, Mapping) else {}).items():
+            found.setdefault(key, []).append(schema)
+        for word in ("allOf", "anyOf", "oneOf"):
+            parts = part.get(word)
+            todo += [followed(one, root) for one in parts] if isinstance(parts, list) else []
+    return {key: each[0] if len(each) == 1 else {"anyOf": each} for key, each in found.items()}
+
+
 def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, Argument] | None:
     """Return the arguments that stand inside an only argument called `arguments` or the like, or None."""
     key, value = item
@@ -188,7 +235,18 @@ def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, A
     return value if isinstance(value, dict) and value and set(value) <= known else None
 
 
-def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON]) -> JSON:
+def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
+    """Raise `Unclear` for a text that parsers of others are divided about: one in quotes, and `null`."""
+    if not isinstance(made, str) or value.kind not in ("json", ""):
+        return
+    bare = value.text.strip()
+    if value.kind == "json" and len(bare) > 1 and bare[0] == bare[-1] == '"' and made == value.text:
+        raise Unclear(f"whether the quotes of {bare[:24]} are part of the text cannot be told")
+    if value.kind == "" and kinds and value.text.lower() == "null":
+        raise Unclear("whether 'null' is a text or nothing cannot be told")
+
+
+def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON], *, bare: bool = False) -> JSON:
     schema = followed(schema, root)
     kinds = kinds_of(schema)
     if isinstance(value, NestedText):
@@ -200,22 +258,34 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON]) -> JSON
         return value.text if as_text else _as_meant(value.value, schema, root)
     if isinstance(value, TypedText):
         made = _from_text(value, kinds)
+        _sure_of_text(value, made, kinds)
         if value.unsure and isinstance(made, str):
             raise Unclear(f"whether {value.text[:24]!r} begins or ends with a newline cannot be told")
+        if value.kind == "" and not kinds and made is not None and not isinstance(made, str):
+            # Some parsers take it for a text then, others for what it would be in JSON.
+            raise Unclear(f"whether {value.text.strip()[:24]!r} is a text cannot be told: its schema does not say")
         return made
     if isinstance(value, dict):
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
         known = properties if isinstance(properties, dict) else {}
-        return {key: _as_meant(member, known.get(key), root) for key, member in value.items()}
+        return {key: _as_meant(member, known.get(key), root, bare=bare) for key, member in value.items()}
     if isinstance(value, list):
         items = schema.get("items") if isinstance(schema, Mapping) else None
-        return [_as_meant(member, items, root) for member in value]
+        return [_as_meant(member, items, root, bare=bare) for member in value]
+    if isinstance(value, int) and not bare:
+        # A number that is written as one: that a text is wanted is for the schema to refuse.
+        return value
     return converted(value, kinds) if kinds else value
 
 
 def _literal(text: str) -> JSON:
     """Return the object or list that a text writes as Python does (`{'a': True}`), or the text."""
-    made = _read(text.strip(), Style(python=True)) if text.lstrip().startswith(("{", "[")) else None
+    word = text.strip()
+    made = _read(word, Style(python=True)) if word.startswith(("{", "[")) else None
+    if made is None and '\\"' in word and _ESCAPED.fullmatch(word):
+        # JSON that was escaped once more, as the inside of a string.
+        inside = _read(f'"{word}"', JSON_STYLE)
+        made = _read(inside, JSON_STYLE) if isinstance(inside, str) else None
     return made if isinstance(made, dict | list) else text
 
 
@@ -236,6 +306,13 @@ def _nothing(text: str, kinds: set[str]) -> JSON:
     return [] if "array" in kinds else {} if "object" in kinds else text
 
 
+def _without_quotes(value: TypedText, kinds: set[str]) -> str:
+    """Return what is in the quotes of a value that is written as JSON where no text is wanted."""
+    quoted = value.kind == "json" and "string" not in kinds and value.text.strip().startswith(('"', '\\"'))
+    word = value.text.strip().replace('\\"', '"') if quoted else ""
+    return word[1:-1] if len(word) > 1 and word[-1] == '"' else value.text
+
+
 def _from_text(value: TypedText, kinds: set[str]) -> JSON:
     if value.kind == "text":
         return value.text
@@ -246,10 +323,10 @@ def _from_text(value: TypedText, kinds: set[str]) -> JSON:
             return value.text
         if kinds <= _WHOLE and _ZEROS.fullmatch(value.text.strip()):
             return int(value.text)
-        made = from_text(value.text, kinds)
+        made = from_text(_without_quotes(value, kinds), kinds)
+        if isinstance(made, str):
+            made = value.text
         return _literal(value.text) if made is value.text and kinds <= _CONTAINERS else made
-    if value.kind == "string":
-        return value.text
     if value.kind == "json" and value.text.lstrip().startswith('"'):
         made = _read(value.text.strip(), JSON_STYLE)
         return value.text if made is None else made

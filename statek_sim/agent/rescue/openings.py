@@ -10,7 +10,7 @@ from typing import Final
 
 from statek_sim.agent.rescue.variants import Dialect
 
-_NS: Final = r"(?:[|｜]DSML[|｜] ?|[A-Za-z_]\w*:)?"
+_NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w*:)?"
 _NAME: Final = r"[^\W\d][\w.:/-]{0,127}"
 
 OPENINGS: Final[dict[str, str]] = {
@@ -32,6 +32,9 @@ OPENINGS: Final[dict[str, str]] = {
     "harmony": r"(?:<\|channel\|>\s*\w+\s*)?\bto=functions\.(?P<harmony_name>[\w.-]{1,128})\s*"
     r"(?:<\|channel\|>\s*\w+\s*)?"
     r"(?:<\|constrain\|>\s*\w+\s*|(?:\s*code|\s*json)\b\s*)?<\|message\|>\s*(?=\{)",
+    # Without the namespace: a call where such a tool is offered, else a tool of the server's own.
+    "recipient_only": r"(?:<\|channel\|>\s*\w+\s*)?\bto=(?!functions\.)(?P<recipient_only_name>[\w.-]{1,128})\s*"
+    r"(?:<\|channel\|>\s*\w+\s*)?(?:<\|constrain\|>\s*json|\bjson)\s*<\|message\|>\s*(?=\{)",
     "gemma": r"<(?:\|tool_call|start_function_call)>\s*(?:call)?:?\s*(?P<gemma_name>"
     + _NAME
     + r")\s*(?=[{(])",
@@ -52,7 +55,7 @@ OPENINGS: Final[dict[str, str]] = {
     "kimi3": r"<\|open\|>call\s+tool=\"(?P<kimi3_name>[\w.:/&;#-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
     "minimax": r"\]<\]minimax\[>\[<invoke name=\"(?P<minimax_name>" + _NAME + r")\">",
     # A wrapper with one or more calls in it, as JSON, Python or a name with keys.
-    "wrapper": r"<(?:ifm\||longcat_)?(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?)>"
+    "wrapper": r"<(?:ifm\||longcat_|iquest_)?(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?)>"
     r"|<\|(?:tool_calls?|function_call|tool_call_start|python_start|tools_prefix|START_ACTION|python_tag)\|>"
     r"|<tool_calls?:\w{1,40}>|<\|action_start\|>\s*<\|plugin\|>|\[TOOL_CALLS?\]|functools(?=\[)"
     r"|function call<\|role_sep\|>|Action:\s*```json",
@@ -66,7 +69,7 @@ OPENINGS: Final[dict[str, str]] = {
 """Readers by name, and the pattern of what opens them."""
 
 FAMILIES: Final[dict[str, Dialect]] = {
-    "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "gemma": "tokens",
+    "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "recipient_only": "tokens", "gemma": "tokens",
     "plamo": "tokens", "beam": "markup", "tag": "markup",
     "all_name": "tokens", "recipient": "tokens", "react": "tokens", "function": "markup",
     "invoke": "markup", "param": "markup", "kimi3": "markup", "minimax": "markup", "calling": "tokens",
@@ -107,7 +110,7 @@ SECTION: Final = re.compile(
 """Tokens that end thinking which nothing else ends: no model writes them by the way."""
 NOISE: Final = re.compile(
     r"<\|plamo:(?:(?:begin|end)_tool_\w+:plamo|tag)\|>|<\|(?:open|close)\|>(?:tools|message|response)<\|sep\|>"
-    r"|</?(?:ifm\||longcat_|minimax:|seed:|atem:|steptml:|[|｜]DSML[|｜] ?)?"
+    r"|</?(?:ifm\||longcat_|minimax:|seed:|atem:|steptml:|iquest_|[|｜][A-Z]{2,12}[|｜] ?)?"
     r"(?:tool_calls?|TOOLCALL|function_calls?|tool_use|dots_function_call|tools?|calls?|function|response|answer)>|<\|/?(?:tool_calls?|python_start|python_end|python_tag"
     r"|tool_call_start|tool_call_end|tool_calls_section_begin|tool_calls_section_end|tools_prefix|tools_suffix"
     r"|START_ACTION|END_ACTION|action_start|action_end|plugin|function_call|message_sep|role_sep|call|end|eom|eot|eot_id"

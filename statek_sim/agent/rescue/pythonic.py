@@ -28,13 +28,26 @@ class PythonCall:
     end: int
 
 
+class After(Broken):
+    """A call that cannot be read behind others in its list, which are complete: `taken`."""
+
+    def __init__(self, error: Broken, taken: list[PythonCall]) -> None:
+        super().__init__(error.at, error.why, cut=error.cut)
+        self.taken = taken
+
+
 def read_python(reader: Reader, at: int, measure: Measure, *, bracket: bool) -> tuple[list[PythonCall], int]:
     """Return the calls at `at` and where they end, behind the closing `]` when a `bracket` was opened."""
     text, taken = reader.text, list[PythonCall]()
     while (call := PYTHON_CALL.match(text, at)) is not None:
         reader.meter.token(at)
         whole = bracket and text.startswith("{", reader.space(call.end()))
-        arguments, end = (_object if whole else _keywords)(reader, call.end(), measure)
+        try:
+            arguments, end = (_object if whole else _keywords)(reader, call.end(), measure)
+        except Broken as error:
+            if not taken or not bracket or error.limit:
+                raise
+            raise After(error, taken) from None
         taken.append(PythonCall(call["name"], arguments, end))
         at = reader.space(end)
         if text.startswith(",", at):
@@ -46,7 +59,9 @@ def read_python(reader: Reader, at: int, measure: Measure, *, bracket: bool) -> 
         end = reader.space(end)
         if text.startswith("]", end):
             end += 1
-        elif end < len(text) and CLOSERS.match(text, end) is None:
+        elif end >= len(text):
+            raise Broken(end, "the reply ends inside a list of calls", cut=True)
+        elif CLOSERS.match(text, end) is None:
             raise Broken(end, f"{text[end : end + 12]!r} behind a call")
     return taken, end
 

@@ -21,6 +21,10 @@ ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "t
 
 _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
+_MARKED: Final = re.compile(
+    r"(?P<sign>\+(?=\d))|[fF](?=(?P<f>[\"'])(?!(?P=f))[^\"'\\{}\n]{0,4000}(?P=f))"
+    r"|[rR](?=(?P<r>[\"'])(?!(?P=r))[^\"'\\\n]{0,4000}(?P=r))"
+)
 _BARE_KEY: Final = re.compile(r"[^\W\d](?:[\w$-]| (?=[\w$-]))*")
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
@@ -152,6 +156,9 @@ class Reader:
 
     def _scalar(self, at: int) -> tuple[JSON, int]:
         text = self.text
+        if self.style.python and (marked := _MARKED.match(text, at)) is not None:
+            # A sign that says nothing, a raw string without escapes, an f-string without a field.
+            return self._scalar(at + 1) if marked["sign"] else self.string(at + 1)
         number = _NUMBER.match(text, at)
         if number is not None:
             if number.end() == len(text):

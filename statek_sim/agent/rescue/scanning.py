@@ -139,7 +139,9 @@ class Pass:
             return self._over(kind, opening)
         before = len(self.taker.found)
         at = self._opened(kind, opening)
-        if len(self.taker.found) > before and self._in_a_sentence(opening.start(), at):
+        # Tokens of a vocabulary are no words: what they open is meant.
+        written = not opening.group().startswith(("<|", "<｜", "[TOOL_CALLS]"))
+        if len(self.taker.found) > before and written and self._in_a_sentence(opening.start(), at):
             self.taker.refused.append(
                 (Reason.QUOTED, "the call stands inside a sentence", opening.start(), at)
             )
@@ -199,6 +201,8 @@ class Pass:
                 return taker.minimax(opening)
             case "tag":
                 return self._tag(opening)
+            case "recipient_only" if opening["recipient_only_name"] not in self.offered.schemas:
+                return opening.end()
             case "brace":
                 return taker.bare(opening.start(), shown=self._shown(opening.start()))
             case "bracket":

@@ -18,7 +18,7 @@ from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meaning import Meaning, Meant
 from statek_sim.agent.rescue.meter import Broken, Meter, measure, strict
 from statek_sim.agent.rescue.offered import NAME, Argument, Offered, TypedText
-from statek_sim.agent.rescue.pythonic import PYTHON_CALL, read_python
+from statek_sim.agent.rescue.pythonic import PYTHON_CALL, After, PythonCall, read_python
 from statek_sim.agent.rescue.reader import JSON_STYLE, Reader, Style
 from statek_sim.agent.rescue.tags import read_tags
 from statek_sim.agent.rescue.values import Limits, Reason
@@ -34,6 +34,7 @@ GEMMA_NEXT: Final = re.compile(rf"\s{{0,40}}call:(?P<name>{NAME.pattern})\s{{0,4
 _CALLING_ENDS: Final = re.compile(r"\s{0,40}\)\s{0,40}\]")
 _MEMBER: Final = re.compile(r"\s{1,40}(?P<key>[^\W\d]\w{0,127})=\"(?P<value>[^\"\\\n]*+)\"(?=[\s\]])")
 _KEYED_ENDS: Final = re.compile(r"\s{0,40}\]")
+_JSON: Final = re.compile(r"\s{0,40}(?=\{)")
 _KIMI3_JSON: Final = re.compile(r"\s{0,40}<\|open\|>json\b[^<>\n]{0,80}<\|sep\|>\s{0,40}(?=\{)")
 _KIMI3_ENDS: Final = re.compile(r"\s{0,40}<\|close\|>json<\|sep\|>\s{0,40}<\|close\|>call<\|sep\|>")
 _MARGIN: Final = 200
@@ -163,13 +164,22 @@ class Taker:
     def python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
         """Read `f(a=1), g(b='x')` at `at`."""
         reader = self.reader(Style(python=True))
-        calls, end = read_python(reader, at, self._measured, bracket=bracket)
+        try:
+            calls, end = read_python(reader, at, self._measured, bracket=bracket)
+        except After as error:
+            if error.cut and dialect == "python":
+                raise
+            self._take_python(error.taken, (dialect, "python", *reader.repairs), start, error.taken[-1].end)
+            self.sure = len(self.found)
+            raise
         end = closed(self.text, end)
-        for call in calls:
-            name = call.name.removesuffix(".call") if dialect == "python_tag" else call.name
-            stages = (dialect, "python", *reader.repairs)
-            self.found.append(Found(name, dict(call.arguments), stages, start, end))
+        self._take_python(calls, (dialect, "python", *reader.repairs), start, end)
         return end
+
+    def _take_python(self, calls: list[PythonCall], stages: tuple[str, ...], start: int, end: int) -> None:
+        for call in calls:
+            name = call.name.removesuffix(".call") if stages[0] == "python_tag" else call.name
+            self.found.append(Found(name, dict(call.arguments), stages, start, end))
 
     def mistral(self, opening: re.Match[str]) -> int:
         """Read `[TOOL_CALLS]name[ARGS]{...}`."""
@@ -237,10 +247,11 @@ class Taker:
     def elements(self, opening: re.Match[str], dialect: str, element: markup.Element) -> int:
         """Read a call that is written as one element per argument, or as JSON between its tags."""
         at, name = opening.end(), opening[f"{dialect}_name"]
-        if dialect == "function" and self.text[at : at + 40].lstrip().startswith("{"):
-            return self.named(
-                opening, dialect, at + len(self.text[at : at + 40]) - len(self.text[at : at + 40].lstrip())
-            )
+        if dialect in ("function", "invoke") and (json := _JSON.match(self.text, at)) is not None:
+            if dialect == "function":
+                return self.named(opening, dialect, json.end())
+            one = self.arguments(json.end(), name, dialect, opening.start(), JSON_STYLE, element.ends)
+            return self._ended(one, element.ends)
         if opening.group().endswith("/>"):
             self.found.append(Found(name, {}, (dialect,), opening.start(), closed(self.text, at)))
             return closed(self.text, at)
@@ -256,8 +267,11 @@ class Taker:
 
     def _kimi3(self, opening: re.Match[str], name: str, at: int) -> int:
         """Read Kimi K3's call with all its arguments as JSON."""
-        one = self.arguments(at, name, "kimi3", opening.start(), JSON_STYLE)
-        behind = _KIMI3_ENDS.match(self.text, one.end)
+        return self._ended(self.arguments(at, name, "kimi3", opening.start(), JSON_STYLE), _KIMI3_ENDS)
+
+    def _ended(self, one: Found, ends: re.Pattern[str]) -> int:
+        """Take a call whose arguments are JSON, when its closing tag stands behind them."""
+        behind = ends.match(self.text, one.end)
         if behind is None:
             rest = self.text[one.end : one.end + 40].strip()
             raise Broken(one.end, f"{rest[:24]!r} behind the arguments of a call", cut=not rest)

@@ -23,8 +23,8 @@ from statek_sim.agent.rescue.values import Reason
 _VERSION: Final = r"(?::\w{1,40})?"
 _SEPARATOR: Final = re.compile(r"[\s,;]*")
 _NAMED: Final = re.compile(
-    rf"\s*(?P<name>{NAME.pattern})\s*(?P<behind>(?:<tool_sep{_VERSION}>\s*)?\{{|<tool_sep{_VERSION}>"
-    rf"|<(?:ifm\|)?arg_key{_VERSION}>|</(?:ifm\|)?tool_call{_VERSION}>|<end_of_tool_call{_VERSION}>)"
+    rf"\s*(?P<name>{NAME.pattern})(?:\s|\\n)*+(?P<behind>(?:<tool_sep{_VERSION}>\s*)?\{{|<tool_sep{_VERSION}>"
+    rf"|<(?:ifm\|)?arg_key{_VERSION}>|</(?:ifm\||longcat_|iquest_)?tool_call{_VERSION}>|<end_of_tool_call{_VERSION}>)"
 )
 _TAGGED: Final = re.compile(
     rf"\s*<(?P<tag>name|tool_name|tool)>\s{{0,40}}(?P<name>{NAME.pattern})\s{{0,40}}</(?P=tag)>\s{{0,40}}"
@@ -76,8 +76,11 @@ class Wrapper:
         if named is None:
             return None
         if named["behind"].startswith(("</", "<end")):
-            # A word and nothing else: a call without arguments to a tool that was offered, or text.
-            meant = named["name"] in self.taker.offered.schemas or self.taker.hint is not None
+            # A word and nothing else: a call without arguments to a tool that was offered, or text. Where any name is
+            # accepted, one that only programs have is a call.
+            offered = self.taker.offered
+            meant = named["name"] in offered.schemas or self.taker.hint is not None
+            meant = meant or (offered.anything and "_" in named["name"].strip("_"))
             if not meant or not self.dialect.endswith("tool_call"):
                 return None
         if named["behind"].endswith("{"):
@@ -150,6 +153,8 @@ class Wrapper:
                 raise
             taker.refused.append((Reason.BROKEN, error.why, at, behind))
             return behind
+        if "closed_brackets" in repairs and end >= len(self.text):
+            raise Broken(end, "the reply ends inside the call", cut=True)
         calls = taker.calls_in(value, wrapped=True, shorthand=self.style.shorthand)
         if calls is None:
             why = "what stands in the wrapper is JSON, but no call with a name and arguments"
