@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Final, TypeVar, get_args
 
+from statek_sim.quick import quick
 from statek_sim.spans.build import spans_of
 from statek_sim.spans.span import Span, named
 from statek_sim.values import Message
@@ -45,6 +46,7 @@ class StatusChanged:
     new: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class StepStarted:
     """A job step began; `step` counts from 1 within the job."""
@@ -76,6 +78,7 @@ class ConsoleLine:
     error: str | None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
     """A tool began to run; `via` is `call` (requested by the model or warmup) or `code`."""
@@ -87,6 +90,7 @@ class ToolCalled:
     via: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
     """A tool ended: `result` as the agent would see it, or `error` as `Type: message`."""
@@ -124,6 +128,7 @@ class ExitCalled:
     status: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class LLMRequested:
     """A request left for the provider.
@@ -141,6 +146,7 @@ class LLMRequested:
     new: tuple[Message, ...]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class LLMReplied:
     """A usable answer arrived; `measured_*` are tokenizer counts of this turn."""

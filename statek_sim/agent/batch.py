@@ -35,7 +35,7 @@ from statek_sim.agent.tools.registry import Offer
 from statek_sim.agent.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from statek_sim.agent.loop import AgentRun, Steps
+    from statek_sim.agent.loop import AgentRun, NothingToDo, Steps
 
 NOT_RUN: Final = "Error: not executed, because another call of the same reply was refused."
 """The result of a good call in a reply that is refused whole."""
@@ -106,9 +106,11 @@ class Batch:
         while self.ready:
             self.wave = yield from self._next_wave()
             self.outcomes = [None] * len(self.wave)
-            yield from self.allow()
-            yield from self.call()
-            yield from self.settle()
+            if self.asks:
+                yield from self.allow()
+            if self.wave:
+                yield from self.call()
+                yield from self.settle()
         yield from self._conclude()
 
     def settle(self) -> Steps:
@@ -118,13 +120,15 @@ class Batch:
             assert outcome is not None, "every call of a wave has ended"
             if outcome.failed and run.spec.variant.tool_error == "ends_run":
                 raise Ended("crash", f"tool {call.name!r}: {outcome.text}")
-            self.results[at] = yield from self._guarded_result(call, outcome)
+            said = outcome.text if not outcome.failed else f"Error: {outcome.text}"
+            if run.around.parts.guards:
+                said = yield from self._guarded_result(call, outcome, said)
+            self.results[at] = said
             self.done.append((call, outcome))
             self.failed += outcome.failed
             self.progress |= self._is_news(call, outcome)
-            told = self.results[at] or ""
-            if not outcome.failed and run.enforcer.is_terminal(call.name) and not told.startswith(WITHHELD):
-                self.terminal = told
+            if not outcome.failed and run.enforcer.is_terminal(call.name) and not said.startswith(WITHHELD):
+                self.terminal = said
         self.wave, self.outcomes = [], []
 
     def _conclude(self) -> Steps:
@@ -185,8 +189,6 @@ class Batch:
     def allow(self, suspended: Suspended | None = None) -> Steps:
         """Ask a person what gates want to know, all at once; calls that may not be made leave the wave."""
         asks = self.asks
-        if not asks:
-            return
         calls = dict(self.wave)
         if suspended is None:
             about = [(calls[at].name, ask) for at, ask in asks]
@@ -284,21 +286,22 @@ class Batch:
 
     def call(self) -> Steps:
         """Run the tools of a wave at once, then ask a person what those tools want to know that ask."""
-        if not self.wave:
-            return
         self.first_record = len(self.run.calls)
         running = [at for at, (_, call) in enumerate(self.wave) if self.tool(call).asks is None]
         if running:
             yield from self.commit_calls()
         for _, call in self.wave:
             self.begun(call)
-        yield from self.invoke(running)
-        yield from self.ask_for_tools()
+        if running:
+            yield from self.invoke(running)
+        if len(running) < len(self.wave):
+            yield from self.ask_for_tools()
 
-    def commit_calls(self) -> Steps:
-        """Commit that calls are about to be made, so that none is made twice."""
-        if self.run.spec.variant.commits_calls:
-            yield from self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
+    def commit_calls(self) -> Steps | NothingToDo:
+        """Return the effects of committing that calls are about to be made, so that none is made twice."""
+        if not self.run.spec.variant.commits_calls:
+            return ()
+        return self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
     def invoke(self, running: Sequence[int]) -> Steps:
         """Run these calls of the wave at once."""
@@ -395,11 +398,10 @@ class Batch:
         self.run.seen.add(signature)
         return news
 
-    def _guarded_result(self, call: ToolCall, outcome: ToolOutcome) -> Generator[Effect, Answer, str]:
+    def _guarded_result(
+        self, call: ToolCall, outcome: ToolOutcome, said: str
+    ) -> Generator[Effect, Answer, str]:
         run = self.run
-        said = outcome.text if not outcome.failed else f"Error: {outcome.text}"
-        if not run.around.parts.guards:
-            return said
         ruling = yield from guarded(run, GuardPoint.RESULT, said, tool=call.name, arguments=call.arguments)
         if ruling.blocked is not None:
             return f"{WITHHELD}{ruling.blocked}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
 from statek_sim.agent.asking import ask_beside
-from statek_sim.agent.effects import Answer, Compaction, Effect, TextWanted
+from statek_sim.agent.effects import Answer, Compaction, Compactor, Effect, TextWanted
 from statek_sim.agent.ending import Ended
 from statek_sim.errors import CompactionFailed, ContextOverflow
 from statek_sim.values import in_common
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from statek_sim.agent.loop import AgentRun
 
 
-def compact(run: AgentRun) -> Generator[Effect, Answer, None]:
-    """Ask the run's compactor whether its history should be shorter, and put what it gives in its place.
+def compact(run: AgentRun) -> Generator[Effect, Answer, None] | tuple[()]:
+    """Return the effects of asking the run's compactor, where it has one, whether its history should be shorter."""
+    compactor = run.around.parts.compactor
+    return () if compactor is None or not run.spec.variant.compacts else _compacted(run, compactor)
+
+
+def _compacted(run: AgentRun, compactor: Compactor) -> Generator[Effect, Answer, None]:
+    """Ask a compactor whether the run's history should be shorter, and put what it gives in its place.
 
     Ends the run, before the provider is asked, with `context_overflow` where it cannot be made to fit.
     """
-    compactor = run.around.parts.compactor
-    if compactor is None or not run.spec.variant.compacts:
-        return
     before, tokens = run.conversation.messages, run.conversation.prompt_tokens
     try:
         told = compactor(before, tokens=tokens)

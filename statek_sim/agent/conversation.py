@@ -12,7 +12,7 @@ from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.metering.conversation import MessageMeter, MeteredConversation
-from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, tools_tokens
+from statek_sim.metering.messages import REPLY_PRIMING, TOKENS_PER_TOOL_CALL, tools_tokens
 from statek_sim.metering.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.metering.wire import body_size, envelope_size
@@ -258,16 +258,17 @@ def turn_usage(
     request: ChatRequest, raw: RawReply, reply: ModelReply, prompt_tokens: int, tokenizer: ModelTokenizer
 ) -> TurnUsage:
     """Return what a request and its answer used; `prompt_tokens` are measured by the caller."""
-    calls: list[JSON] = [
-        {"function": {"name": call.name, "arguments": call.arguments}} for call in reply.calls
-    ]
+    count = tokenizer.tokenizer.count
+    completion = count(reply.text) if reply.text else 0
+    for call in reply.calls:
+        completion += TOKENS_PER_TOOL_CALL + count(call.name) + count(call.arguments)
     told = reply.usage
     present = told.present and told.prompt is not None
     return TurnUsage(
         request.bytes_sent,
         len(raw.body),
         prompt_tokens,
-        completion_tokens(reply.text, calls, tokenizer.tokenizer),
+        completion,
         told.prompt if present else None,
         told.completion if present else None,
         told.cached if present else None,

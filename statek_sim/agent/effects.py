@@ -17,6 +17,7 @@ from statek_sim.agent.escalation.ladder import Ladder
 from statek_sim.errors import ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.wire.format import FormatName
+from statek_sim.quick import quick
 from statek_sim.values import JSON, Message
 
 ToolFunction = Callable[..., Any]
@@ -35,6 +36,7 @@ class Delayed:
 # -- calls and replies ------------------------------------------------------------------------------------------
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
     """A call as the model wrote it; `arguments` is its raw text, JSON or not."""
@@ -44,6 +46,7 @@ class WrittenCall:
     arguments: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call that may be executed: its tool was offered, its arguments are a JSON object that fits the schema."""
@@ -62,6 +65,7 @@ class ToolStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
     """What came of one call: `text` is what the model reads, of an error `Type: message`."""
@@ -78,6 +82,7 @@ class ToolOutcome:
 # -- effects ----------------------------------------------------------------------------------------------------
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class AskModel:
     """Send a request. The answer is a `RawReply`, or the `ProviderFailure` that came instead of it."""
@@ -85,6 +90,7 @@ class AskModel:
     request: ChatRequest
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """One call that is executed now: the tool's code and the seconds it may take (None: as long as it likes).
@@ -98,6 +104,7 @@ class Invocation:
     key: str = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CallTools:
     """Call tools at once. The answer is one `ToolOutcome` per call, in their order.

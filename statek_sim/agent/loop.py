@@ -48,6 +48,8 @@ from statek_sim.trace import Trace
 from statek_sim.values import Message
 
 Steps = Generator[Effect, Answer, None]
+NothingToDo = tuple[()]
+"""What a part of a turn returns that has no effects: most have none on most turns, and a generator takes time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ class AgentRun:
         self.task = message
         self.spec = spec
         self.around = around
+        self.now: Callable[[], float] = around.clock.now
         self.status = "READY"
         self.stop: str | None = None
         self.detail: str | None = None
@@ -240,10 +243,13 @@ class AgentRun:
         self.steps += 1
         progress.at(self.job, self.counters.asked + 1)
         self.tell(events.StepStarted(self.now(), self.job, self.steps))
-        yield from self._read_inbox()
+        if self.inbox:
+            yield from self._read_inbox()
         offer = self._offered()
         yield from compact(self)
-        yield from self._hold_budget()
+        self._hold_budget()
+        if self.around.parts.guards:
+            yield from self._guard_budget()
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
         yield from self.commit(CommitPoint.REPLIED, pending=lambda: {"reply": saved_reply(reply)})
@@ -289,16 +295,17 @@ class AgentRun:
         )
         return chooser(ahead)
 
-    def _hold_budget(self) -> Steps:
+    def _hold_budget(self) -> None:
         self.budget.begin(at=self.now())
         if not self.budget.unlimited:
             over = self.budget.before_request(self.conversation.prompt_tokens, at=self.now())
             if over is not None:
                 raise Ended(over.name.value, str(over))
-        if self.around.parts.guards:
-            ruling = yield from guarded(self, GuardPoint.BUDGET, str(self.budget.tokens))
-            if ruling.blocked is not None:
-                raise Ended("blocked", ruling.blocked)
+
+    def _guard_budget(self) -> Steps:
+        ruling = yield from guarded(self, GuardPoint.BUDGET, str(self.budget.tokens))
+        if ruling.blocked is not None:
+            raise Ended("blocked", ruling.blocked)
 
     # -- what the parts of a turn do with the run --------------------------------------------------------------
 
@@ -317,14 +324,20 @@ class AgentRun:
         questions: tuple[Question, ...] = (),
         *,
         pending: Mapping[str, object] | Callable[[], Mapping[str, object]] | None = None,
-    ) -> Steps:
-        """Yield a commit of the state as it is now, where commits are asked for.
+    ) -> Steps | NothingToDo:
+        """Return the effects of a commit of the state as it is now, where commits are asked for.
 
         `pending`: what is in hand at this point, beside the state of the run; what takes time to say is asked for
         where commits are.
         """
-        if not self.around.parts.commits:
-            return
+        return self._committed(point, questions, pending) if self.around.parts.commits else ()
+
+    def _committed(
+        self,
+        point: CommitPoint,
+        questions: tuple[Question, ...],
+        pending: Mapping[str, object] | Callable[[], Mapping[str, object]] | None,
+    ) -> Steps:
         snapshot = Snapshot(
             job=self.job,
             point=point,
@@ -344,10 +357,6 @@ class AgentRun:
         )
         yield Commit(snapshot)
         self.tell(events.Committed(self.now(), self.job, point.value, self.iteration, len(snapshot.messages)))
-
-    def now(self) -> float:
-        """Return the time."""
-        return self.around.clock.now()
 
     def tell(self, event: events.Event) -> None:
         """Add an event to the trace."""

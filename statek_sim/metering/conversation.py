@@ -150,7 +150,10 @@ class MessageView(Sequence[Message]):
     def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
     def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
         if isinstance(index, slice):
-            return tuple(self._messages[at] for at in range(*index.indices(self._length)))
+            start, stop, step = index.indices(self._length)
+            if step == 1:
+                return tuple(self._messages[start:stop])
+            return tuple(self._messages[at] for at in range(start, stop, step))
         at = index + self._length if index < 0 else index
         if not 0 <= at < self._length:
             raise IndexError(f"message {index}, expected one of {self._length}")

@@ -10,6 +10,7 @@ from typing import Final, Literal, Protocol
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.providers.wire.request import PLAIN, ClientOptions, text_in
+from statek_sim.quick import quick
 from statek_sim.values import JSON, Message, ToolSpec
 
 Place = Literal["chat", "embeddings", "count_tokens"]
@@ -22,6 +23,7 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 """The headers of a request that did not come over HTTP."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """One LLM call of one job, as its provider sees it. Other `place`s than a chat are asked over HTTP only.
@@ -71,6 +73,7 @@ class ChatRequest:
         return FORMATS[self.wire].request_body(self, self.options)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RawReply:
     """A successful HTTP answer: the raw body, and the virtual seconds it took to arrive."""

@@ -25,6 +25,9 @@ class Refusal:
 
 def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
     """Return the calls with ids that are unique among them: some models give every call the same one."""
+    calls = tuple(calls)
+    if len(calls) == 1 and calls[0].id:
+        return calls
     seen: set[str] = set()
     found: list[WrittenCall] = []
     for number, call in enumerate(calls, start=1):

@@ -9,18 +9,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import from_json
 
 from statek_sim.agent.effects import WrittenCall
 from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.providers.wire.reply import ReportedUsage
+from statek_sim.quick import quick
 from statek_sim.values import JSON
 
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, RecursionError)
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ModelReply:
     """One answer. `native` is what the next request carries back beside the text (see `wire.request`).
@@ -50,8 +55,7 @@ def read_model_reply(body: bytes, wire: FormatName) -> ModelReply:
 
 
 def _openai(body: bytes) -> ModelReply:
-    # As text, where it is: `loads` looks for other encodings first.
-    answer = json.loads(body.decode() if body[:1] == b"{" and b"\0" not in body else body)
+    answer = _read(body)
     choice = answer["choices"][0]
     message = choice["message"]
     written = message.get("tool_calls")
@@ -69,6 +73,14 @@ def _openai(body: bytes) -> ModelReply:
         truncated=choice.get("finish_reason") in _CUT,
         native=native,
     )
+
+
+def _read(body: bytes) -> Any:
+    """Return what `json.loads` does, several times faster; what the faster reader does not take is left to it."""
+    try:
+        return from_json(body)
+    except ValueError:
+        return json.loads(body)
 
 
 def _written(call: Mapping[str, JSON], number: int) -> WrittenCall:

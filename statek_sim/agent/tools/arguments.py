@@ -22,6 +22,7 @@ from statek_sim.agent.schema import (
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
 from statek_sim.providers.mismatch import shorten
+from statek_sim.quick import quick
 from statek_sim.values import JSON
 
 MOST: Final = 5
@@ -32,6 +33,7 @@ _OF_TYPES: Final = ("type", "enum", "const", "anyOf", "oneOf")
 """What a value fails that may be of another type."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """Arguments after the check. `missing` is the first required name that is not there, and `problems` are lines.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from statek_sim.quick import quick
 from statek_sim.values import JSON
 
 StopReason = Literal["stop", "tool_calls", "length", "content_filter"]
@@ -25,6 +26,7 @@ class ToolCallRequest:
     arguments: dict[str, JSON]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedUsage:
     """What the provider says a call cost: tokens, and money in the provider's own currency.
