@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from statek_sim.agent.checkpoints.database import Database, transaction
+from statek_sim.agent.checkpoints.database import Database, Shared
 from statek_sim.errors import BadStore, DamagedStore, RunHeld, RunTakenOver
 from statek_sim.store.store import LEASE, Changes, Lease, Listed, Stored
 from statek_sim.store.tables import migrate, recognise
@@ -59,21 +57,12 @@ class SqlRuns:
         self._database = database
         self._clock = clock
         self._lease = lease
-        self._alone = threading.RLock()
-        try:
-            (recognise if read_only else migrate)(database, address)
-        except Exception:
-            database.close()
-            raise
+        opened = recognise if read_only else migrate
+        self._shared = Shared(database, lambda tables: opened(tables, address))
 
     def close(self) -> None:
         """Close the connection."""
-        self._database.close()
-
-    @contextmanager
-    def _transaction(self, begin: str = "begin") -> Iterator[Database]:
-        with self._alone, transaction(self._database, begin) as database:
-            yield database
+        self._shared.close()
 
     # -- whose a run is ----------------------------------------------------------------------------------------
 
@@ -83,7 +72,7 @@ class SqlRuns:
             raise BadStore(
                 f"{self.address}: a run's name has 1 to {_LONGEST} printable characters; got {run!r}"
             )
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             made = database.execute(
                 "INSERT INTO statek_runs (id, about) VALUES (?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
                 (run, json.dumps(about)),
@@ -96,7 +85,7 @@ class SqlRuns:
 
     def claim(self, run: str, *, worker: str) -> Lease:
         """Take a run; raises `RunHeld` while another worker's lease runs, `BadStore` when there is none."""
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             rows = database.execute(
                 "SELECT fence, revision, worker, lease_until FROM statek_runs WHERE id = ? "
                 f"{database.words['for_update']}",
@@ -115,7 +104,7 @@ class SqlRuns:
 
     def claim_next(self, *, worker: str, besides: Collection[str] = ()) -> Lease | None:
         """Take one of the runs that somebody has to go on with and that are nobody's, `besides` some; None for none."""
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             rows = database.execute(
                 "SELECT id, fence, revision, worker, lease_until FROM statek_runs WHERE status = 'running' "
                 f"ORDER BY lease_until, id {database.words['skip_locked']}"
@@ -135,7 +124,7 @@ class SqlRuns:
 
     def release(self, lease: Lease) -> None:
         """Give a run back; nothing happens to one that was taken over."""
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             database.execute(
                 "UPDATE statek_runs SET worker = '', lease_until = 0 WHERE id = ? AND fence = ?",
                 (lease.run, lease.fence),
@@ -146,7 +135,7 @@ class SqlRuns:
     def commit(self, lease: Lease, changes: Changes) -> Lease:
         """Make changes durable and return the lease with their revision; raises `RunTakenOver`."""
         revision = lease.revision + 1
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             found = database.execute(
                 "UPDATE statek_runs SET revision = ?, status = ?, events = events + ?, lease_until = ? "
                 "WHERE id = ? AND fence = ? AND revision = ? RETURNING events",
@@ -183,7 +172,7 @@ class SqlRuns:
 
     def load(self, run: str) -> Stored:
         """Return a run as it was committed last; raises `BadStore` and `DamagedStore`."""
-        with self._transaction("begin_read") as database:
+        with self._shared.transaction("begin_read") as database:
             heads = database.execute(
                 "SELECT about, status, revision, events FROM statek_runs WHERE id = ?", (run,)
             )

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.budget import Budget, Prices
-from statek_sim.agent.effects import GuardPoint, Parts, SideModel, TextWanted
+from statek_sim.agent.effects import GuardPoint, GuardRaised, Parts, SideModel, TextWanted
 from statek_sim.agent.guards import foreign
 from statek_sim.agent.guards.contract import GuardFinding, GuardUnderTest, check_guard, guard_findings
 from statek_sim.agent.guards.efficacy import (
@@ -144,7 +144,7 @@ def test_a_guard_that_raises_is_open_or_closed_as_it_says(fails: str, action: st
     guard = Guard(name="g", check=broken, points=frozenset({INPUT}), fails=fails)  # type: ignore[arg-type]
     outcome = GuardSet([guard]).run(Subject(point=INPUT, text="x"))
     assert (outcome.action, outcome.reason) == (action, "g: did not answer (the guard raised KeyError: 'x')")
-    with pytest.raises(KeyError):
+    with pytest.raises(GuardRaised, match=r"^a guard raised KeyError: 'x'$"):
         GuardSet([guard], rules=DOCUMENT).run(Subject(point=INPUT, text="x"))
 
 
@@ -647,10 +647,10 @@ def test_our_own_corpora_are_found_as_the_page_says() -> None:
         corpus.name: measure(by_name[corpus.guard], corpus, time.process_time) for corpus in own_corpora()
     }
     one = measured["injection"]
-    assert (one.caught, one.attacks, one.flagged, one.harmless) == (53, 60, 1, 72)
-    assert one.intervals["recall"] == pytest.approx((0.7782, 0.9423), abs=1e-4)
+    assert (one.caught, one.attacks, one.flagged, one.harmless) == (200, 227, 1, 244)
+    assert one.intervals["recall"] == pytest.approx((0.8325, 0.9170), abs=1e-4)
     one = measured["personal-data"]
-    assert (one.caught, one.attacks, one.flagged, one.harmless) == (24, 24, 0, 28)
+    assert (one.caught, one.attacks, one.flagged, one.harmless) == (34, 34, 0, 58)
     assert {kind.name for kind in KINDS} == set(one.by_rule)
 
 

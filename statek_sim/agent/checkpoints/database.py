@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -37,6 +38,29 @@ def transaction(database: Database, begin: str = "begin") -> Iterator[Database]:
         with suppress(Exception):
             database.execute("ROLLBACK")
         raise
+
+
+class Shared:
+    """One connection that several threads use, a transaction at a time; `opened` brings its tables up to date first."""
+
+    def __init__(self, database: Database, opened: Callable[[Database], object]) -> None:
+        self._database = database
+        self.alone = threading.RLock()
+        try:
+            opened(database)
+        except Exception:
+            database.close()
+            raise
+
+    @contextmanager
+    def transaction(self, begin: str = "begin") -> Iterator[Database]:
+        """Do statements together, or none of them, alone."""
+        with self.alone, transaction(self._database, begin) as database:
+            yield database
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
 
 
 SQLITE_WORDS: Final = {

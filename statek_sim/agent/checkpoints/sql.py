@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from statek_sim.agent.checkpoints.codec import canonical, from_text
-from statek_sim.agent.checkpoints.database import Database, Row, transaction
+from statek_sim.agent.checkpoints.database import Database, Row, Shared
 from statek_sim.agent.checkpoints.migrations import migrate
 from statek_sim.agent.checkpoints.records import LEASE, Entry, Kept, Lease, Status
 from statek_sim.agent.checkpoints.refusals import fenced, held, other_plan
@@ -79,28 +77,18 @@ class SqlStore:
         self._sealer = Sealer(key)
         self._anchor = anchor
         self._lease = lease
-        self._alone = threading.RLock()
-        try:
-            migrate(database)
-        except Exception:
-            database.close()
-            raise
+        self._shared = Shared(database, migrate)
 
     def close(self) -> None:
         """Close the connection."""
-        self._database.close()
-
-    @contextmanager
-    def _transaction(self, begin: str = "begin") -> Iterator[Database]:
-        with self._alone, transaction(self._database, begin) as database:
-            yield database
+        self._shared.close()
 
     # -- whose a session is ------------------------------------------------------------------------------------
 
     def claim(self, session: str, *, worker: str, plan: str, kind: str = "agent") -> Lease:
         """Take a session; raises `Held` and `OtherPlan`."""
         check_name(session)
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             new = _Session(session, plan, "running", 1, 0, "", "", 0, "", 0.0)
             database.execute(
                 "INSERT INTO sessions (id, task_type, plan, seal) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
@@ -116,7 +104,7 @@ class SqlStore:
 
     def claim_next(self, *, worker: str) -> Lease | None:
         """Take the session that waits longest of those that are running and nobody's, None when there is none."""
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             rows = database.execute(
                 f"SELECT {_COLUMNS} FROM sessions WHERE status = 'running' AND lease_until <= ? "
                 f"ORDER BY lease_until, id LIMIT 1 {database.words['skip_locked']}",
@@ -133,7 +121,7 @@ class SqlStore:
 
     def renew(self, lease: Lease) -> None:
         """Begin a lease anew, for a worker that has nothing to save yet; raises `Fenced`."""
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             row = self._held(lease)
             database.execute(
                 "UPDATE sessions SET lease_until = ? WHERE id = ?", (self._clock() + self._lease, row.id)
@@ -141,7 +129,7 @@ class SqlStore:
 
     def release(self, lease: Lease) -> None:
         """Give a session back; nothing happens to one that was taken over."""
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             database.execute(
                 "UPDATE sessions SET worker = '', lease_until = ? WHERE id = ? AND fence = ?",
                 (self._clock(), lease.session, lease.fence),
@@ -151,7 +139,7 @@ class SqlStore:
 
     def save(self, lease: Lease, entry: Entry) -> int:
         """Make an entry durable and return its number; raises `Fenced`."""
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             row = self._held(lease)
             sheet = sheet_of(
                 row.id,
@@ -191,7 +179,7 @@ class SqlStore:
 
     def note(self, lease: Lease, receipt: Receipt) -> None:
         """Make a receipt durable that came after the newest checkpoint; raises `Fenced`."""
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             row = self._held(lease)
             known = database.execute(
                 "SELECT position, seal FROM receipts WHERE session_id = ? AND step_number = ? "
@@ -215,7 +203,7 @@ class SqlStore:
     def prune(self, lease: Lease, keep: int) -> int:
         """Remove all but the newest `keep` (1 or more) checkpoints; return how many."""
         check_keep(keep)
-        with self._transaction() as database:
+        with self._shared.transaction() as database:
             row = self._held(lease)
             first = max(row.first, row.head - keep + 1)
             gone = database.execute(
@@ -230,7 +218,7 @@ class SqlStore:
     def latest(self, session: str) -> Kept | None:
         """Return a session's newest checkpoint, None where there is none yet; raises `Damaged`."""
         check_name(session)
-        with self._transaction("begin_read"):
+        with self._shared.transaction("begin_read"):
             row, sheets = self._find(session), self._sheets(session)
             if row is None:
                 check_chain(session, sheets, self._sealer, self._anchor, first=1, head=0, seal="")
@@ -300,7 +288,7 @@ class SqlStore:
         return sorted(row[0] for row in self._read("SELECT id FROM sessions WHERE status = ?", status))
 
     def _read(self, statement: str, *values: object) -> list[Row]:
-        with self._alone:
+        with self._shared.alone:
             return self._database.execute(statement, values)
 
     def _find(self, session: str, *, lock: bool = False) -> _Session | None:

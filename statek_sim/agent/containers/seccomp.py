@@ -91,6 +91,13 @@ REFUSED: Final[Mapping[str, tuple[int, int]]] = {
 
 _CLONE: Final = (56, 220)
 _CLONE3: Final = (435, 435)
+_SOCKET: Final = (41, 198)
+_FAMILIES: Final = (1, 2, 10, 16)
+"""What sockets may be of: files, both kinds of addresses, and what the kernel says of them. A namespace holds these.
+
+It does not hold all others: one of `AF_VSOCK` speaks to the machine that this one runs on.
+"""
+_LAST_FAMILY: Final = 64
 
 
 _OBSOLETE: Final = (
@@ -108,9 +115,17 @@ def profile() -> dict[str, object]:
         condition = {"index": 0, "value": flag, "valueTwo": flag, "op": "SCMP_CMP_MASKED_EQ"}
         return {"names": ["clone"], "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM, "args": [condition]}
 
+    def socket(family: int) -> dict[str, object]:
+        condition = {"index": 0, "value": family, "op": "SCMP_CMP_EQ"}
+        return {"names": ["socket"], "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM, "args": [condition]}
+
+    families = [family for family in range(_LAST_FAMILY) if family not in _FAMILIES]
     refused = {"names": sorted((*REFUSED, *_OBSOLETE)), "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM}
     missing = {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": _ENOSYS}
-    return {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [refused, missing, *map(clone, _FLAGS)]}
+    return {
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "syscalls": [refused, missing, *map(clone, _FLAGS), *map(socket, families)],
+    }
 
 
 def program(machine: str = "") -> bytes | None:
@@ -134,6 +149,11 @@ def program(machine: str = "") -> bytes | None:
         _op(_EQUAL, _CLONE[own], no=4),
         _op(_LOAD, 16),
         _op(_ANY_BIT, _NAMESPACES, no=1),
+        _op(_RETURN, refuse),
+        _op(_RETURN, _ALLOW),
+        _op(_EQUAL, _SOCKET[own], no=len(_FAMILIES) + 3),
+        _op(_LOAD, 16),
+        *(_op(_EQUAL, family, yes=len(_FAMILIES) - at) for at, family in enumerate(_FAMILIES)),
         _op(_RETURN, refuse),
         _op(_RETURN, _ALLOW),
     ]

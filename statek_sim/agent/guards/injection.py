@@ -10,19 +10,19 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import chain
 from typing import Final
 
 from statek_sim.agent.guards.views import LOOK_ALIKE, View, near
+from statek_sim.needles import Needles
 
 CAUGHT: Final = 1.0
 """From this weight on a text is caught."""
 REACH: Final = 300
 """Characters around a word that a rule needs in which it is looked for."""
 _SPACE: Final = r"[^\\w]{1,5}"
-
-_THREE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,12 @@ def matches(views: Iterable[View], among: Iterable[Rule] | None = None) -> list[
     """Return everything that the rules find in the views of one text, each place once for a rule."""
     found: dict[tuple[str, int, int], Match] = {}
     chosen = rules() if among is None else tuple(among)
+    words = _words(tuple(rule.needs for rule in chosen))
     for view in views:
-        seen = _threes(view.lowered)
+        places = {word: list(_places(view.lowered, word)) for word in words.within(view.lowered)}
         for rule in chosen:
-            needs = [
-                need
-                for need in rule.needs
-                if need[:_THREE] in seen or not need[:_THREE].isalpha() or len(need) < _THREE
-            ]
-            for start, end in near(_places(view.lowered, needs), REACH, len(view.lowered)):
+            around = [place for need in rule.needs for place in places.get(need, ())]
+            for start, end in near(around, REACH, len(view.lowered)):
                 for match in rule.pattern.finditer(view.lowered, start, end):
                     if match.end() > match.start():
                         span = view.span(*match.span())
@@ -91,15 +88,14 @@ def weight_of(found: Iterable[Match]) -> float:
     return sum({match.rule: match.weight for match in found}.values())
 
 
-def _threes(text: str) -> set[str]:
-    """Return what three letters stand together in a text: what a text does not have is not looked for in it."""
-    words = "\n".join(dict.fromkeys(text.split(" ")))
-    return set(map("".join, zip(words, words[1:], words[2:], strict=False)))
+@lru_cache(maxsize=8)
+def _words(needs: tuple[tuple[str, ...], ...]) -> Needles:
+    """Return the words that rules need, each once."""
+    return Needles(chain.from_iterable(needs))
 
 
-def _places(text: str, words: Iterable[str]) -> Iterator[int]:
-    for word in words:
-        place = text.find(word)
-        while place >= 0:
-            yield place
-            place = text.find(word, place + len(word))
+def _places(text: str, word: str) -> Iterator[int]:
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + len(word))

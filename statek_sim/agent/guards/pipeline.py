@@ -189,7 +189,7 @@ class GuardSet:
 
     def _failed(self, guard: Guard, error: Exception) -> tuple[Find, ...]:
         if self._rules.error == "raises":
-            raise error
+            raise GuardRaised(f"a guard raised {type(error).__name__}: {error}") from error
         late = isinstance(error, TimeoutError) and guard.timeout is not None
         what = f"took longer than {guard.timeout:g} s" if late else f"raised {type(error).__name__}: {error}"
         return (Find(_BROKE, detail=f"the guard {what}"),)
@@ -344,13 +344,9 @@ def _continued(steps: _Steps, wanted: Wait | TextWanted) -> Judging:
 
 
 def _sent(steps: _Steps, told: Waited | str | None) -> Wait | TextWanted | Verdict:
-    """Return what guards want next, or their verdict; what one raises under rules by which that counts ends the run."""
+    """Return what guards want next, or their verdict."""
     try:
         return steps.send(told)
     except StopIteration as end:
         outcome: Outcome = end.value
         return Verdict(action=outcome.action, reason=outcome.reason, text=outcome.text, asks=outcome.asks)
-    except BadInput:
-        raise
-    except Exception as error:
-        raise GuardRaised(f"a guard raised {type(error).__name__}: {error}") from error

@@ -12,9 +12,10 @@ import binascii
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from string import ascii_letters, digits, hexdigits
 from typing import Final
 from urllib.parse import unquote
 
@@ -40,7 +41,24 @@ _ENCODED: Final = re.compile(
     r"|(?P<reference>&(?:#[0-9]{1,6}|#x[0-9A-Fa-f]{1,6}|[a-z]{2,8});)"
     r"|(?P<escape>\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2})"
 )
+_MARK: Final = re.compile(r"[%&\\]")
+_LONGEST_MARK: Final = 10
+"""Characters of a percent, a reference or an escape, at most; several percents are several marks."""
+_LEAST_BASE64: Final = 20
+_LEAST_HEX: Final = 24
 
+
+def _shape_of(characters: str) -> bytes:
+    """Return a table that makes `x` of these characters, and a space of all others."""
+    return bytes(ord("x") if chr(code) in characters else ord(" ") for code in range(256))
+
+
+_IN_BASE64: Final = _shape_of(f"{ascii_letters}{digits}+/_-")
+_IN_HEX: Final = _shape_of(f"{hexdigits} :")
+_IN_WORD: Final = _shape_of(f"{ascii_letters}{digits}?")
+"""Letters that are not of ASCII come as question marks."""
+_ALONE: Final = re.compile(rb" x {1,3}x {1,3}x ")
+"""Three letters in a row that stand apart are in every text that `_APART` is for."""
 
 _JSON_ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPES: Final = {
@@ -125,6 +143,8 @@ def _undisguised(character: str) -> str:
 
 def _put_together(view: View) -> View | None:
     """Return the view with letters that stand apart put together (`i g n o r e`), None when none do."""
+    if _ALONE.search(view.text.encode("ascii", "replace").translate(_IN_WORD)) is None:
+        return None
     pieces: list[tuple[int, int]] = []
     done = 0
     for found in _APART.finditer(view.text):
@@ -162,7 +182,7 @@ def _decoded(text: str) -> View | None:
     starts: list[int] = []
     ends: list[int] = []
     done, left = 0, MOST_DECODED
-    for found in _ENCODED.finditer(text):
+    for found in _encoded(text):
         clear = _clear(found.lastgroup or "", found[0])
         if clear is None or len(clear) > left:
             continue
@@ -178,6 +198,29 @@ def _decoded(text: str) -> View | None:
     starts += range(done, len(text))
     ends += range(done + 1, len(text) + 1)
     return _plain("decoded", "".join(pieces), starts, ends)
+
+
+def _encoded(text: str) -> Iterator[re.Match[str]]:
+    """Yield what `_ENCODED` finds in a text; it is asked only where something that it may find can be."""
+    shape = text.encode("ascii", "replace")
+    parts = [
+        *_runs(shape.translate(_IN_BASE64), _LEAST_BASE64),
+        *_runs(shape.translate(_IN_HEX), _LEAST_HEX),
+        *((mark.start(), mark.start() + _LONGEST_MARK) for mark in _MARK.finditer(text)),
+    ]
+    for start, end in joined(parts):
+        yield from _ENCODED.finditer(text, start, end)
+
+
+def _runs(shape: bytes, least: int) -> Iterator[tuple[int, int]]:
+    """Yield from where to where at least so many `x` stand together."""
+    start = shape.find(b"x" * least)
+    while start >= 0:
+        end = shape.find(b" ", start)
+        end = len(shape) if end < 0 else end
+        # A base64 text may end with two signs that are in no run.
+        yield start, end + 2
+        start = shape.find(b"x" * least, end)
 
 
 def _clear(how: str, encoded: str) -> str | None:
@@ -240,11 +283,15 @@ def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 def near(places: Iterable[int], reach: int, size: int) -> list[tuple[int, int]]:
     """Return the parts of a text of `size` characters within `reach` of some places, in order and apart."""
-    parts: list[tuple[int, int]] = []
-    for place in sorted(places):
-        start, end = max(0, place - reach), min(size, place + reach)
-        if parts and start <= parts[-1][1]:
-            parts[-1] = (parts[-1][0], end)
+    return joined((max(0, place - reach), min(size, place + reach)) for place in places)
+
+
+def joined(parts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return parts of a text in order and apart: those that touch are one."""
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(parts):
+        if apart and start <= apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
         else:
-            parts.append((start, end))
-    return parts
+            apart.append((start, end))
+    return apart
