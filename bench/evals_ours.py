@@ -43,7 +43,7 @@ def _suite(seeds: int) -> float:
     arms = (*ablation(), *parse_arms(["rescue+nudges"]))
     suite = load_suite([builtin_suites() / "evals"])[:EVALS]
     experiment = Experiment(
-        suite=suite, profile=load_profile("ministral-3-8b-instruct"), arms=arms, seeds=seeds
+        suite=suite, model=load_profile("ministral-3-8b-instruct"), arms=arms, seeds=seeds
     )
     if (len(suite), len(arms)) != (EVALS, ARMS):
         raise SystemExit(f"{len(suite)} evals in {len(arms)} arms, expected {EVALS} in {ARMS}")

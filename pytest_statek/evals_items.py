@@ -119,7 +119,7 @@ class ModelItem(EvalItem):
         self._refuse_unknown()
         runs = self._runs
         experiment = Experiment(
-            suite=(self.scenario,), profile=runs.profile, arms=(self._arm,), seeds=self._seeds
+            suite=(self.scenario,), model=runs.profile, arms=(self._arm,), seeds=self._seeds
         )
         outcomes = run_batch(self.scenario, 0, self._seeds, experiment.arms, runs.profile)
         part = runs.baseline.only(arms=[self._arm.name], evals=[self.scenario.id], seeds=self._seeds)

@@ -30,6 +30,7 @@ from statek_sim.cli import escalation
 from statek_sim.cli import context
 from statek_sim.cli import evals
 from statek_sim.cli import evals_run
+from statek_sim.cli import evals_record
 from statek_sim.cli import evals_models
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
@@ -48,6 +49,7 @@ __all__ = [
     "escalation",
     "evals",
     "evals_models",
+    "evals_record",
     "evals_run",
     "explore",
     "files",

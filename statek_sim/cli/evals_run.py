@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -20,13 +22,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from statek_sim.agent.budget import Prices
+    from statek_sim.evals.baseline import Baseline
+    from statek_sim.evals.experiment import Experiment
+    from statek_sim.evals.outcome import Outcome
+    from statek_sim.evals.scenario import EvalScenario
     from statek_sim.evals.summary import Summary
 
 ModelOption = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="PROFILE", help="A shipped profile (see evals models), or the path of a .toml file."
+        metavar="PROFILE",
+        help="A shipped profile (see evals models; default: ministral-3-8b-instruct), or the path of a .toml file.",
     ),
+]
+CassettesOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="No simulated model, but a real one, as evals record has kept it."),
 ]
 ArmsOption = Annotated[
     list[str] | None,
@@ -36,12 +47,21 @@ ArmsOption = Annotated[
         "full, bare, no-PART, or parts joined by +; @VARIANT behind it for document or forge (repeatable).",
     ),
 ]
-SeedsOption = Annotated[int, typer.Option(metavar="N", help="Runs of each scenario in each arm.")]
+SeedsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Runs of each scenario in each arm; default: 10, or all that are recorded."
+    ),
+]
+SEEDS: Final = 10
 JsonOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON, too.")
 ]
 MarkdownOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown, too.")
+]
+HtmlOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the report as one page for a browser, too.")
 ]
 JunitOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write a test case per scenario and arm.")
@@ -62,18 +82,65 @@ BaselineOption = Annotated[
 UpdateOption = Annotated[
     Path | None, typer.Option("--update-baseline", metavar="FILE", help="Write the runs down as a baseline.")
 ]
-DEFAULT_MODEL = "ministral-3-8b-instruct"
+DEFAULT_MODEL: Final = "ministral-3-8b-instruct"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outputs:
+    """Where reports go, each None where it is not wanted."""
+
+    json_file: Path | None
+    markdown: Path | None
+    html: Path | None
+    junit: Path | None
+    baseline: Path | None
+
+    def check(self) -> None:
+        """Refuse what cannot be written before anything is run."""
+        check_outputs(
+            {
+                "--json": self.json_file,
+                "--markdown": self.markdown,
+                "--html": self.html,
+                "--junit": self.junit,
+                "--update-baseline": self.baseline,
+            }
+        )
+
+    def write(self, summary: Summary, outcomes: Sequence[Outcome], prices: Prices | None) -> None:
+        """Write all that are wanted."""
+        from statek_sim.evals.baseline import baseline_text
+        from statek_sim.reporting.artifact import write_artifact
+        from statek_sim.reporting.evals_json import evals_json_text
+        from statek_sim.reporting.evals_junit import evals_junit
+        from statek_sim.reporting.evals_tables import evals_tables, table_markdown
+        from statek_sim.reporting.page.evals import evals_page
+        from statek_sim.reporting.page.template import write_page
+
+        if self.json_file is not None:
+            write_artifact(self.json_file, evals_json_text(summary))
+        if self.markdown is not None:
+            lines = [line for table in evals_tables(summary, prices) for line in table_markdown(table)]
+            write_artifact(self.markdown, "\n".join(lines))
+        if self.html is not None:
+            write_page(evals_page(summary, outcomes, prices), self.html)
+        if self.junit is not None:
+            write_artifact(self.junit, evals_junit(summary))
+        if self.baseline is not None:
+            write_artifact(self.baseline, baseline_text(summary.experiment, outcomes))
 
 
 @evals.command()
 def run(
     paths: EvalPaths = None,
-    model: ModelOption = DEFAULT_MODEL,
+    model: ModelOption = None,
+    cassettes: CassettesOption = None,
     arms: ArmsOption = None,
-    seeds: SeedsOption = 10,
+    seeds: SeedsOption = None,
     only: EvalOption = None,
     json_file: JsonOption = None,
     markdown: MarkdownOption = None,
+    html: HtmlOption = None,
     junit: JunitOption = None,
     price: PriceOption = None,
     baseline: BaselineOption = None,
@@ -85,42 +152,81 @@ def run(
     All arms share their random numbers: the same scenario and seed meet the same model. Equal inputs give equal bytes,
     with any executor. Exits 1 when a baseline is not held.
     """
-    from statek_sim.evals.arms import parse_arms
-    from statek_sim.evals.baseline import baseline_text, held_against, left_out, read_baseline
-    from statek_sim.evals.experiment import Experiment, run_experiment
-    from statek_sim.evals.models.profile_file import load_profile
+    from statek_sim.evals.baseline import read_baseline
+    from statek_sim.evals.experiment import run_experiment
     from statek_sim.evals.summary import summarised
     from statek_sim.executors.choose import executor_for
-    from statek_sim.reporting.artifact import write_artifact
 
-    check_outputs(
-        {"--json": json_file, "--markdown": markdown, "--junit": junit, "--update-baseline": update_baseline}
+    outputs = _Outputs(
+        json_file=json_file, markdown=markdown, html=html, junit=junit, baseline=update_baseline
     )
+    outputs.check()
     before = None if baseline is None else read_baseline(baseline)
     prices = _prices(price)
-    experiment = Experiment(
-        suite=loaded_evals(paths, only),
-        profile=load_profile(model),
-        arms=parse_arms(arms or ["ablation"]),
-        seeds=seeds,
-    )
+    suite = loaded_evals(paths, only)
+    if cassettes is None:
+        experiment = _simulated(
+            suite, model or DEFAULT_MODEL, arms or ["ablation"], SEEDS if seeds is None else seeds
+        )
+    elif model is not None:
+        raise BadInput("--model goes with simulated models; recordings in --cassettes say whose they are")
+    else:
+        experiment = _recorded(suite, cassettes, arms or (), seeds)
     with executor_for(executor) as working:
         outcomes = run_experiment(experiment, working, progress())
     summary = summarised(experiment, outcomes)
     _print(summary, prices)
-    _write(summary, prices, json_file=json_file, markdown=markdown, junit=junit)
-    if update_baseline is not None:
-        write_artifact(update_baseline, baseline_text(experiment, outcomes))
+    outputs.write(summary, outcomes, prices)
     if before is not None:
-        # What nobody asked to leave out has to be run again: an eval that is gone is not as right as it was.
-        part = before.only(
-            arms=[arm.name for arm in experiment.arms] if arms else None,
-            evals=[one.id for one in experiment.suite] if only else None,
-        )
-        broken = held_against(part, experiment, outcomes, name=str(baseline))
-        say([*broken.lines, *left_out(before, part, name=str(baseline))])
-        if broken.failed:
-            raise typer.Exit(1)
+        _hold(before, experiment, outcomes, name=str(baseline), arms=bool(arms), only=bool(only))
+
+
+def _simulated(suite: tuple[EvalScenario, ...], model: str, arms: Sequence[str], seeds: int) -> Experiment:
+    from statek_sim.evals.arms import parse_arms
+    from statek_sim.evals.experiment import Experiment
+    from statek_sim.evals.models.profile_file import load_profile
+
+    return Experiment(suite=suite, model=load_profile(model), arms=parse_arms(arms), seeds=seeds)
+
+
+def _recorded(
+    suite: tuple[EvalScenario, ...], folder: Path, arms: Sequence[str], seeds: int | None
+) -> Experiment:
+    from statek_sim.evals.experiment import Experiment
+    from statek_sim.evals.recorded import recordings_in
+
+    found = recordings_in(folder, suite, arms)
+    if seeds is not None and seeds > found.seeds:
+        raise BadInput(f"--seeds {seeds}: {folder} has {found.seeds}; expected no more, or more recordings")
+    return Experiment(
+        suite=found.evals,
+        model=found.model,
+        arms=found.arms,
+        seeds=found.seeds if seeds is None else seeds,
+    )
+
+
+def _hold(
+    before: Baseline,
+    experiment: Experiment,
+    outcomes: Sequence[Outcome],
+    *,
+    name: str,
+    arms: bool,
+    only: bool,
+) -> None:
+    """Hold runs against a baseline; exits 1 when it is not held."""
+    from statek_sim.evals.baseline import held_against, left_out
+
+    # What nobody asked to leave out has to be run again: an eval that is gone is not as right as it was.
+    part = before.only(
+        arms=[arm.name for arm in experiment.arms] if arms else None,
+        evals=[one.id for one in experiment.suite] if only else None,
+    )
+    broken = held_against(part, experiment, outcomes, name=name)
+    say([*broken.lines, *left_out(before, part, name=name)])
+    if broken.failed:
+        raise typer.Exit(1)
 
 
 @evals.command()
@@ -166,25 +272,3 @@ def _print(summary: Summary, prices: Prices | None) -> None:
 
     for table in evals_tables(summary, prices):
         say([*table_lines(table), ""])
-
-
-def _write(
-    summary: Summary,
-    prices: Prices | None,
-    *,
-    json_file: Path | None,
-    markdown: Path | None,
-    junit: Path | None,
-) -> None:
-    from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.reporting.evals_json import evals_json_text
-    from statek_sim.reporting.evals_junit import evals_junit
-    from statek_sim.reporting.evals_tables import evals_tables, table_markdown
-
-    if json_file is not None:
-        write_artifact(json_file, evals_json_text(summary))
-    if markdown is not None:
-        lines = [line for table in evals_tables(summary, prices) for line in table_markdown(table)]
-        write_artifact(markdown, "\n".join(lines))
-    if junit is not None:
-        write_artifact(junit, evals_junit(summary))

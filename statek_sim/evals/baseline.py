@@ -17,6 +17,7 @@ from statek_sim.evals.cells import Cell, Kept, Key, cells_of, told
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.statistics.paired import mcnemar
 from statek_sim.unreadable import Unreadable, why_unreadable
 
@@ -73,8 +74,10 @@ class Held:
     lines: tuple[str, ...]
 
 
-def profile_digest(profile: Profile) -> str:
-    """Return a digest of a profile: another model makes other runs."""
+def profile_digest(profile: Profile | RecordedModel) -> str:
+    """Return a digest of a profile: another model makes other runs. A recorded one is its name."""
+    if isinstance(profile, RecordedModel):
+        return hashlib.blake2b(profile.name.encode(), digest_size=8).hexdigest()
     return hashlib.blake2b(repr(profile).encode(), digest_size=8).hexdigest()
 
 
@@ -86,8 +89,8 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
         runs[one.arm].setdefault(one.scenario, []).append([int(one.passed), digests])
     head = {
         "schema": SCHEMA,
-        "model": experiment.profile.name,
-        "profile": profile_digest(experiment.profile),
+        "model": experiment.model.name,
+        "profile": profile_digest(experiment.model),
         "arms": {arm.name: list(arm.listed) for arm in experiment.arms},
     }
     return json.dumps({**head, "runs": runs}, indent=1) + "\n"
@@ -120,7 +123,7 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
     Nothing makes up for it: no other eval, no other arm. Runs of the baseline that were not made fail, too;
     `Baseline.only` is for leaving some out. `BadInput` when the baseline is about something else.
     """
-    refuse_another(before, experiment.profile, experiment.arms, name=name)
+    refuse_another(before, experiment.model, experiment.arms, name=name)
     cells = cells_of(before.runs, outcomes)
     if not cells:
         raise BadInput(f"{name}: none of these runs is in the baseline; expected the same arms and evals")
@@ -138,7 +141,9 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
     return Held(failed=bool(worse or gone), lines=(*lines, *gone))
 
 
-def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, name: str) -> None:
+def refuse_another(
+    before: Baseline, profile: Profile | RecordedModel, arms: Iterable[Arm], *, name: str
+) -> None:
     """Raise `BadInput` when a baseline is of another model, or of arms with other parts."""
     if (before.model, before.profile) != (profile.name, profile_digest(profile)):
         raise BadInput(

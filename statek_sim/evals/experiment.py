@@ -1,4 +1,4 @@
-"""An experiment: every scenario with every seed in every arm, on one simulated model, by whatever executor."""
+"""An experiment: every scenario with every seed in every arm, on one model, by whatever executor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Outcome
-from statek_sim.evals.runner import MODEL, run_one
+from statek_sim.evals.recorded import RecordedModel, replayed_run
+from statek_sim.evals.runner import MODEL, Played, run_one
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
@@ -25,10 +26,13 @@ Heard = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is run. Seeds are 0 to `seeds` - 1; all arms of a scenario and seed share their random numbers."""
+    """What is run, on a simulated model or a recorded one.
+
+    Seeds are 0 to `seeds` - 1; all arms of a scenario and seed share their random numbers.
+    """
 
     suite: tuple[EvalScenario, ...]
-    profile: Profile
+    model: Profile | RecordedModel
     arms: tuple[Arm, ...]
     seeds: int
 
@@ -45,19 +49,28 @@ class Experiment:
         return len(self.suite) * self.seeds * len(self.arms)
 
 
-def batches(experiment: Experiment) -> Iterator[tuple[EvalScenario, int, int, tuple[Arm, ...], Profile]]:
+def batches(
+    experiment: Experiment,
+) -> Iterator[tuple[EvalScenario, int, int, tuple[Arm, ...], Profile | RecordedModel]]:
     """Yield the pieces of work: a scenario, seeds from one up to another, the arms and the model."""
     size = max(1, BATCH // len(experiment.arms))
     for scenario in experiment.suite:
         for first in range(0, experiment.seeds, size):
-            yield scenario, first, min(first + size, experiment.seeds), experiment.arms, experiment.profile
+            yield scenario, first, min(first + size, experiment.seeds), experiment.arms, experiment.model
 
 
 def run_batch(
-    scenario: EvalScenario, first: int, behind: int, arms: Sequence[Arm], profile: Profile
+    scenario: EvalScenario, first: int, behind: int, arms: Sequence[Arm], model: Profile | RecordedModel
 ) -> list[Outcome]:
     """Return what comes of a scenario with these seeds in all arms."""
-    return [run_one(scenario, seed, arm, profile) for seed in range(first, behind) for arm in arms]
+    return [play_one(scenario, seed, arm, model).outcome for seed in range(first, behind) for arm in arms]
+
+
+def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile | RecordedModel) -> Played:
+    """Return one run of an experiment, with all that happened in it."""
+    if isinstance(model, RecordedModel):
+        return replayed_run(scenario, seed, arm, model)
+    return run_one(scenario, seed, arm, model)
 
 
 def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | None = None) -> list[Outcome]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
 
 from statek_sim.evals.models.failures import ORDER
-from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.outcome import Outcome, Turn
+
+_READ: Final = "read: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +38,11 @@ def flow_of(outcomes: Sequence[Outcome]) -> tuple[FlowRow, ...]:
 def _row(name: str, outcomes: Sequence[Outcome]) -> FlowRow:
     turns = [turn for one in outcomes for turn in one.turns if turn.failure == name]
     runs = [one for one in outcomes if any(turn.failure == name for turn in one.turns)]
-    read = (turn.stage for turn in turns if turn.stage is not None and turn.stage.startswith("read: "))
+    read = (stage for turn in turns if (stage := _read_by(turn)) is not None)
     return FlowRow(
         failure=name,
         turns=len(turns),
-        rescued=_counted(Counter(stage.removeprefix("read: ") for stage in read)),
+        rescued=_counted(Counter(read)),
         nudged=_counted(Counter(turn.nudged for turn in turns if turn.nudged is not None)),
         runs=len(runs),
         completed=sum(one.completed for one in runs),
@@ -49,3 +52,38 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> FlowRow:
 
 def _counted(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+
+
+class Path(NamedTuple):
+    """A way that failed turns went: the class, the stage of rescue that read them, the correction, how the run ended.
+
+    `rescued` and `nudged` are None for turns that nothing read or corrected.
+    """
+
+    failure: str
+    rescued: str | None
+    nudged: str | None
+    end: Literal["right", "wrong answer", "no answer"]
+
+
+def paths_of(outcomes: Iterable[Outcome]) -> tuple[tuple[Path, int], ...]:
+    """Return the ways of all failed turns, each with how many went it: by class, the most frequent first."""
+    counts = Counter(
+        Path(turn.failure, _read_by(turn), turn.nudged, _end(one))
+        for one in outcomes
+        for turn in one.turns
+        if turn.failure is not None
+    )
+    order = [name.value for name in ORDER]
+    return tuple(sorted(counts.items(), key=lambda one: (order.index(one[0].failure), -one[1], repr(one[0]))))
+
+
+def _read_by(turn: Turn) -> str | None:
+    read = turn.stage is not None and turn.stage.startswith(_READ)
+    return (turn.stage or "").removeprefix(_READ) if read else None
+
+
+def _end(one: Outcome) -> Literal["right", "wrong answer", "no answer"]:
+    if one.passed:
+        return "right"
+    return "wrong answer" if one.completed else "no answer"

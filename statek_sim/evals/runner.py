@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from statek_sim import trace as events
 from statek_sim.agent.context.settings import ContextSettings
@@ -20,13 +20,14 @@ from statek_sim.evals.arms import Arm
 from statek_sim.evals.judge import judge
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.models.shown import call_key
-from statek_sim.evals.models.weak import TOKENIZER_OF, Act, WeakModel, WeakProvider
+from statek_sim.evals.models.weak import TOKENIZER_OF, Act, WeakModel
 from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
 from statek_sim.evals.record import Called
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.task import EvalTask
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.metering.usage import BYTES_PER_TOKEN
+from statek_sim.providers.protocol import Provider
 
 MODEL: Final = TOKENIZER_OF
 """What the agent asks for: its budgets are counted with the tokenizer that the simulated model's window is."""
@@ -39,22 +40,43 @@ def _tokenizers() -> TokenizerRegistry:
     return TokenizerRegistry()
 
 
-def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Outcome:
+class Played(NamedTuple):
+    """What came of a run, and everything that happened in it."""
+
+    outcome: Outcome
+    events: Sequence[events.Event]
+
+
+def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Played:
     """Return what comes of one run; the same for the same four, in any process."""
     instance = scenario.instance(seed)
     provider = WeakModel(profile, seed).provider(
         EvalTask(instance), tier=scenario.tier, window=scenario.context
     )
-    harness = _harness(instance, arm, provider)
+    return run_with(instance, arm, provider)
+
+
+class Acting(Provider, Protocol):
+    """A provider that says afterwards what its model did."""
+
+    @property
+    def acts(self) -> Sequence[Act]:
+        """What the model did, turn by turn."""
+
+
+def run_with(instance: Instance, arm: Arm, provider: Acting, *, model: str = MODEL) -> Played:
+    """Return what comes of an instance with a provider; `model` is what the agent asks for."""
+    harness = _harness(instance, arm, provider, model)
     stop: str | None = None
     try:
         run = harness.run(instance.task)
     except (RunawayJob, Unanswered) as error:
         run, stop = None, type(error).__name__
-    return _outcome(instance, arm, provider, harness, run, stop)
+    trace = harness.trace.events
+    return Played(_outcome(instance, arm, provider.acts, trace, run, stop), trace)
 
 
-def _harness(instance: Instance, arm: Arm, provider: WeakProvider) -> AgentHarness:
+def _harness(instance: Instance, arm: Arm, provider: Acting, model: str = MODEL) -> AgentHarness:
     approving = instance.approving()
     gates: list[CallGate] = [BreakerGate()] if arm.has("protection") else []
     if approving is not None:
@@ -65,7 +87,7 @@ def _harness(instance: Instance, arm: Arm, provider: WeakProvider) -> AgentHarne
         tools=instance.tools,
         steps=instance.steps if arm.has("steps") else NO_STEPS,
         prompt=instance.prompt,
-        model=MODEL,
+        model=model,
         max_iterations=instance.scenario.max_iterations,
         nudges=LIMIT if arm.has("nudges") else 0,
         variant=arm.variant,
@@ -91,16 +113,15 @@ def context_settings(budget: int) -> ContextSettings:
 def _outcome(
     instance: Instance,
     arm: Arm,
-    provider: WeakProvider,
-    harness: AgentHarness,
+    acts: Sequence[Act],
+    trace: Sequence[events.Event],
     run: AgentRun | None,
     stop: str | None,
 ) -> Outcome:
     answer = None if run is None else run.answer
     ended = stop or (run.stop if run is not None else None) or "nothing"
-    record = instance.world.record(answer, ended, model_calls=len(provider.acts))
+    record = instance.world.record(answer, ended, model_calls=len(acts))
     verdict = judge(instance, record)
-    trace = list(harness.trace.events)
     return Outcome(
         scenario=instance.eval_id,
         seed=instance.seed,
@@ -109,11 +130,11 @@ def _outcome(
         passed=verdict.passed,
         score=round(verdict.score, 6),
         stop=ended,
-        model_calls=len(provider.acts),
+        model_calls=len(acts),
         calls=len(record.calls),
         wasted=_wasted(record.calls) + sum(isinstance(event, events.Nudged) for event in trace),
         tokens=_tokens(run),
-        turns=tuple(_turns(trace, provider.acts)),
+        turns=tuple(_turns(trace, acts)),
         problems=verdict.problems[:3],
         answer=answer,
     )

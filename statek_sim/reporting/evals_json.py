@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Count, Tokens
+from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.statistics.comparing import Comparison
 from statek_sim.evals.summary import ArmSummary, Summary
 from statek_sim.reporting.published import schema_named
@@ -20,8 +21,8 @@ def evals_json(summary: Summary) -> dict[str, Any]:
     experiment = summary.experiment
     return {
         "schema": SCHEMA,
-        "model": experiment.profile.name,
-        "rates": rates_json(experiment.profile),
+        "model": experiment.model.name,
+        "rates": rates_json(experiment.model),
         "arms": [_arm(arm) for arm in summary.arms],
         "scenarios": [
             {
@@ -55,8 +56,13 @@ def evals_json_text(summary: Summary) -> str:
     return json.dumps(evals_json(summary), indent=2, ensure_ascii=False) + "\n"
 
 
-def rates_json(profile: Profile) -> list[dict[str, Any]]:
-    """Return every rate with its label: means of classes over scenarios, single rates, shares of kinds of damage."""
+def rates_json(profile: Profile | RecordedModel) -> list[dict[str, Any]]:
+    """Return every rate with its label: means of classes over scenarios, single rates, shares of kinds of damage.
+
+    A recorded model has none: nothing of it is simulated.
+    """
+    if isinstance(profile, RecordedModel):
+        return []
     rates = [(one.name, one.mean, str(one.origin)) for one in profile.classes]
     rates += [(one.name, one.rate, str(one.origin)) for one in profile.rates.values()]
     rates += [(name, share, str(profile.damage_origin)) for name, share in profile.damage_shares.items()]

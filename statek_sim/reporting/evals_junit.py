@@ -12,7 +12,7 @@ def evals_junit(summary: Summary) -> str:
     document = JUnitXml("statek-sim evals")
     for arm in summary.arms:
         suite = TestSuite(f"evals {arm.arm.name}")
-        suite.add_property("model", summary.experiment.profile.name)
+        suite.add_property("model", summary.experiment.model.name)
         for scenario in summary.experiment.suite:
             suite.add_testcase(_case(scenario.id, arm.arm.name, summary.cells[scenario.id][arm.arm.name]))
         document.add_testsuite(suite)

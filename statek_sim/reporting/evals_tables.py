@@ -38,7 +38,8 @@ def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[Tex
         yield shapley_table(summary.shapley)
     yield matrix_table(summary)
     yield flow_table(summary)
-    yield rates_table(summary.experiment.profile)
+    if isinstance(summary.experiment.model, Profile):
+        yield rates_table(summary.experiment.model)
 
 
 def arms_table(summary: Summary) -> TextTable:
@@ -49,7 +50,7 @@ def arms_table(summary: Summary) -> TextTable:
         f"{arm.arm.name}: about {arm.worth_runs:.0f}" for arm in summary.arms if arm.worth_runs is not None
     ]
     below = [
-        f"{summary.experiment.profile.name}; completed: ended by an answer; right: did all that was demanded"
+        f"{summary.experiment.model.name}; completed: ended by an answer; right: did all that was demanded"
     ]
     if worth:
         below.append(
@@ -121,7 +122,7 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
             f"{one.seen.first}:{one.seen.second}",
             _p(one.p),
             _p(one.adjusted),
-            _answer(one),
+            answer_words(one),
         )
         for one in comparisons
     )
@@ -137,7 +138,8 @@ def _p(value: float) -> str:
     return "<0.0001" if value < 0.00005 else f"{value:.4f}"
 
 
-def _answer(one: Comparison) -> str:
+def answer_words(one: Comparison) -> str:
+    """Return what can be told of a difference, in words."""
     match one.answer:
         case "different":
             return "different"

@@ -45,7 +45,7 @@ FULL, BARE = named_after(PARTS), named_after(())
 def experiment(*arms: Arm, seeds: int = 3, model: str = "lfm2.5-8b-a1b") -> Experiment:
     return Experiment(
         suite=tuple(map(eval_named, NAMES)),
-        profile=load_profile(model),
+        model=load_profile(model),
         arms=arms or (FULL, BARE),
         seeds=seeds,
     )
@@ -231,7 +231,7 @@ def test_junit_has_a_case_per_scenario_and_arm_and_fails_those_with_wrong_runs()
 
 def test_failures_flow_from_class_to_stage_to_correction_to_the_end_of_the_run() -> None:
     one = replace(
-        experiment(FULL), profile=failing(FailureClass.EARLY_ANSWER, FailureClass.MALFORMED, rate=0.5)
+        experiment(FULL), model=failing(FailureClass.EARLY_ANSWER, FailureClass.MALFORMED, rate=0.5)
     )
     outcomes = outcomes_of(one)
     rows = {row.failure: row for row in summarised(one, outcomes).arms[0].flow}

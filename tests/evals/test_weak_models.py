@@ -33,7 +33,7 @@ CHAIN = "refund-the-late-order"
 
 
 def run(profile: Profile, arm: Arm = FULL, *, scenario: str = CHAIN, seed: int = 0) -> Outcome:
-    return run_one(eval_named(scenario), seed, arm, profile)
+    return run_one(eval_named(scenario), seed, arm, profile).outcome
 
 
 def test_a_model_without_failures_passes_every_eval_in_every_arm() -> None:
@@ -41,7 +41,7 @@ def test_a_model_without_failures_passes_every_eval_in_every_arm() -> None:
         (one.id, arm.name, out.problems)
         for one in suite()
         for arm in (FULL, BARE)
-        if not (out := run_one(one, 1, arm, flawless())).passed
+        if not (out := run_one(one, 1, arm, flawless()).outcome).passed
     ]
     # The bare harness shortens nothing: an eval whose context must be shortened is its to lose.
     assert [(name, arm) for name, arm, _ in wrong] == [

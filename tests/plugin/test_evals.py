@@ -39,7 +39,7 @@ def write_baseline(arms: Sequence[Arm], seeds: int = 4) -> None:
     """Write `base.json`: what the model makes of the evals of the project."""
     suite, profile = load_suite(["evals"]), load_profile(MODEL)
     outcomes = [one for scenario in suite for one in run_batch(scenario, 0, seeds, arms, profile)]
-    experiment = Experiment(suite=suite, profile=profile, arms=tuple(arms), seeds=seeds)
+    experiment = Experiment(suite=suite, model=profile, arms=tuple(arms), seeds=seeds)
     Path("base.json").write_text(baseline_text(experiment, outcomes), "utf-8")
 
 

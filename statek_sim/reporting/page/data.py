@@ -47,11 +47,16 @@ ROOM: Final = 32_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageData:
-    """What a page shows, as text for the inside of `script` elements: the index, and details by number of run."""
+    """What a page shows, as text for the inside of `script` elements: the index, and details by number of run.
+
+    `name` stands at the top of it; `view` is the module that draws it.
+    """
 
     title: str
     index: str
     details: Mapping[int, str]
+    name: str = "STATEK scenarios"
+    view: str = "view/page.js"
 
 
 def page_data(

@@ -34,7 +34,7 @@ def details_of(
     scenario, record = result.scenario, result.record
     texts = Excerpts()
     # The transcript first: of texts that are too many, those that people read are the last to be cut.
-    entries = [_entry(seq, line, record.events, texts) for seq, line in numbered(record.events)]
+    entries = transcript_json(record.events, texts)
     queue = scenario.world.queue
     return {
         "source": scenario.source,
@@ -52,6 +52,11 @@ def details_of(
         "spans": [span.as_json() for span in spans(record.events, () if queue is None else queue.items)],
         "transcript": [*entries],
     }
+
+
+def transcript_json(trace: Sequence[Event], texts: Excerpts) -> list[dict[str, JSON]]:
+    """Return what was said, run and answered, in order; texts as far as there is room for them."""
+    return [_entry(seq, line, trace, texts) for seq, line in numbered(trace)]
 
 
 def _item(item: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -2,12 +2,12 @@
 
 Places in `page.html`, each filled once:
 
-- `{{title}}`: the page's title, as text.
+- `{{title}}`: the page's title, as text; `{{name}}`: what stands at its top.
 - `{{index}}`: the index, as JSON for the inside of a `script` element.
 - `{{details}}`: one `script` element for each run that has details.
 - `{{style:NAME}}`: a `style` element that holds the file NAME of this folder.
 - `{{script:NAME}}`: a `script` element that holds the file NAME; NAME may end in `.xz`, for a file that is packed.
-- `{{modules:NAME}}`: a `script` element that holds the module NAME and all that it imports.
+- `{{modules:view}}`: a `script` element that holds the page's own module and all that it imports.
 - `{{script-sources}}`, `{{style-sources}}`: the hashes of those scripts and styles, for a Content-Security-Policy
   that lets no others work.
 
@@ -92,11 +92,12 @@ def render(page: PageData) -> str:
     """Return the whole page as one file that needs no other. Equal data gives equal text."""
     template = page_file("page.html")
     data = {
+        "name": html.escape(page.name),
         "title": html.escape(_readable(page.title)),
         "index": page.index,
         "details": "\n".join(map(_details, page.details, page.details.values())),
     }
-    fill = {**_elements(template), **data}
+    fill = {**_elements(template, page.view), **data}
     return _PLACE.sub(lambda place: fill[place[1]], template)
 
 
@@ -112,13 +113,11 @@ def page_file(name: str) -> str:
     return (lzma.decompress(content) if name.endswith(".xz") else content).decode("utf-8")
 
 
-def _elements(template: str) -> Mapping[str, str]:
+def _elements(template: str, view: str) -> Mapping[str, str]:
     """Return what the template's own places are filled with: they do not depend on the data."""
     styles = {place: _inside(place, page_file(name)) for place, name in _named(template, "style")}
     scripts = {place: _inside(place, page_file(name)) for place, name in _named(template, "script")}
-    scripts |= {
-        place: _inside(place, joined_modules(name, page_file)) for place, name in _named(template, "modules")
-    }
+    scripts["modules:view"] = _inside("modules:view", joined_modules(view, page_file))
     return {
         "script-sources": " ".join(map(_source, scripts.values())),
         "style-sources": " ".join(map(_source, styles.values())),

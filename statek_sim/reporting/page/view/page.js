@@ -2,7 +2,7 @@
 import { crashesSection } from "./crashes.js";
 import { index, runNamed } from "./data.js";
 import { fill, h } from "./element.js";
-import { drawAll } from "./figure.js";
+import { arrive, frame } from "./frame.js";
 import { gateSection } from "./gate.js";
 import { health } from "./health.js";
 import { languages } from "./languages.js";
@@ -11,7 +11,6 @@ import { parse, toPart } from "./route.js";
 import { noSuchRun, runPage } from "./run.js";
 import { runsSection } from "./runs.js";
 import { sweepSection } from "./sweep.js";
-import { themeButton } from "./theme.js";
 import { glossary } from "./words.js";
 
 const main = document.getElementById("main");
@@ -32,22 +31,15 @@ const home = h(
 let list = toPart("runs");
 let left = null; // the run that was shown last
 
-function navigation() {
-  const parts = [...home.querySelectorAll("section")].map((part) => [
-    part.id,
-    part.querySelector("h2").textContent,
-  ]);
-  const short = {
-    why: "Why they differ",
-    languages: "Languages",
-    health: "Health",
-    gate: "Gate",
-    sweep: "Trade-off",
-    crashes: "Crashes",
-    words: "Words",
-  };
-  return parts.map(([id, title]) => h("a", { href: toPart(id) }, short[id] ?? title));
-}
+const SHORT = {
+  why: "Why they differ",
+  languages: "Languages",
+  health: "Health",
+  gate: "Gate",
+  sweep: "Trade-off",
+  crashes: "Crashes",
+  words: "Words",
+};
 
 /** Goes to an address; quietly, without a step for the back button, while the reader types. */
 function go(hash, quietly) {
@@ -88,20 +80,4 @@ function showRun({ name, parameters }) {
   arrive(main.querySelector("h1"));
 }
 
-function arrive(place) {
-  place.focus({ preventScroll: true });
-  // What stands above a page's title belongs to it, and nothing above it may hide it.
-  if (place.matches("h1")) scrollTo(0, 0);
-  else place.scrollIntoView({ block: place.matches("a") ? "center" : "start" });
-}
-
-fill(document.getElementById("navigation"), navigation());
-document.getElementById("tools").append(themeButton());
-document.getElementById("skip").addEventListener("click", (event) => {
-  event.preventDefault();
-  arrive(main.querySelector("h1"));
-});
-addEventListener("hashchange", show);
-addEventListener("beforeprint", drawAll);
-matchMedia("print").addEventListener("change", ({ matches }) => matches && drawAll());
-show();
+frame(home, SHORT, main, show);

@@ -28,11 +28,11 @@ export function runPage(run, job, back) {
 }
 
 /** Returns what is shown for the address of a run that is not in this report. */
-export function noSuchRun(name) {
+export function noSuchRun(name, part = "runs") {
   return [
     h("h1", { tabindex: -1 }, "No such run"),
     h("p", {}, "This report has no run named ", h("code", {}, name), "."),
-    h("p", {}, h("a", { href: toPart("runs") }, "Show all runs")),
+    h("p", {}, h("a", { href: toPart(part) }, "Show all runs")),
   ];
 }
 

@@ -24,14 +24,14 @@ const PARTS = [
   { name: "errors", errors: true },
 ];
 
-/** Returns the entries as a list, the first 200 at once; and `find(seq)`, which goes to an event's entry. */
-export function transcript(entries) {
+/** Returns the entries as a list, the first 200 at once, `id` that of its choice; and `find(seq)`, which goes to an event's entry. */
+export function transcript(entries, id = "transcript-part") {
   const list = h("ol", { class: "transcript" });
   const more = h("button", { type: "button", on: { click: () => add(PAGE) } });
   const status = h("p", { role: "status", class: "status" });
   const part = h(
     "select",
-    { id: "transcript-part", on: { change: () => choose(PARTS[part.selectedIndex]) } },
+    { id, on: { change: () => choose(PARTS[part.selectedIndex]) } },
     PARTS.map(({ name }) => h("option", {}, name)),
   );
   let kept = [];

@@ -1,0 +1,213 @@
+"""The page of an experiment: arms with intervals, each scenario in each arm, where failures went, transcripts.
+
+Transcripts are of runs that are made again for the page, as they are the same: of each scenario in each arm the first
+that was not right, and the first that was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Final
+
+from statek_sim.agent.budget import Prices
+from statek_sim.evals.experiment import play_one
+from statek_sim.evals.flow import paths_of
+from statek_sim.evals.models.failures import MEANINGS, FailureClass
+from statek_sim.evals.models.profile import Profile
+from statek_sim.evals.outcome import Count, Outcome
+from statek_sim.evals.recorded import RecordedModel
+from statek_sim.evals.scenario import EvalScenario
+from statek_sim.evals.statistics.comparing import Comparison
+from statek_sim.evals.summary import ArmSummary, Summary
+from statek_sim.reporting.evals_json import rates_json
+from statek_sim.reporting.evals_tables import answer_words
+from statek_sim.reporting.page.data import PageData, embedded
+from statek_sim.reporting.page.details import transcript_json
+from statek_sim.reporting.page.excerpt import Excerpts
+from statek_sim.values import JSON
+
+ROOM: Final = 6_000_000
+"""Characters of transcripts on one page. Past it they are left out, those of cells without a failure first."""
+_OF_A_RUN: Final = 30_000
+
+
+def evals_page(
+    summary: Summary, outcomes: Sequence[Outcome], prices: Prices | None = None, *, room: int = ROOM
+) -> PageData:
+    """Return the page; equal experiments give an equal one."""
+    cells = _cells(summary, outcomes)
+    details = dict(sorted(_details(summary, cells, room)))
+    index = evals_index(summary, cells, outcomes, prices, shown=frozenset(details))
+    return PageData(
+        title=str(index["title"]),
+        index=embedded(index),
+        details=details,
+        name="STATEK evals",
+        view="view/evals.js",
+    )
+
+
+def _cells(summary: Summary, outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    """Return the runs by scenario and arm, in the order of both."""
+    found: dict[tuple[str, str], list[Outcome]] = {
+        (scenario.id, arm.arm.name): [] for scenario in summary.experiment.suite for arm in summary.arms
+    }
+    for one in outcomes:
+        found[one.scenario, one.arm].append(one)
+    return list(found.values())
+
+
+def evals_index(
+    summary: Summary,
+    cells: Sequence[Sequence[Outcome]],
+    outcomes: Sequence[Outcome],
+    prices: Prices | None,
+    *,
+    shown: frozenset[int],
+) -> dict[str, JSON]:
+    """Return what the page shows before a cell is opened; `runs` are the cells, as the page calls what has a name."""
+    experiment = summary.experiment
+    return {
+        "title": f"{experiment.model.name}: {len(outcomes):,} runs of {len(experiment.suite)} evals",
+        "model": _model(experiment.model),
+        "seeds": experiment.seeds,
+        "rates": [*rates_json(experiment.model)],
+        "arms": [_arm(arm, outcomes, prices) for arm in summary.arms],
+        "tests": [_test(one) for one in summary.comparisons],
+        "shapley": None
+        if summary.shapley is None
+        else {key: dict(it) for key, it in summary.shapley.items()},
+        "scenarios": [
+            {"id": one.id, "tier": one.tier, "capability": one.capability, "title": one.title}
+            for one in experiment.suite
+        ],
+        "runs": [
+            {
+                "n": n,
+                "name": f"{runs[0].scenario}[{runs[0].arm}]",
+                "scenario": runs[0].scenario,
+                "arm": runs[0].arm,
+                "runs": len(runs),
+                "completed": sum(one.completed for one in runs),
+                "passed": sum(one.passed for one in runs),
+            }
+            for n, runs in enumerate(cells)
+        ],
+        "left_out": len(cells) - len(shown),
+        "meanings": {failure.value: MEANINGS[failure] for failure in FailureClass},
+    }
+
+
+def _model(model: Profile | RecordedModel) -> dict[str, JSON]:
+    if isinstance(model, Profile):
+        return {"name": model.name, "simulated": True, "title": f"{model.title} ({model.model})"}
+    return {"name": model.name, "simulated": False, "title": "a real model, replayed from recordings"}
+
+
+def _arm(arm: ArmSummary, outcomes: Sequence[Outcome], prices: Prices | None) -> dict[str, JSON]:
+    name, tokens = arm.arm.name, arm.tokens
+    return {
+        "name": name,
+        "parts": [*arm.arm.listed],
+        "variant": arm.arm.variant,
+        "runs": arm.runs,
+        "completion": arm.completion,
+        "score": arm.score,
+        "interval": [*arm.interval],
+        "requests": arm.model_calls,
+        "calls": arm.calls,
+        "wasted": arm.wasted,
+        "tokens": {
+            "reported": _mean(tokens.reported, arm.runs),
+            "measured": _mean(tokens.measured, arm.runs),
+            "estimated": _mean(tokens.estimated, arm.runs),
+        },
+        "cost": None if prices is None else _cost(tokens.measured, arm.runs, prices),
+        "powers": {str(k): power for k, power in arm.powers.items() if power is not None and k > 1},
+        "worth": arm.worth_runs,
+        "flow": [
+            {"class": row.failure, "turns": row.turns, "runs": row.runs, "right": row.passed}
+            for row in arm.flow
+        ],
+        "paths": [
+            [path.failure, path.rescued, path.nudged, path.end, count]
+            for path, count in paths_of(one for one in outcomes if one.arm == name)
+        ],
+    }
+
+
+def _mean(count: Count | None, runs: int) -> float | None:
+    return None if count is None else count.total / runs
+
+
+def _cost(count: Count, runs: int, prices: Prices) -> float:
+    return float(prices.cost(count.prompt, count.completion) * 1000 / Decimal(runs))
+
+
+def _test(one: Comparison) -> dict[str, JSON]:
+    return {
+        "arms": [one.first, one.second],
+        "difference": one.seen.difference,
+        "interval": [*one.interval],
+        "only": [one.seen.first, one.seen.second],
+        "p": one.adjusted,
+        "answer": one.answer,
+        "says": answer_words(one),
+    }
+
+
+# -- what is opened --------------------------------------------------------------------------------------------
+
+
+def _details(summary: Summary, cells: Sequence[Sequence[Outcome]], room: int) -> Iterator[tuple[int, str]]:
+    """Yield the cells that there is room for: those with a failure, then the others."""
+    scenarios = {one.id: one for one in summary.experiment.suite}
+    for n in sorted(range(len(cells)), key=lambda n: (all(one.passed for one in cells[n]), n)):
+        text = embedded(_cell(summary, scenarios[cells[n][0].scenario], cells[n]))
+        room -= len(text)
+        if room < 0:
+            return
+        yield n, text
+
+
+def _cell(summary: Summary, scenario: EvalScenario, runs: Sequence[Outcome]) -> dict[str, JSON]:
+    told = [next((one for one in runs if one.passed == passed), None) for passed in (False, True)]
+    return {
+        "seeds": [
+            {
+                "seed": one.seed,
+                "passed": one.passed,
+                "completed": one.completed,
+                "stop": one.stop,
+                "turns": one.model_calls,
+                "problems": [*one.problems],
+            }
+            for one in runs
+        ],
+        "transcripts": [_transcript(summary, scenario, one) for one in told if one is not None],
+    }
+
+
+def _transcript(summary: Summary, scenario: EvalScenario, one: Outcome) -> dict[str, JSON]:
+    arm = next(arm.arm for arm in summary.arms if arm.arm.name == one.arm)
+    again = play_one(scenario, one.seed, arm, summary.experiment.model)
+    return {
+        "seed": one.seed,
+        "passed": one.passed,
+        "task": scenario.instance(one.seed).task,
+        "answer": one.answer,
+        "turns": [
+            {
+                "turn": turn.number,
+                "failure": turn.failure,
+                "how": turn.how,
+                "corrected": turn.corrected,
+                "heeded": turn.heeded,
+                "stage": turn.stage,
+                "nudged": turn.nudged,
+            }
+            for turn in one.turns
+        ],
+        "entries": [*transcript_json(again.events, Excerpts(_OF_A_RUN))],
+    }

@@ -1,0 +1,129 @@
+// The page of an experiment: which parts of a harness earn their keep, and whether the difference is real.
+import { index, runNamed } from "./data.js";
+import { fill, h, section } from "./element.js";
+import { armsSection } from "./evals_arms.js";
+import { cellPage } from "./evals_cell.js";
+import { flowSection } from "./evals_flow.js";
+import { matrixSection } from "./evals_matrix.js";
+import { arrive, frame } from "./frame.js";
+import { count, plural } from "./numbers.js";
+import { parse } from "./route.js";
+import { noSuchRun } from "./run.js";
+import { share } from "./shares.js";
+import { heading, stacked, table } from "./table.js";
+
+const SHORT = { arms: "Arms", tests: "Is it real?", matrix: "Scenarios", flow: "Failures", words: "Words" };
+const SIGNS = { different: "≠", "different here": "≠", alike: "=", "cannot tell": "?", "not exercised": "·" };
+const WORDS = [
+  ["Arm", "The harness with some of its parts on. All arms meet the same model: their random numbers are shared."],
+  ["Right", "A run that did all that was demanded: the calls, the state of the world, and an answer that cites what was found."],
+  ["Completed", "A run that ended by an answer of its own, right or not."],
+  ["95 % by scenarios", "The interval for scenarios like these. Runs of one scenario repeat each other, so scenarios are drawn, not runs."],
+  ["Wasted calls", "Calls that failed, were refused, or repeated one that was answered; and corrections."],
+  ["pass^k", "How likely k runs of one scenario are all right."],
+  ["p", "The exact McNemar test over pairs of the same scenario and seed, after Holm for all comparisons."],
+  ["Measured, fitted, assumed", "Counted in a source; fitted to published or recorded counts; or a number that somebody chose, since nobody published one."],
+];
+
+const main = document.getElementById("main");
+const home = h(
+  "div",
+  { class: "home" },
+  h("header", {}, h("h1", { tabindex: -1 }, index.title), provenance(index)),
+  armsSection(index),
+  index.tests.length > 0 && section("tests", "Is the difference real?", tests(index.tests)),
+  index.shapley && section("shapley", "Shapley shares", shares(index.shapley)),
+  matrixSection(index),
+  flowSection(index),
+  index.rates.length > 0 && section("rates", "Rates of the model", rates(index.rates)),
+  section("words", "What the words mean", words()),
+);
+let left = null; // the cell that was shown last
+
+function provenance({ model, arms, scenarios, seeds, left_out: missing }) {
+  const what = [
+    model.title,
+    plural(scenarios.length, "scenario"),
+    plural(arms.length, "arm"),
+    `${plural(seeds, "seed")} each`,
+  ];
+  const note = missing > 0 && ` · the transcripts of ${plural(missing, "cell")} were left out, to keep the file small`;
+  return h("p", { class: "soft" }, what.join(" · "), note);
+}
+
+function tests(all) {
+  const columns = [
+    { label: "arms", value: ({ arms }) => heading(`${arms[0]} against ${arms[1]}`), header: true },
+    { label: "difference, points", value: ({ difference }) => points(difference), numeric: true },
+    { label: "95 % by scenarios", value: ({ interval }) => interval.map(points).join(" to "), numeric: true },
+    { label: "only one right", value: ({ only }) => only.map(count).join(" : "), numeric: true },
+    { label: "p (Holm)", value: ({ p }) => (p < 0.00005 ? "< 0.0001" : p.toFixed(4)), numeric: true },
+    { label: "answer", value: (test) => answer(test) },
+  ];
+  return stacked(table("What can be told of differences", columns, all));
+}
+
+function answer({ answer: kind, says }) {
+  const sign = h("span", { "aria-hidden": "true" }, SIGNS[kind]);
+  return h("span", { class: "roomy" }, h("b", {}, sign), " ", says);
+}
+
+function points(number) {
+  const text = Math.abs(100 * number).toFixed(1);
+  return text === "0.0" ? "0.0" : `${number < 0 ? "−" : "+"}${text}`;
+}
+
+function shares({ score, completion }) {
+  const columns = [
+    { label: "part", value: (part) => part, header: true },
+    { label: "of right, points", value: (part) => points(score[part]), numeric: true },
+    { label: "of completed, points", value: (part) => points(completion[part]), numeric: true },
+  ];
+  return [
+    h("p", {}, "What each part is worth: the mean over all orders in which the parts can be added."),
+    table("Shapley shares", columns, Object.keys(score)),
+  ];
+}
+
+function rates(all) {
+  const columns = [
+    { label: "class", value: (rate) => heading(rate.class), header: true },
+    { label: "rate", value: ({ rate }) => share(rate), numeric: true },
+    { label: "label", value: ({ label }) => h("span", { class: "roomy" }, label) },
+  ];
+  return [
+    h("p", {}, "A class's rate is its mean over scenarios: each scenario has its own. Every rate says where it comes from."),
+    stacked(table("Rates of the model", columns, all)),
+  ];
+}
+
+function words() {
+  const terms = WORDS.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning)));
+  return h("dl", { class: "words" }, terms);
+}
+
+function show() {
+  const route = parse(location.hash);
+  if (route.view === "home") showHome(route.part);
+  else showCell(route.name);
+}
+
+function showHome(part) {
+  const first = !main.hasChildNodes();
+  const returned = !home.isConnected && part === "matrix" && left;
+  if (!home.isConnected) fill(main, home);
+  document.title = index.title;
+  if (first && !part) return;
+  const link = returned && home.querySelector(`a[data-cell="${CSS.escape(left)}"]`);
+  arrive(link || document.getElementById(`${part}-title`) || home.querySelector("h1"));
+}
+
+function showCell(name) {
+  const cell = runNamed(name);
+  fill(main, h("article", {}, cell ? cellPage(cell) : noSuchRun(name, "matrix")));
+  document.title = `${name} – ${index.title}`;
+  left = name;
+  arrive(main.querySelector("h1"));
+}
+
+frame(home, SHORT, main, show);
