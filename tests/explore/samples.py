@@ -6,6 +6,7 @@ import itertools
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -107,3 +108,41 @@ def scenario(folder: Path, text: str, *, extra: str = "") -> Scenario:
     path = folder / "sample.yaml"
     path.write_text(text.rstrip("\n") + "\n" + extra)
     return load_or_fail([path])[0]
+
+
+GIVES_BACK = """
+suite: samples
+scenarios:
+  - id: gives-back
+    title: A tool finishes its item whatever happens.
+    world: {queue: {items: [invoice-1]}}
+    agents: {clerk: {prompt: You process invoices., tools: ["tests.explore.samples:careful"]}}
+    jobs: {main: {message: Go., locals: {owner: {$world: owner}, queue: {$world: queue}}}}
+    script:
+      clerk:
+        - {code: "careful(owner, queue)\\nexit('ok')"}
+"""
+
+ASYNC = """
+suite: samples
+scenarios:
+  - id: async
+    title: Two jobs wait for slow tools on one stack.
+    agents: {clerk: {prompt: You wait., tools: [slow_note]}}
+    jobs: {one: {message: Go.}, two: {message: Go.}}
+    script:
+      job:one: [{code: "slow_note('one', 1)\\nexit('ok')"}]
+      job:two: [{code: "slow_note('two', 5)\\nexit('ok')"}]
+"""
+
+
+@tool
+def careful(owner: Any, queue: Any, **_: Any) -> str:
+    """Claim the next item, and finish it whatever happens."""
+    item = queue.claim_next(owner)
+    if item is None:
+        return "nothing"
+    try:
+        return str(item.id)
+    finally:
+        queue.complete(item)
