@@ -89,14 +89,14 @@ class ToolCertificate:
 
 @dataclass(frozen=True, slots=True)
 class CrashCost:
-    """The most that one crash adds to an undisturbed run: measured tokens and where, reported cost and where."""
+    """The most that one crash adds to an undisturbed run: measured tokens and where, cost and where."""
 
     tokens: int = 0
     cost: float = 0.0
     where: str = ""
     cost_where: str = ""
     priced: bool = True
-    """Whether anything is known of the cost: a run of agents without prices, to which nobody reported any, has none."""
+    """Whether the cost is known: nobody knows that of calls without a price, to which nobody reported any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

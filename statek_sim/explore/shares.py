@@ -67,4 +67,5 @@ def _certificate(same: Sequence[ToolCertificate]) -> ToolCertificate:
 def _crash(costs: Sequence[CrashCost]) -> CrashCost:
     most = max(costs, key=lambda one: one.tokens)
     dearest = max(costs, key=lambda one: one.cost)
-    return replace(most, cost=dearest.cost, cost_where=dearest.cost_where)
+    priced = all(one.priced for one in costs)
+    return replace(most, cost=dearest.cost, cost_where=dearest.cost_where, priced=priced)

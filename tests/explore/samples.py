@@ -135,6 +135,19 @@ scenarios:
       job:two: [{code: "slow_note('two', 5)\\nexit('ok')"}]
 """
 
+UNPACKS = """
+suite: samples
+scenarios:
+  - id: unpacks
+    title: A job unpacks a future that declares no tuple, and waits for it.
+    world: {futures: [payment]}
+    agents: {clerk: {prompt: You wait., tools: [wait_for]}}
+    jobs: {main: {message: Go.}}
+    script:
+      clerk: [{code: "amount, currency = wait_for('payment')"}, {code: "exit('nothing')"}]
+    events: [{at: 10, resolve: payment, value: [40, EUR]}]
+"""
+
 
 @tool
 def careful(owner: Any, queue: Any, **_: Any) -> str:

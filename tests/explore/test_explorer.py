@@ -38,6 +38,11 @@ def test_a_job_sleeps_for_ever_when_its_worker_dies_while_it_wakes_it(tmp_path: 
     assert [failure.deviations[0].what for failure in found.failures] == ["Released of main"] * 2
 
 
+def test_a_job_that_begins_to_wait_for_what_is_there_is_woken_after_a_crash(tmp_path: Path) -> None:
+    found = explored(tmp_path, samples.UNPACKS, ONLY_CRASHES)
+    assert {failure.deviations[0].what for failure in found.failures} == {"Released of main"}
+
+
 def test_tools_have_a_certificate_for_each_phase_of_their_calls(tmp_path: Path) -> None:
     tools = {tool.tool: tool for tool in explored(tmp_path, samples.CLAIM, ONLY_CRASHES).tools}
     claim = tools["fetch_next_item"]
@@ -78,7 +83,7 @@ def test_a_worker_that_the_scenario_started_is_not_ended_by_the_restart_after_a_
         told = [
             (event.at, event.change)
             for event in variation.events
-            if getattr(event, "subject", "") == "worker"
+            if isinstance(event, WorldChanged) and event.subject == "worker"
         ]
     assert told == [(0.0, "killed after event 3"), (5.0, "restarted")]
 
