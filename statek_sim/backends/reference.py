@@ -361,7 +361,7 @@ class ReferenceRun:
         """Return what a reference to the world stands for."""
         match reference.kind:
             case "owner":
-                return self.world.owner
+                return self.world.owner_named(reference.name)
             case "queue":
                 return self.world.queue
             case "item":

@@ -13,7 +13,7 @@ from statek_sim.backends.deviating import Place, Point
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.explore import plan
-from statek_sim.explore.certificates import Effects, certificates
+from statek_sim.explore.certificates import Effects, certificates, two_owners
 from statek_sim.explore.invariants import BUILT_IN, Invariant, Violation, is_sometimes, violations
 from statek_sim.explore.orders import (
     Priorities,
@@ -162,6 +162,8 @@ class Explorer:
         beyond = self._beyond(singles, complete=complete)
         if last:
             self._repeat_undisturbed()
+            if "crashes" in bounds.kinds and bounds.only is None:
+                self._two_owners()
         failures = tuple(self._failure(name) for name in self._found.smallest)
         found = self._found
         return Explored(
@@ -261,6 +263,20 @@ class Explorer:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
             self._found.note((), (Violation(SURVIVES, f"{type(error).__name__}: {error}"),))
+
+    def _two_owners(self) -> None:
+        """Play the scenario with a second owner who does the same, each of them first once, for the certificates."""
+        both = two_owners(self._base.scenario)
+        for order in () if both is None else ("fifo", "newest"):
+            assert both is not None, "there is a second owner"
+            self._found.runs += 1
+            scenario = both.model_copy(update={"order": order})
+            try:
+                with varied(replace(self._base, scenario=scenario), ()) as variation:
+                    self._effects.note_two_owners(variation, violations(variation, BUILT_IN))
+            except StatekSimError:
+                # Two of them cannot do it at once, and why belongs to no crash.
+                return
 
     # -- beyond single deviations ------------------------------------------------------------------------------
 

@@ -78,13 +78,19 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCertificate:
-    """What becomes of a tool's effect when its worker dies: `safe`, `at least once`, `leaks`, or None: not seen."""
+    """What becomes of a tool's effect: `safe`, `at least once`, `leaks`, or None: not seen.
+
+    When its worker dies `before`, `during` or `after` the call; when it is called `twice`, since its statement runs
+    again; and when two `owners` do the same work.
+    """
 
     tool: str
     own: bool
     before: str | None
     during: str | None
     after: str | None
+    twice: str | None = None
+    owners: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ def _certificate(same: Sequence[ToolCertificate]) -> ToolCertificate:
         before=worst(one.before for one in same),
         during=worst(one.during for one in same),
         after=worst(one.after for one in same),
+        twice=worst(one.twice for one in same),
+        owners=worst(one.owners for one in same),
     )
 
 

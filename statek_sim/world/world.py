@@ -44,9 +44,15 @@ class World:
         before: Callable[[], None] | None = None,
     ) -> None:
         self.owner = QueueOwner(owner)
+        self.owners = {owner: self.owner}
+        """Everybody who may hold an item, by id."""
         self.queue = WorkQueue(items, changed=changed, before=before)
         self.events = ExternalEvents(futures, changed=changed, before=before)
         self.ledger = Ledger(changed=changed, before=before)
+
+    def owner_named(self, name: str) -> QueueOwner:
+        """Return the owner of this id, the queue's own for an empty one; the same object each time."""
+        return self.owners.setdefault(name or self.owner.id, QueueOwner(name))
 
     def leaked_claims(self) -> list[str]:
         """Return the ids of items that somebody still holds."""

@@ -135,6 +135,18 @@ scenarios:
       job:two: [{code: "slow_note('two', 5)\\nexit('ok')"}]
 """
 
+GIVES_UP = """
+suite: samples
+scenarios:
+  - id: gives-up
+    title: A tool marks an item as failed, whoever holds it.
+    world: {queue: {items: [invoice-1]}}
+    agents: {clerk: {prompt: You process invoices., tools: ["tests.explore.samples:give_up", fetch_next_item]}}
+    jobs: {main: {message: Go., locals: {owner: {$world: owner}, queue: {$world: queue}}}}
+    script:
+      clerk: [{code: "fetch_next_item(owner)"}, {code: "give_up(queue)\\nexit('ok')"}]
+"""
+
 UNPACKS = """
 suite: samples
 scenarios:
@@ -159,3 +171,9 @@ def careful(owner: Any, queue: Any, **_: Any) -> str:
         return str(item.id)
     finally:
         queue.complete(item)
+
+
+@tool
+def give_up(queue: Any, **_: Any) -> None:
+    """Mark the first item as failed, whoever holds it."""
+    queue.mark_error(queue.items["invoice-1"], "no")

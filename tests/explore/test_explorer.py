@@ -51,6 +51,17 @@ def test_tools_have_a_certificate_for_each_phase_of_their_calls(tmp_path: Path) 
     assert (tools["note"].before, tools["note"].during) == ("safe", "at least once")
 
 
+def test_a_tool_is_certified_for_being_run_twice_and_for_two_owners(tmp_path: Path) -> None:
+    tools = {tool.tool: tool for tool in explored(tmp_path, samples.CLAIM, ONLY_CRASHES).tools}
+    assert (tools["fetch_next_item"].twice, tools["fetch_next_item"].owners) == ("leaks", "safe")
+    assert (tools["process_item"].twice, tools["process_item"].owners) == ("safe", "safe")
+    tools = {tool.tool: tool for tool in explored(tmp_path, samples.GIVES_UP, ONLY_CRASHES).tools}
+    assert (tools["give_up"].twice, tools["give_up"].owners) == ("at least once", "leaks")
+    # Nobody else is there to do it.
+    tools = {tool.tool: tool for tool in explored(tmp_path, samples.WAITS, ONLY_CRASHES).tools}
+    assert (tools["note"].twice, tools["note"].owners) == ("at least once", None)
+
+
 def test_what_a_tool_does_in_finally_is_not_done_by_a_process_that_has_died(tmp_path: Path) -> None:
     found = explored(tmp_path, samples.GIVES_BACK, ONLY_CRASHES)
     failure = next(one for one in found.failures if one.invariant == "no-claim-leaked")
