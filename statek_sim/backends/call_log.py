@@ -6,10 +6,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
 from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.errors import InvalidFormat, StatekSimError
 from statek_sim.metering.messages import model_text
+from statek_sim.metering.pricing import PriceList, Tokens, provider_cost
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.wire.format import FormatName
@@ -96,6 +98,40 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
         for part in (model_text(one.name), json.dumps(one.arguments, ensure_ascii=False))
     )
     return (reply.text, *calls)
+
+
+def billed(call: AnsweredCall, prices: PriceList) -> Decimal | None:
+    """Return what the provider bills for a call by its price: the tokens it reported, or else the measured ones.
+
+    None for a model that has no price.
+    """
+    found = prices.find(call.provider, call.model)
+    if not found:
+        return None
+    usage = call.usage
+    if usage.reported_tokens:
+        tokens = Tokens(
+            prompt=usage.reported_prompt or 0,
+            completion=usage.reported_completion or 0,
+            cached=usage.reported_cached or 0,
+        )
+    else:
+        tokens = Tokens(prompt=usage.measured_prompt, completion=usage.measured_completion, cached=0)
+    return provider_cost(found[0], tokens, call.provider)
+
+
+def cost_of_all(calls: Iterable[AnsweredCall], prices: PriceList | None) -> Decimal | None:
+    """Return what calls cost, by what was reported, or else by their prices; None where one has neither."""
+    total = Decimal()
+    for call in calls:
+        reported = call.usage.reported_cost
+        cost = Decimal(str(reported)) if reported is not None else None
+        if cost is None and prices is not None:
+            cost = billed(call, prices)
+        if cost is None:
+            return None
+        total += cost
+    return total
 
 
 def _fits(usage: TurnUsage, request: ChatRequest, body: bytes) -> bool:

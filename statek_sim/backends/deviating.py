@@ -111,6 +111,7 @@ class Deviations:
         }
         self._firsts = {one.choose: one for one in wanted if one.action == "choose"}
         self._silent = 0
+        self._death: WorkerKilled | None = None
         self._append = runtime.trace.add
         self.choices: list[Choice] = []
         self.deaths: list[Death] = []
@@ -136,7 +137,15 @@ class Deviations:
 
     # -- points ------------------------------------------------------------------------------------------------
 
+    def check_alive(self) -> None:
+        """Raise the death that is on its way up the stack: what would clean up there belongs to a dead process."""
+        if self._death is not None:
+            raise self._death
+
     def _event(self, event: Event) -> None:
+        if isinstance(event, events.WorldChanged) and event.subject == "worker":
+            self._death = None
+        self.check_alive()
         self._append(event)
         self._silent = 0
         if isinstance(event, events.JobCreated):
@@ -174,19 +183,24 @@ class Deviations:
             self.restart_at(runtime.clock.now() + wanted.restart)
         reason = killed_after(place)
         death = WorkerKilled(reason)
+        in_step = get_current_job() is not None or runtime.between_steps
+        if in_step or current_execution() is not None:
+            self._death = death
+            runtime.end_tools(death)
         if current_execution() is not None:
             runtime.end_code(death)
-        if get_current_job() is not None or runtime.between_steps:
+        if in_step:
             raise death
         # Somebody else is at work, the application or the world; the worker dies beside it.
         runtime.crash_worker(reason)
 
     def restart_at(self, at: float) -> None:
-        """Have a new worker start at virtual second `at`."""
+        """Have a new worker start at virtual second `at`, unless the scenario has started one by then."""
 
         def restart() -> None:
             self._restarts.remove(at)
-            self._runtime.restart_worker()
+            if not self._runtime.worker_alive:
+                self._runtime.restart_worker()
 
         self._restarts.append(at)
         self._runtime.at(at, restart)

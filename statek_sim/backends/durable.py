@@ -14,6 +14,7 @@ from statek_sim.backends.pinned_replies import Said
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.errors import BadStore, DamagedStore, NotOurs
+from statek_sim.scenario.references import WorldReference, references_in
 from statek_sim.scenario.schema import Scenario
 from statek_sim.store.anchors import Anchors, anchored
 from statek_sim.store.keeping import APPLICATION
@@ -184,6 +185,9 @@ def _anchors(run: ReferenceRun) -> Anchors:
         ("queue", world.queue),
         ("queue/signal", world.queue.signal),
     ]
+    for text in run.scenario.jobs.values():
+        owners = [one for _, one in references_in(dict(text.locals)) if isinstance(one, WorldReference)]
+        named += [(f"owner:{one.name}", run.thing(one)) for one in owners if one.kind == "owner"]
     for event in world.events.all():
         named += [(f"event:{event.name}", event), (f"event:{event.name}/signal", event.signal)]
     return anchored(run.agents.values(), named)

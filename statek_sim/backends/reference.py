@@ -237,7 +237,8 @@ class ReferenceRun:
             tokenizers=tokenizers,
             client_options=PLAIN if exchanges is None else client_options(exchanges.environment),
         )
-        self.world = world_for(scenario.world, self._world_changed)
+        self.deviations: Deviations | None = None
+        self.world = world_for(scenario.world, self._world_changed, self._may_change)
         self.agents: dict[str, Agent] = {}
         self._driver: Driver | None = None
         self.durable: Durable | None = None
@@ -246,7 +247,6 @@ class ReferenceRun:
         """Whether an earlier process began it."""
         self.begun = False
         """Whether everything that the scenario's application plans is on the agenda."""
-        self.deviations: Deviations | None = None
         if exploring is not None and self._replies is not None:
             self.deviations = Deviations(
                 self.runtime,
@@ -267,6 +267,10 @@ class ReferenceRun:
     def said(self) -> Said:
         """What the jobs of an undisturbed run were answered."""
         return self.replies.taken
+
+    def _may_change(self) -> None:
+        if self.deviations is not None:
+            self.deviations.check_alive()
 
     def _world_changed(self, subject: str, what: str) -> None:
         job = get_current_job()
@@ -357,7 +361,7 @@ class ReferenceRun:
         """Return what a reference to the world stands for."""
         match reference.kind:
             case "owner":
-                return self.world.owner
+                return self.world.owner_named(reference.name)
             case "queue":
                 return self.world.queue
             case "item":

@@ -90,15 +90,19 @@ def scenario_harness(
     return harness_of(scenario.limits, ExtensionRule(DOCS.limit_extension))
 
 
-def world_for(written_world: WrittenWorld, changed: Callable[[str, str], None]) -> World:
-    """Return the world as it is at the start."""
+def world_for(
+    written_world: WrittenWorld,
+    changed: Callable[[str, str], None],
+    before: Callable[[], None] | None = None,
+) -> World:
+    """Return the world as it is at the start; `changed` and `before` are those of `World`."""
     queue = written_world.queue
     items = [
         WorkItem(item.id, ItemStatus(item.status), item.owner)
         for item in (queue.items if queue is not None else ())
     ]
     owner = queue.owner if queue is not None else "worker-1"
-    return World(owner=owner, items=items, futures=written_world.futures, changed=changed)
+    return World(owner=owner, items=items, futures=written_world.futures, changed=changed, before=before)
 
 
 def load_attribute(scenario: Scenario, name: str) -> Any:

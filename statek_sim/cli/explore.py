@@ -85,7 +85,16 @@ TokensOption = Annotated[
 ]
 CostOption = Annotated[
     float | None,
-    typer.Option(metavar="X", min=0, help="Fail when one crash adds more reported cost to a scenario."),
+    typer.Option(
+        metavar="X", min=0, help="Fail when one crash adds more cost to a scenario, or nobody knows."
+    ),
+]
+PricesOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR), for calls whose provider reports no cost.",
+    ),
 ]
 PresetOption = Annotated[
     str | None,
@@ -141,6 +150,7 @@ def explore(
     markdown: MarkdownOption = None,
     max_crash_tokens: TokensOption = None,
     max_crash_cost: CostOption = None,
+    prices: PricesOption = None,
     statek: StatekOption = None,
     processes: ProcessesOption = None,
     executor: ExecutorOption = None,
@@ -159,6 +169,7 @@ def explore(
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import KINDS
+    from statek_sim.metering.pricing import load_prices
     from statek_sim.reporting.explore_terminal import explore_lines
 
     check_outputs({"--json": json_file, "--markdown": markdown})
@@ -166,14 +177,12 @@ def explore(
     chosen = _under(preset, pairs_of(loaded(paths), profile, select, tag or ()))
     only = _place_of(kill, kind, chosen)
     kinds = ("crashes",) if only else tuple(map(str, kind)) if kind else KINDS
-    bounds = Bounds(kinds=kinds, only=only, depth=depth, orders=orders, pairs=pairs)
+    listed = None if prices is None else load_prices(prices)
+    bounds = Bounds(kinds=kinds, only=only, depth=depth, orders=orders, pairs=pairs, prices=listed)
     console = Console()
     with executor_for(executor, workers=processes) as runs_it:
         found = _explore(console, chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it)
-    if statek is not None:
-        found = _whose(found, chosen, statek)
-    if save is not None:
-        found = _saved(found, chosen, save)
+    found = _told(found, chosen, statek, save)
     for line in explore_lines(found, quiet=quiet):
         console.print(line, soft_wrap=True, highlight=False)
     for sentence in _added(found.scenarios, kill) if only is not None else ():
@@ -224,7 +233,8 @@ def _added(scenarios: Sequence[Explored], kill: str | None) -> Iterator[str]:
     if not reached and all(one.problem is None for one in scenarios):
         raise BadInput(f"--kill {kill}: no scenario that was chosen has this place")
     for one in reached:
-        yield f"{one.id}: this crash adds {one.crash.tokens:,} tokens and {one.crash.cost:g} of reported cost"
+        cost = f"a cost of {one.crash.cost:g}" if one.crash.priced else "a cost that nobody knows"
+        yield f"{one.id}: this crash adds {one.crash.tokens:,} tokens and {cost}"
 
 
 def _write(found: Exploration, seconds: float, json_file: Path | None, markdown: Path | None) -> None:
@@ -282,6 +292,12 @@ def _explore(
     return Exploration(tuple(found), stopped)
 
 
+def _told(found: Exploration, pairs: Sequence[Pair], statek: Path | None, save: Path | None) -> Exploration:
+    """Return the exploration with whose each failure is, and with its file, as far as that was asked for."""
+    found = found if statek is None else _whose(found, pairs, statek)
+    return found if save is None else _saved(found, pairs, save)
+
+
 def _whose(found: Exploration, pairs: Sequence[Pair], python: Path) -> Exploration:
     """Play the smallest variations on a real STATEK and return the exploration with whose they are."""
     from statek_sim.backends.installed.peer import Peer, profile_of_peer
@@ -324,12 +340,13 @@ def _over_budget(scenarios: Iterable[Explored], tokens: int | None, cost: float 
             )
         if cost is not None and not scenario.crash.priced:
             yield (
-                f"FAILED {scenario.id}: what one crash adds to its cost is not known: no answer reports a cost, and no "
-                "agent has prices; give them prompt_price and completion_price in harness.budget"
+                f"FAILED {scenario.id}: what one crash adds to its cost is not known: an answer reports no cost, and "
+                "its model has no price; name price files with --prices (engine agent: prompt_price and "
+                "completion_price in harness.budget)"
             )
         if cost is not None and scenario.crash.cost > cost:
             yield (
-                f"FAILED {scenario.id}: one crash adds {scenario.crash.cost:g} of reported cost, allowed are {cost:g} "
+                f"FAILED {scenario.id}: one crash adds a cost of {scenario.crash.cost:g}, allowed are {cost:g} "
                 f"({scenario.crash.cost_where})"
             )
 

@@ -1,9 +1,9 @@
-"""Idempotency certificates: what becomes of a tool's effect when its worker dies before, during and after the call."""
+"""Idempotency certificates: what becomes of a tool's effect when its worker dies, it runs twice, or two owners act."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from statek_sim import trace as events
@@ -12,15 +12,23 @@ from statek_sim.explore.invariants import Violation
 from statek_sim.explore.result import ToolCertificate
 from statek_sim.explore.variation import Undisturbed, Variation
 from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.schema import JobText, Scenario
 from statek_sim.trace import Event
+from statek_sim.values import JSON
 
 SAFE: Final = "safe"
 AT_LEAST_ONCE: Final = "at least once"
 LEAKS: Final = "leaks"
+_CLAIMS: Final = frozenset({"no-claim-leaked", "no-claim-released-twice", "no-claim-taken-twice"})
 _ORDER: Final = (SAFE, AT_LEAST_ONCE, LEAKS)
 """From best to worst: of several kills in one phase the worst counts."""
 
 PHASES: Final = ("before", "during", "after")
+TWICE: Final = "twice"
+OWNERS: Final = "owners"
+
+OTHER: Final = "the-other-owner"
+"""The id of the second owner, and what its jobs are called after the first one's."""
 
 
 class Effects:
@@ -32,6 +40,8 @@ class Effects:
         self._calls = Counter(
             str(event.name) for event in base.events if isinstance(event, events.ToolCalled)
         )
+        self._done = done_by(base.events)
+        self._items = frozenset(item for item, _, _ in base.ending.items)
         self._phases = _phases_of_kills(base)
         self._own = {
             name.rpartition(":")[2]
@@ -56,10 +66,46 @@ class Effects:
         for tool, when in self._phases.get((deviations[0].kill, deviations[0].silent), ()):
             # What a tool of the user's does outside is not seen here, so that a second call counts.
             twice = again or (tool in self._own and when != "before" and calls[tool] > self._calls[tool])
-            verdict = LEAKS if leaked else AT_LEAST_ONCE if twice else SAFE
-            known = self.seen[tool].get(when, SAFE)
-            self.seen[tool][when] = max(known, verdict, key=_ORDER.index)
+            self._see(tool, when, LEAKS if leaked else AT_LEAST_ONCE if twice else SAFE)
+        done = done_by(variation.events)
+        for tool in self._calls:
+            if calls[tool] > self._calls[tool]:
+                self._see(tool, TWICE, LEAKS if leaked else self._verdict(tool, done))
         return again
+
+    def note_two_owners(self, variation: Variation, wrong: Iterable[Violation]) -> None:
+        """Take in a run in which two owners do the same work."""
+        leaked = any(one.invariant in _CLAIMS for one in wrong)
+        done = done_by(variation.events)
+        for tool in self._calls:
+            claims = any(subject in self._items for subject, _ in self._done.get(tool, ()))
+            self._see(tool, OWNERS, LEAKS if leaked and claims else self._verdict(tool, done))
+
+    def _verdict(self, tool: str, done: Mapping[str, Counter[tuple[str, str]]]) -> str:
+        """Return whether a tool did again what it does undisturbed; of the user's own, unseen ones count as done."""
+        before, now = self._done.get(tool, Counter()), done.get(tool, Counter())
+        unseen = tool in self._own and not now
+        return AT_LEAST_ONCE if unseen or any(now[one] > times for one, times in before.items()) else SAFE
+
+    def _see(self, tool: str, when: str, verdict: str) -> None:
+        self.seen[tool][when] = max(self.seen[tool].get(when, SAFE), verdict, key=_ORDER.index)
+
+
+def two_owners(scenario: Scenario) -> Scenario | None:
+    """Return the scenario with every job of an owner a second time, of another owner; None where no job has one."""
+    jobs: dict[str, JobText] = {}
+    for name, text in scenario.jobs.items():
+        local = {key: _other(value) for key, value in text.locals.items()}
+        if local != dict(text.locals):
+            jobs[f"{name}-{OTHER}"] = text.model_copy(update={"locals": local})
+    if not jobs:
+        return None
+    return scenario.model_copy(update={"jobs": {**scenario.jobs, **jobs}, "deviations": ()})
+
+
+def _other(value: JSON) -> JSON:
+    """Return a local with the other owner in the place of the first."""
+    return {"$world": f"owner:{OTHER}"} if value == {"$world": "owner"} else value
 
 
 def worst(verdicts: Iterable[str | None]) -> str | None:
@@ -74,6 +120,25 @@ def effects_of(trace: Iterable[Event]) -> Counter[tuple[str, str]]:
         for event in trace
         if isinstance(event, events.WorldChanged) and event.subject != "worker"
     )
+
+
+def done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
+    """Count what each tool did to the world, whoever it did it for."""
+    running: dict[str, list[str]] = {}
+    found: dict[str, Counter[tuple[str, str]]] = {}
+    for event in trace:
+        open_calls = running.setdefault(event.job, [])
+        match event:
+            case events.ToolCalled():
+                open_calls.append(str(event.name))
+            case events.ToolReturned() if open_calls:
+                open_calls.pop()
+            case events.WorldChanged(subject=subject) if subject == "worker":
+                running.clear()
+            case events.WorldChanged() if open_calls:
+                done = (event.subject, event.change.partition(" by ")[0])
+                found.setdefault(open_calls[-1], Counter())[done] += 1
+    return found
 
 
 def _phases_of_kills(base: Undisturbed) -> dict[Place, set[tuple[str, str]]]:
@@ -117,6 +182,8 @@ def certificates(effects: Effects) -> tuple[ToolCertificate, ...]:
             before=phases.get("before"),
             during=phases.get("during"),
             after=phases.get("after"),
+            twice=phases.get(TWICE),
+            owners=phases.get(OWNERS),
         )
         for name, phases in sorted(effects.seen.items())
     )

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from itertools import count, islice, product
 from typing import Final
 
+from statek_sim.backends.call_log import cost_of_all
 from statek_sim.backends.deviating import Place, Point
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.explore import plan
-from statek_sim.explore.certificates import Effects, certificates
+from statek_sim.explore.certificates import Effects, certificates, two_owners
 from statek_sim.explore.invariants import BUILT_IN, Invariant, Violation, is_sometimes, violations
 from statek_sim.explore.orders import (
     Priorities,
@@ -25,6 +26,7 @@ from statek_sim.explore.reduce import ddmin
 from statek_sim.explore.result import KINDS, Beyond, Cell, Count, CrashCost, Explored, Failure
 from statek_sim.explore.state import States
 from statek_sim.explore.variation import Undisturbed, Variation, undisturbed, varied
+from statek_sim.metering.pricing import PriceList
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.transcript import formatted, numbered
@@ -55,7 +57,8 @@ class Bounds:
     `kinds`: of `result.KINDS`. `depth`: deviations in one run. `orders`, `pairs`, `pct_runs`: runs at most. `pct_depth`
     and `pct_probability`: what random orders are to find, and how surely. `transcripts`: say what follows on kills.
     `only`: the worker dies at this place only, as `Point.place`; None: at every distinct one. `share`: which share of
-    the crashes, from 0, of how many; all that is no crash belongs to the last.
+    the crashes, from 0, of how many; all that is no crash belongs to the last. `prices`: of calls whose provider
+    reports no cost.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -68,6 +71,7 @@ class Bounds:
     transcripts: bool = False
     only: Place | None = None
     share: tuple[int, int] = (0, 1)
+    prices: PriceList | None = None
 
 
 @dataclass(slots=True)
@@ -110,6 +114,7 @@ class Explorer:
             reached={name: False for name, check in self._invariants.items() if is_sometimes(check)}
         )
         self._base, self._record = undisturbed(scenario, profile)
+        self._base_cost = cost_of_all(self._record.calls, self._bounds.prices)
         self._effects = Effects(self._base)
         self._cells: list[Cell] = []
 
@@ -157,6 +162,8 @@ class Explorer:
         beyond = self._beyond(singles, complete=complete)
         if last:
             self._repeat_undisturbed()
+            if "crashes" in bounds.kinds and bounds.only is None:
+                self._two_owners()
         failures = tuple(self._failure(name) for name in self._found.smallest)
         found = self._found
         return Explored(
@@ -228,9 +235,12 @@ class Explorer:
         if not variation.known and self._bounds.only is None:
             # Who asks for one crash is told what it adds as far as the script goes.
             return
-        tokens, cost = variation.tokens
-        more, dearer = tokens - self._base.tokens[0], cost - self._base.tokens[1]
+        more = variation.tokens[0] - self._base.tokens[0]
+        cost = cost_of_all(variation.calls, self._bounds.prices)
         known = self._found.crash
+        if cost is None or self._base_cost is None:
+            known = replace(known, priced=False)
+        dearer = 0.0 if cost is None or self._base_cost is None else float(cost - self._base_cost)
         if more > known.tokens:
             known = replace(known, tokens=more, where=str(deviation))
         if dearer > known.cost:
@@ -253,6 +263,20 @@ class Explorer:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
             self._found.note((), (Violation(SURVIVES, f"{type(error).__name__}: {error}"),))
+
+    def _two_owners(self) -> None:
+        """Play the scenario with a second owner who does the same, each of them first once, for the certificates."""
+        both = two_owners(self._base.scenario)
+        for order in () if both is None else ("fifo", "newest"):
+            assert both is not None, "there is a second owner"
+            self._found.runs += 1
+            scenario = both.model_copy(update={"order": order})
+            try:
+                with varied(replace(self._base, scenario=scenario), ()) as variation:
+                    self._effects.note_two_owners(variation, violations(variation, BUILT_IN))
+            except StatekSimError:
+                # Two of them cannot do it at once, and why belongs to no crash.
+                return
 
     # -- beyond single deviations ------------------------------------------------------------------------------
 

@@ -78,25 +78,31 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCertificate:
-    """What becomes of a tool's effect when its worker dies: `safe`, `at least once`, `leaks`, or None: not seen."""
+    """What becomes of a tool's effect: `safe`, `at least once`, `leaks`, or None: not seen.
+
+    When its worker dies `before`, `during` or `after` the call; when it is called `twice`, since its statement runs
+    again; and when two `owners` do the same work.
+    """
 
     tool: str
     own: bool
     before: str | None
     during: str | None
     after: str | None
+    twice: str | None = None
+    owners: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CrashCost:
-    """The most that one crash adds to an undisturbed run: measured tokens and where, reported cost and where."""
+    """The most that one crash adds to an undisturbed run: measured tokens and where, cost and where."""
 
     tokens: int = 0
     cost: float = 0.0
     where: str = ""
     cost_where: str = ""
     priced: bool = True
-    """Whether anything is known of the cost: a run of agents without prices, to which nobody reported any, has none."""
+    """Whether the cost is known: nobody knows that of calls without a price, to which nobody reported any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

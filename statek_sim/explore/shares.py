@@ -61,10 +61,13 @@ def _certificate(same: Sequence[ToolCertificate]) -> ToolCertificate:
         before=worst(one.before for one in same),
         during=worst(one.during for one in same),
         after=worst(one.after for one in same),
+        twice=worst(one.twice for one in same),
+        owners=worst(one.owners for one in same),
     )
 
 
 def _crash(costs: Sequence[CrashCost]) -> CrashCost:
     most = max(costs, key=lambda one: one.tokens)
     dearest = max(costs, key=lambda one: one.cost)
-    return replace(most, cost=dearest.cost, cost_where=dearest.cost_where)
+    priced = all(one.priced for one in costs)
+    return replace(most, cost=dearest.cost, cost_where=dearest.cost_where, priced=priced)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from statek_sim.backends.call_log import AnsweredCall
+from statek_sim.backends.call_log import AnsweredCall, billed
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput
 from statek_sim.gate.verdict import Burnt
-from statek_sim.metering.pricing import PriceList, Tokens, provider_cost
+from statek_sim.metering.pricing import PriceList
 from statek_sim.trace import JobCreated, LLMReplied
 
 
@@ -57,22 +57,11 @@ def _of_job(record: RunRecord, name: str) -> Sequence[AnsweredCall]:
 
 
 def cost_of(call: AnsweredCall, prices: PriceList) -> Decimal:
-    """Return what the provider bills for a call: the tokens it reported, or else the measured ones."""
-    found = prices.find(call.provider, call.model)
-    if not found:
+    """Return what the provider bills for a call; `BadInput` for a model that has no price."""
+    cost = billed(call, prices)
+    if cost is None:
         raise BadInput(
             f"no price for model {call.model!r} of {call.provider}; expected a row for it in the price files, or a "
             "policy without within_cost and max_crash_cost"
         )
-    return provider_cost(found[0], _tokens(call), call.provider)
-
-
-def _tokens(call: AnsweredCall) -> Tokens:
-    usage = call.usage
-    if usage.reported_tokens:
-        return Tokens(
-            prompt=usage.reported_prompt or 0,
-            completion=usage.reported_completion or 0,
-            cached=usage.reported_cached or 0,
-        )
-    return Tokens(prompt=usage.measured_prompt, completion=usage.measured_completion, cached=0)
+    return cost

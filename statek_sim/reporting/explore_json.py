@@ -69,6 +69,8 @@ def _scenario(explored: Explored) -> JSON:
                 "before": tool.before,
                 "during": tool.during,
                 "after": tool.after,
+                "twice": tool.twice,
+                "owners": tool.owners,
             }
             for tool in explored.tools
         ],

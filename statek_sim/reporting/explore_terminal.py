@@ -131,6 +131,10 @@ def failure_words(failure: Failure) -> Iterator[str]:
         yield f"statek-sim explore --replay {failure.file}"
 
 
+PHASES: Final = ("before", "during", "after", "run twice", "two owners")
+"""When what becomes of a tool's effect is told."""
+
+
 def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
     """Yield the certificate of each of the user's own tools: the worst that was seen in any scenario."""
     order = (None, "safe", "at least once", "leaks")
@@ -139,11 +143,11 @@ def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
         for tool in explored.tools:
             if not tool.own:
                 continue
-            known = worst.setdefault(tool.tool, [None, None, None])
-            for place, verdict in enumerate((tool.before, tool.during, tool.after)):
+            known = worst.setdefault(tool.tool, [None] * len(PHASES))
+            for place, verdict in enumerate((tool.before, tool.during, tool.after, tool.twice, tool.owners)):
                 known[place] = max(known[place], verdict, key=order.index)
     for name, verdicts in sorted(worst.items()):
-        phases = zip(("before", "during", "after"), verdicts, strict=True)
+        phases = zip(PHASES, verdicts, strict=True)
         yield f"  {name}: " + ", ".join(f"{phase} {verdict or 'not seen'}" for phase, verdict in phases)
 
 

@@ -15,7 +15,7 @@ WORLD_KINDS: Final[tuple[WorldKind, ...]] = get_args(WorldKind)
 
 @dataclass(frozen=True, slots=True)
 class WorldReference:
-    """An object of the built-in world; `name` is set for an item or a future."""
+    """An object of the built-in world; `name` is set for an item, a future, and another owner than the queue's."""
 
     kind: WorldKind
     name: str = ""
@@ -60,6 +60,7 @@ def references_in(
 def _world_reference(target: str) -> WorldReference:
     kind, colon, name = target.partition(":")
     for known in WORLD_KINDS:
-        if kind == known and bool(colon and name) == (known in ("item", "future")):
+        named = bool(colon and name)
+        if kind == known and (named == (known in ("item", "future")) or (known == "owner" and named)):
             return WorldReference(known, name)
-    raise ValueError(f"expected owner, queue, item:ID or future:NAME, got {target!r}")
+    raise ValueError(f"expected owner, owner:ID, queue, item:ID or future:NAME, got {target!r}")

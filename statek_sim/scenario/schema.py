@@ -182,7 +182,7 @@ class JobText(Part):
     message: str | None = Field(default=None, description="First user message.")
     locals: dict[str, JsonValue] = Field(
         default_factory=dict,
-        description="Variables; {$world: owner|queue|item:ID|future:NAME} and {$job: NAME} are objects.",
+        description="Variables; {$world: owner|owner:ID|queue|item:ID|future:NAME} and {$job: NAME} are objects.",
     )
     warmup: str | None = Field(default=None, description="Dynamic warmup, run before the agent's.")
     parent: str | None = Field(

@@ -29,10 +29,15 @@ class ExternalEvents:
     """The events of one world by name."""
 
     def __init__(
-        self, names: Iterable[str] = (), *, changed: Callable[[str, str], None] | None = None
+        self,
+        names: Iterable[str] = (),
+        *,
+        changed: Callable[[str, str], None] | None = None,
+        before: Callable[[], None] | None = None,
     ) -> None:
         self._events = {name: ExternalEvent(name) for name in names}
         self._changed = changed or (lambda _name, _what: None)
+        self._before = before or (lambda: None)
 
     def __getitem__(self, name: str) -> ExternalEvent:
         try:
@@ -48,6 +53,7 @@ class ExternalEvents:
     def resolve(self, name: str, value: object) -> None:
         """Let the event happen with `value`."""
         event = self[name]
+        self._before()
         event.resolved, event.value = True, value
         self._changed(name, "resolved")
         event.signal.fire()
@@ -55,6 +61,7 @@ class ExternalEvents:
     def break_(self, name: str, message: str) -> None:
         """Make the event's condition raise from now on."""
         event = self[name]
+        self._before()
         event.broken = message
         self._changed(name, f"broken: {message}")
         event.signal.fire()

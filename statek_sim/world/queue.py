@@ -65,11 +65,16 @@ class WorkQueue:
     """Items in the order in which they will be claimed. `changed(item_id, what)` hears of every change."""
 
     def __init__(
-        self, items: Iterable[WorkItem] = (), *, changed: Callable[[str, str], None] | None = None
+        self,
+        items: Iterable[WorkItem] = (),
+        *,
+        changed: Callable[[str, str], None] | None = None,
+        before: Callable[[], None] | None = None,
     ) -> None:
         self.items: dict[str, WorkItem] = {}
         self.signal = Signal()
         self._changed = changed or (lambda _item, _what: None)
+        self._before = before or (lambda: None)
         for item in items:
             self.add(item)
 
@@ -117,6 +122,7 @@ class WorkQueue:
     def _change(
         self, item: WorkItem, status: ItemStatus, *, owner_id: str | None, error: str | None = None
     ) -> None:
+        self._before()
         item.status, item.owner_id, item.error_message = status, owner_id, error
         self._changed(item.id, f"{status} by {owner_id}" if owner_id else str(status))
         self.signal.fire()

@@ -11,18 +11,28 @@ from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 class Ledger:
     """Append-only lines. Nothing a job does can take one back."""
 
-    def __init__(self, *, changed: Callable[[str, str], None] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        changed: Callable[[str, str], None] | None = None,
+        before: Callable[[], None] | None = None,
+    ) -> None:
         self.lines: list[str] = []
         self._changed = changed or (lambda _subject, _what: None)
+        self._before = before or (lambda: None)
 
     def write(self, line: str) -> None:
         """Record one side effect."""
+        self._before()
         self.lines.append(line)
         self._changed("ledger", line)
 
 
 class World:
-    """Everything outside the jobs. `changed(subject, what)` hears of every change."""
+    """Everything outside the jobs. `changed(subject, what)` hears of every change, `before` is asked before each.
+
+    What `before` raises keeps a change from being made: a process that has died changes nothing.
+    """
 
     def __init__(
         self,
@@ -31,11 +41,18 @@ class World:
         items: Iterable[WorkItem] = (),
         futures: Iterable[str] = (),
         changed: Callable[[str, str], None] | None = None,
+        before: Callable[[], None] | None = None,
     ) -> None:
         self.owner = QueueOwner(owner)
-        self.queue = WorkQueue(items, changed=changed)
-        self.events = ExternalEvents(futures, changed=changed)
-        self.ledger = Ledger(changed=changed)
+        self.owners = {owner: self.owner}
+        """Everybody who may hold an item, by id."""
+        self.queue = WorkQueue(items, changed=changed, before=before)
+        self.events = ExternalEvents(futures, changed=changed, before=before)
+        self.ledger = Ledger(changed=changed, before=before)
+
+    def owner_named(self, name: str) -> QueueOwner:
+        """Return the owner of this id, the queue's own for an empty one; the same object each time."""
+        return self.owners.setdefault(name or self.owner.id, QueueOwner(name))
 
     def leaked_claims(self) -> list[str]:
         """Return the ids of items that somebody still holds."""

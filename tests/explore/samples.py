@@ -6,6 +6,7 @@ import itertools
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -107,3 +108,72 @@ def scenario(folder: Path, text: str, *, extra: str = "") -> Scenario:
     path = folder / "sample.yaml"
     path.write_text(text.rstrip("\n") + "\n" + extra)
     return load_or_fail([path])[0]
+
+
+GIVES_BACK = """
+suite: samples
+scenarios:
+  - id: gives-back
+    title: A tool finishes its item whatever happens.
+    world: {queue: {items: [invoice-1]}}
+    agents: {clerk: {prompt: You process invoices., tools: ["tests.explore.samples:careful"]}}
+    jobs: {main: {message: Go., locals: {owner: {$world: owner}, queue: {$world: queue}}}}
+    script:
+      clerk:
+        - {code: "careful(owner, queue)\\nexit('ok')"}
+"""
+
+ASYNC = """
+suite: samples
+scenarios:
+  - id: async
+    title: Two jobs wait for slow tools on one stack.
+    agents: {clerk: {prompt: You wait., tools: [slow_note]}}
+    jobs: {one: {message: Go.}, two: {message: Go.}}
+    script:
+      job:one: [{code: "slow_note('one', 1)\\nexit('ok')"}]
+      job:two: [{code: "slow_note('two', 5)\\nexit('ok')"}]
+"""
+
+GIVES_UP = """
+suite: samples
+scenarios:
+  - id: gives-up
+    title: A tool marks an item as failed, whoever holds it.
+    world: {queue: {items: [invoice-1]}}
+    agents: {clerk: {prompt: You process invoices., tools: ["tests.explore.samples:give_up", fetch_next_item]}}
+    jobs: {main: {message: Go., locals: {owner: {$world: owner}, queue: {$world: queue}}}}
+    script:
+      clerk: [{code: "fetch_next_item(owner)"}, {code: "give_up(queue)\\nexit('ok')"}]
+"""
+
+UNPACKS = """
+suite: samples
+scenarios:
+  - id: unpacks
+    title: A job unpacks a future that declares no tuple, and waits for it.
+    world: {futures: [payment]}
+    agents: {clerk: {prompt: You wait., tools: [wait_for]}}
+    jobs: {main: {message: Go.}}
+    script:
+      clerk: [{code: "amount, currency = wait_for('payment')"}, {code: "exit('nothing')"}]
+    events: [{at: 10, resolve: payment, value: [40, EUR]}]
+"""
+
+
+@tool
+def careful(owner: Any, queue: Any, **_: Any) -> str:
+    """Claim the next item, and finish it whatever happens."""
+    item = queue.claim_next(owner)
+    if item is None:
+        return "nothing"
+    try:
+        return str(item.id)
+    finally:
+        queue.complete(item)
+
+
+@tool
+def give_up(queue: Any, **_: Any) -> None:
+    """Mark the first item as failed, whoever holds it."""
+    queue.mark_error(queue.items["invoice-1"], "no")

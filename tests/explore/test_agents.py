@@ -187,7 +187,7 @@ PRICED = ", harness: {budget: {prompt_price: 1000, completion_price: 2000}}"
             PRICED,
             ("--max-crash-cost", "0.01"),
             1,
-            "FAILED pays: one crash adds 0.08 of reported cost, allowed are 0.01 ",
+            "FAILED pays: one crash adds a cost of 0.08, allowed are 0.01 ",
         ),
         (PRICED, ("--max-crash-cost", "0.2"), 0, "nothing fails"),
         ("", ("--max-crash-cost", "9"), 1, "FAILED pays: what one crash adds to its cost is not known"),

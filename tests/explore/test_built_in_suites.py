@@ -25,9 +25,6 @@ STATEKS = {
 """What the built-in suites break, and after what: nothing where it may be anything."""
 
 
-NOT_WOKEN = ("wait-unpacking-without-tuple-type",)
-"""A job that begins to wait for what is there already, which only a wrong unpacking makes it do, is not woken here."""
-
 EVERY = 3
 
 
@@ -36,7 +33,7 @@ def test_what_a_crash_breaks_in_the_built_in_suites_is_documented() -> None:
     pairs = [
         (scenario, scenario.profiles[0])
         for scenario in load_or_fail([builtin_suites()])[::EVERY]
-        if scenario.engine == "statek" and scenario.id not in NOT_WOKEN
+        if scenario.engine == "statek"
     ]
     limits = WatchdogLimits(cpu=300, wall=600)
     found = list(explore_all(pairs, bounds=Bounds(kinds=("crashes",)), limits=limits))

@@ -13,6 +13,7 @@ from statek_sim.explore.result import Count, Explored
 from statek_sim.explore.variation import Variation, undisturbed, varied
 from statek_sim.harness.limits import LimitName
 from statek_sim.scenario.deviation import Deviation
+from statek_sim.trace import WorldChanged
 from tests.explore import samples
 
 ONLY_CRASHES = Bounds(kinds=("crashes",))
@@ -37,12 +38,65 @@ def test_a_job_sleeps_for_ever_when_its_worker_dies_while_it_wakes_it(tmp_path: 
     assert [failure.deviations[0].what for failure in found.failures] == ["Released of main"] * 2
 
 
+def test_a_job_that_begins_to_wait_for_what_is_there_is_woken_after_a_crash(tmp_path: Path) -> None:
+    found = explored(tmp_path, samples.UNPACKS, ONLY_CRASHES)
+    assert {failure.deviations[0].what for failure in found.failures} == {"Released of main"}
+
+
 def test_tools_have_a_certificate_for_each_phase_of_their_calls(tmp_path: Path) -> None:
     tools = {tool.tool: tool for tool in explored(tmp_path, samples.CLAIM, ONLY_CRASHES).tools}
     claim = tools["fetch_next_item"]
     assert (claim.before, claim.during, claim.after) == ("safe", "leaks", "leaks")
     tools = {tool.tool: tool for tool in explored(tmp_path, samples.WAITS, ONLY_CRASHES).tools}
     assert (tools["note"].before, tools["note"].during) == ("safe", "at least once")
+
+
+def test_a_tool_is_certified_for_being_run_twice_and_for_two_owners(tmp_path: Path) -> None:
+    tools = {tool.tool: tool for tool in explored(tmp_path, samples.CLAIM, ONLY_CRASHES).tools}
+    assert (tools["fetch_next_item"].twice, tools["fetch_next_item"].owners) == ("leaks", "safe")
+    assert (tools["process_item"].twice, tools["process_item"].owners) == ("safe", "safe")
+    tools = {tool.tool: tool for tool in explored(tmp_path, samples.GIVES_UP, ONLY_CRASHES).tools}
+    assert (tools["give_up"].twice, tools["give_up"].owners) == ("at least once", "leaks")
+    # Nobody else is there to do it.
+    tools = {tool.tool: tool for tool in explored(tmp_path, samples.WAITS, ONLY_CRASHES).tools}
+    assert (tools["note"].twice, tools["note"].owners) == ("at least once", None)
+
+
+def test_what_a_tool_does_in_finally_is_not_done_by_a_process_that_has_died(tmp_path: Path) -> None:
+    found = explored(tmp_path, samples.GIVES_BACK, ONLY_CRASHES)
+    failure = next(one for one in found.failures if one.invariant == "no-claim-leaked")
+    assert [one.what for one in failure.deviations] == ["invoice-1: CLAIMED by worker-1 of main"]
+    assert next(tool.during for tool in found.tools if tool.tool == "careful") == "leaks"
+
+
+def test_a_worker_that_dies_in_one_async_tool_does_not_go_on_with_another(tmp_path: Path) -> None:
+    scenario = samples.scenario(tmp_path, samples.ASYNC)
+    base, _ = undisturbed(scenario, scenario.profiles[0])
+    done = next(point for point in base.points if point.what == "ledger: one: done")
+    with varied(base, (Deviation(kill=done.place[0], restart=60.0),)) as variation:
+        after = [event for event in variation.events if event.at >= done.at][1:3]
+    assert [(event.subject, event.change) for event in after if isinstance(event, WorldChanged)] == [
+        ("worker", f"killed after event {done.place[0]}"),
+        ("worker", "restarted"),
+    ]
+
+
+def test_a_worker_that_the_scenario_started_is_not_ended_by_the_restart_after_a_kill(tmp_path: Path) -> None:
+    scenario = samples.scenario(
+        tmp_path,
+        f"{samples.WAITS}\n      - {{at: 5, restart: worker}}".replace(
+            "events: [{at: 10, resolve: approval, value: granted}]",
+            "events:\n      - {at: 10, resolve: approval, value: granted}",
+        ),
+    )
+    base, _ = undisturbed(scenario, scenario.profiles[0])
+    with varied(base, (Deviation(kill=3, restart=60.0),)) as variation:
+        told = [
+            (event.at, event.change)
+            for event in variation.events
+            if isinstance(event, WorldChanged) and event.subject == "worker"
+        ]
+    assert told == [(0.0, "killed after event 3"), (5.0, "restarted")]
 
 
 def test_the_most_that_one_crash_adds_is_a_reply_that_is_paid_twice(tmp_path: Path) -> None:

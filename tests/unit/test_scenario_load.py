@@ -337,7 +337,7 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
         ("jobs: {a: {locals: {x: {$world: owner}}}}", "jobs.a.locals.x: the world has no queue"),
         (
             "jobs: {a: {locals: {x: {$world: cat}}}}",
-            "jobs.a.locals: expected owner, queue, item:ID or future:NAME, got 'cat'",
+            "jobs.a.locals: expected owner, owner:ID, queue, item:ID or future:NAME, got 'cat'",
         ),
         (
             "jobs: {a: {at: 1}}\n    events: [{at: 1, start: a}]",

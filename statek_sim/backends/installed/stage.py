@@ -275,7 +275,10 @@ def _thing(reference: WorldReference) -> object:
     world = stored_world.WORLD
     match reference.kind:
         case "owner":
-            return world.owner
+            if reference.name in ("", world.owner.id):
+                return world.owner
+            other: Any = stored_objects.QueueOwner(reference.name)
+            return world.owners.setdefault(reference.name, other)
         case "item":
             return world.queue.items[reference.name]
         case "future":

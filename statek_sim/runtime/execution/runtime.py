@@ -237,6 +237,10 @@ class Runtime:
         """Let the worker die in the middle of a job's code, which cannot catch it."""
         self._services.budget.end(death)
 
+    def end_tools(self, death: WorkerKilled) -> None:
+        """Let no async tool go on: the worker dies in one of them, while another job's is waited for."""
+        self._scheduler.end_tools(str(death))
+
     def crash_worker(self, reason: str = "killed") -> None:
         """Kill the worker process: steps in flight are lost, jobs and the world stay as they are."""
         self._scheduler.die(reason)

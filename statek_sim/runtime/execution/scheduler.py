@@ -143,6 +143,10 @@ class Scheduler:
         """Begin to run what a step awaits between two of its parts."""
         return self._tools.start(coroutine)
 
+    def end_tools(self, reason: str) -> None:
+        """Let nothing of the async tools go on: the process dies in a step, or in one of them."""
+        self._tools.die(reason)
+
     @property
     def running(self) -> bool:
         """Whether jobs are being stepped, so that there is somebody to let time pass."""

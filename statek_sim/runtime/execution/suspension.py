@@ -146,11 +146,14 @@ class Suspension:
         if len(self._waits) >= MOST_NESTED:
             coroutine.close()
             raise RecursionError("maximum recursion depth exceeded while calling a Python object")
-        execution = current_execution()
+        execution, process = current_execution(), self._process
         self._waits.append(execution)
         try:
             task = self.start(coroutine)
             if not task.done():
+                if self._process != process:
+                    # Another tool had something to do before this one, and the worker died in it.
+                    raise self.killed(execution, self._death)
                 self._wait(task, execution)
                 progress.at(job.id, job.num_turns)
         finally:
@@ -203,6 +206,7 @@ class Suspension:
         self._process += 1
         self._death = reason
         if self._loop is not None:
+            self._loop.dead = True
             self._lost.append(self._loop)
             self._loop = None
             _DEAD.append(self._lost[-1])

@@ -48,6 +48,8 @@ class WaitingRoom:
             return
         for signal in signals:
             signal.listen(job.id, self._stir)
+        # What it waits for may be there already, after a wrong unpacking: no signal will fire then.
+        self._stirred[job.id] = job
 
     def remove(self, job: Job) -> None:
         """Stop waiting; one that waits again before `forget` has waited all the time. Others are ignored."""

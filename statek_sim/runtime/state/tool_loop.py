@@ -40,6 +40,8 @@ class ToolLoop(asyncio.BaseEventLoop):
         self._now = now
         self._plan = plan
         self._unfinished: set[asyncio.Task[Any]] = set()
+        self.dead = False
+        """Whether its process has died: nothing of it goes on, not even what was ready."""
 
     def __del__(self) -> None:
         """Nothing to close: there are no sockets."""
@@ -91,7 +93,7 @@ class ToolLoop(asyncio.BaseEventLoop):
             return
         done = 0
         with in_charge(self):
-            while self._ready:
+            while self._ready and not self.dead:
                 handle = self._ready.popleft()
                 if not handle.cancelled():
                     done += 1
