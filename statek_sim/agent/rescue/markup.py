@@ -228,7 +228,9 @@ def _value(
     value = text[at : closing.start()]
     end = closing.end()
     remains = element.remains.search(value)
-    if (remains is not None and _OPENING_LEFT.search(value, remains.end()) is not None) or (inline and not begins):
+    if (remains is not None and _OPENING_LEFT.search(value, remains.end()) is not None) or (
+        inline and not begins
+    ):
         raise Broken(end, "where an argument ends cannot be told")
     for inner in element.opening.finditer(value):
         own_line = inner.group().startswith(("\n", "\r\n"))

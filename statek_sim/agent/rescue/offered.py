@@ -126,7 +126,9 @@ class Offered:
         made = {key: _as_meant(value, known.get(key), root, bare=bare) for key, value in arguments.items()}
         return self._as_texts(name, arguments, made)
 
-    def _as_texts(self, name: str, arguments: Mapping[str, Argument], made: dict[str, JSON]) -> dict[str, JSON]:
+    def _as_texts(
+        self, name: str, arguments: Mapping[str, Argument], made: dict[str, JSON]
+    ) -> dict[str, JSON]:
         """Return `made`, with the only text that would be another value left a text where the schema wants that.
 
         A schema may take a number or a text by what another argument says, or name the texts it takes.
@@ -263,7 +265,9 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON], *, bare
             raise Unclear(f"whether {value.text[:24]!r} begins or ends with a newline cannot be told")
         if value.kind == "" and not kinds and made is not None and not isinstance(made, str):
             # Some parsers take it for a text then, others for what it would be in JSON.
-            raise Unclear(f"whether {value.text.strip()[:24]!r} is a text cannot be told: its schema does not say")
+            raise Unclear(
+                f"whether {value.text.strip()[:24]!r} is a text cannot be told: its schema does not say"
+            )
         return made
     if isinstance(value, dict):
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
