@@ -1,7 +1,7 @@
 """Write the sample reports that are committed: `python -m tools.sample_report`, which is `make report`.
 
 `report.html` is about suites that between them show everything a page can show, under one profile; it is kept under
-3 MB. `report.md` is about all suites and profiles.
+3 MB. `report.md` is about all suites and profiles. `evals.html` is an experiment on a weak model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def write(folder: Path) -> int:
     with tempfile.TemporaryDirectory() as everything:
         text = _run("run", "--quiet", "--report", everything)
         shutil.copy(Path(everything) / "report.md", folder / "report.md")
-    return page or text
+    evals = _run("evals", "run", "scenarios/evals/easy.yaml", "--seeds=8", f"--html={folder / 'evals.html'}")
+    return page or text or evals
 
 
 def _run(*arguments: str) -> int:

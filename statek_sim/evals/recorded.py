@@ -111,8 +111,10 @@ def recorded_run(
     exchanges = CassetteExchanges(session, environment, live)
     try:
         played = _heard(scenario, seed, arm, model, exchanges, environment)
-    except BaseException:
+    except BaseException as failure:
         session.close(failed=True)
+        if isinstance(failure, CassetteMiss):
+            raise BadInput(f"{failure}; or record it anew with --mode rewrite") from None
         raise
     return played.outcome, session.close().recorded
 

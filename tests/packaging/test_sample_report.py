@@ -15,10 +15,11 @@ def test_the_committed_samples_are_what_make_report_writes(
 ) -> None:
     monkeypatch.chdir(ROOT)
     assert write(tmp_path) == 0
-    for name in ("report.html", "report.md"):
+    for name in ("report.html", "report.md", "evals.html"):
         same = (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes()
         assert same, f"{name} is not what this version writes: run `make report`, and commit it"
 
 
-def test_the_committed_page_is_small_enough_to_be_sent() -> None:
-    assert (FOLDER / "report.html").stat().st_size < 3_000_000
+@pytest.mark.parametrize("name", ["report.html", "evals.html"])
+def test_a_committed_page_is_small_enough_to_be_sent(name: str) -> None:
+    assert (FOLDER / name).stat().st_size < 3_000_000

@@ -66,7 +66,7 @@ function numbers(paths) {
 
 function classes(rows, meanings) {
   const columns = [
-    { label: "class", value: (row) => heading(row.class), header: true },
+    { label: "class", value: (row) => heading(row.class.replaceAll("_", " ")), header: true },
     { label: "what it is", value: (row) => h("span", { class: "roomy" }, meanings[row.class]) },
     { label: "turns", value: (row) => count(row.turns), numeric: true },
     { label: "runs with it", value: (row) => count(row.runs), numeric: true },
@@ -101,7 +101,8 @@ function blocks(paths, n, scale) {
     found.set(label, (found.get(label) ?? 0) + path[4]);
   }
   let y = 24 + GAP;
-  const order = n === 3 ? Object.keys(COLOURS).filter((end) => found.has(end)) : [...found.keys()];
+  const many = [...found.keys()].sort((a, b) => found.get(b) - found.get(a));
+  const order = n === 3 ? Object.keys(COLOURS).filter((end) => found.has(end)) : many;
   return new Map(
     order.map((label) => {
       const height = Math.max(1, found.get(label) * scale);
@@ -149,7 +150,7 @@ function shown(label, { y, height, turns }, n) {
   const last = n === 3;
   return [
     svg("rect", { x: x(n), y, width: BAR, height, fill: COLOURS[label] ?? "var(--ink)" }),
-    text(x(n) + (last ? BAR : 0), y - 6, `${label} ${count(turns)}`, last ? "end" : "start", "var(--ink)"),
+    text(x(n) + (last ? BAR : 0), y - 6, `${label.replaceAll("_", " ")} ${count(turns)}`, last ? "end" : "start", "var(--ink)"),
   ];
 }
 

@@ -1,0 +1,137 @@
+"""A real model on evals: recorded once, replayed without it, and a profile made of what was recorded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from statek_sim.cli.app import app
+from statek_sim.errors import BadInput
+from statek_sim.evals.ideal import replies
+from statek_sim.evals.served import ServedEval
+from statek_sim.providers.network import forbid_network
+from tests.evals.weak_models import eval_named
+
+SMALL = Path(__file__).parent / "smollm2-135m"
+"""What a model of 135 million parameters said to `python -m tools.small_model`; how: docs/evals-models.md."""
+
+
+def command(*words: str | Path) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["evals", *map(str, words)])
+    if isinstance(done.exception, BadInput):
+        return 2, str(done.exception)
+    return done.exit_code, done.output
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Serve a model that does what is right with `weather-now`."""
+    instance = eval_named("weather-now").instance(0)
+    with ServedEval(instance, replies(instance.plan)) as served:
+        monkeypatch.setenv("OPENAI_API_URL", f"{served.url}/v1/chat/completions")
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-kept-0123456789abcdef")
+        yield served.url
+
+
+def record(folder: Path, *words: str) -> tuple[int, str]:
+    return command("record", "--model", "ideal", "--cassettes", folder, "--eval", "weather-now", *words)
+
+
+@pytest.mark.usefixtures("endpoint")
+def test_what_is_recorded_is_replayed_without_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    assert endpoint
+    code, said = record(tmp_path / "kept")
+    assert code == 0
+    assert said.splitlines() == [
+        "weather-now [full] seed 0: 2 recorded; right",
+        "weather-now [bare] seed 0: 2 recorded; right",
+    ]
+    file = tmp_path / "result.json"
+    monkeypatch.delenv("OPENAI_API_URL")
+    with forbid_network(allow_loopback=False):
+        code, _ = command("run", "--cassettes", tmp_path / "kept", "--json", file, "--executor", "serial")
+    assert code == 0
+    found = json.loads(file.read_text())
+    assert (found["model"], found["rates"]) == ("ideal", [])
+    assert [(arm["name"], arm["runs"], arm["score"]) for arm in found["arms"]] == [
+        ("full", 1, 1),
+        ("bare", 1, 1),
+    ]
+    kept = "".join(path.read_text() for path in (tmp_path / "kept").rglob("*.yaml"))
+    assert "sk-not-to-be-kept" not in kept
+
+
+@pytest.mark.usefixtures("endpoint")
+def test_what_is_there_is_not_asked_again(tmp_path: Path) -> None:
+    record(tmp_path)
+    assert "weather-now [full] seed 0: 0 recorded; right" in record(tmp_path)[1]
+    assert "2 recorded" in record(tmp_path, "--mode", "rewrite")[1]
+
+
+@pytest.mark.usefixtures("endpoint")
+def test_a_harness_that_asks_something_else_is_told_where_and_what_to_do(tmp_path: Path) -> None:
+    record(tmp_path)
+    path = tmp_path / "weather-now" / "full.0.yaml"
+    path.write_text(path.read_text().replace("What's the weather", "How is the weather"))
+    code, said = command("run", "--cassettes", tmp_path, "--executor", "serial")
+    assert code == 2
+    assert "no recording of POST" in said
+    assert "statek-sim evals record" in said
+
+
+@pytest.mark.usefixtures("endpoint")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--model", "gemma-4-31b-it"], "recordings in --cassettes say whose they are"),
+        (["--seeds", "2"], "has 1; expected no more"),
+        (["--arms", "no-rescue"], "not recorded; expected every eval in every arm with 1 seeds"),
+        (["--eval", "move-money"], "no recordings of evals in it"),
+    ],
+)
+def test_what_is_not_recorded_is_said(tmp_path: Path, words: list[str], said: str) -> None:
+    record(tmp_path)
+    code, told = command("run", "--cassettes", tmp_path, *words)
+    assert code == 2
+    assert said in told
+
+
+def test_mode_none_records_nothing_and_is_refused(tmp_path: Path) -> None:
+    code, said = record(tmp_path, "--mode", "none")
+    assert code == 2
+    assert "nothing would be recorded" in said
+
+
+def test_the_small_model_is_replayed_and_its_failures_have_classes(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    code, said = command("run", "--cassettes", SMALL, "--json", file, "--executor", "serial")
+    assert code == 0
+    found = json.loads(file.read_text())
+    full, bare = found["arms"]
+    assert (full["name"], bare["name"]) == ("full", "bare")
+    # It writes calls as text, which only rescue reads: without it nothing is ever called.
+    assert full["score"] > bare["score"] == 0
+    assert full["tokens"]["reported"]["prompt"] > 0
+    assert "malformed" in said
+
+
+def test_a_profile_is_fitted_to_the_small_model_with_intervals(tmp_path: Path) -> None:
+    folder = tmp_path / "smollm2-135m"
+    shutil.copytree(SMALL, folder)
+    code, said = command("calibrate", "--cassettes", folder, "--write", tmp_path / "mine.toml")
+    assert code == 0
+    assert "model SmolLM2-135M-Instruct.Q4_1" in said
+    line = next(line for line in said.splitlines() if line.strip().startswith("malformed "))
+    assert "fitted(recordings smollm2-135m, n=" in line
+    assert " - " in line
+    code, _ = command(
+        "run", "--model", tmp_path / "mine.toml", "--arms", "bare", "--seeds", "1", "--eval", "weather-now"
+    )
+    assert code == 0
