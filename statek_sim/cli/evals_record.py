@@ -36,7 +36,7 @@ def record(
     only: EvalOption = None,
     mode: ModeOption = "once",
 ) -> None:
-    """Let a real model work on evals, and keep its conversations as cassettes.
+    """Let a real model work on evals, and keep what it said.
 
     OPENAI_API_URL is the whole address of a chat endpoint that speaks OpenAI's format, OPENAI_API_KEY its key.
     `evals run --cassettes FOLDER` replays them for ever, `evals calibrate --cassettes FOLDER` makes a profile of them.
