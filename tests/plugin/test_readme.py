@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from statek_sim.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -41,6 +44,11 @@ def test_the_scenario_passes_under_every_profile(pytester: pytest.Pytester) -> N
     path.parent.mkdir()
     path.write_text(block("yaml"), encoding="utf-8")
     pytester.runpytest("-q", "--statek-scenarios=scenarios").assert_outcomes(passed=3)
+
+
+def test_what_the_harness_thinks_is_what_the_command_prints() -> None:
+    ran = CliRunner().invoke(app, ["run", str(ROOT / "scenarios" / "usage"), "--watchdog", "off"])
+    assert block("text") in ran.stdout
 
 
 def test_it_is_short() -> None:
