@@ -146,6 +146,8 @@ def read_elements(
         groups = opening.groupdict()
         said = groups.get("kind") or groups.get("first_kind")
         kind = element.kind(said)
+        if not kind and opening.group().lstrip().startswith("<atem:"):
+            kind = "json"  # Muse's are written as JSON, texts without quotes
         unsure = _unsure(element, text[opening.end() : at], said=said is not None)
         made[key] = TypedText(value, kind, unsure=unsure)
     end = element.ends.match(text, at)

@@ -36,6 +36,9 @@ _ZEROS: Final = re.compile(r"-?0+\d{1,18}", re.ASCII)
 _CONTAINERS: Final = frozenset(("object", "array", "null"))
 _ESCAPED: Final = re.compile(r'[{\[](?:[^"\\]++|\\.)*+', re.DOTALL)
 """JSON in which every quote is escaped."""
+_QUOTED: Final = re.compile(r'".*"', re.DOTALL)
+_DOUBLED: Final = re.compile(r"(?P<name>[\w-]{1,128})\.(?P=name)")
+"""A name that is its own namespace."""
 _MOST_PARTS: Final = 64
 _MOST_TEXTS: Final = 16
 _WHOLE: Final = frozenset(("integer", "null"))
@@ -101,6 +104,7 @@ class Offered:
             said,
             said.removeprefix("functions."),
             re.sub(r":\d+$", "", said.removeprefix("functions.")),
+            _DOUBLED.sub(r"\g<name>", said),
         ):
             if name in self.schemas:
                 return name
@@ -239,9 +243,8 @@ def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
     """Raise `Unclear` for a text that parsers of others are divided about: one in quotes, and `null`."""
     if not isinstance(made, str) or value.kind not in ("json", ""):
         return
-    bare = value.text.strip()
-    if value.kind == "json" and len(bare) > 1 and bare[0] == bare[-1] == '"' and made == value.text:
-        raise Unclear(f"whether the quotes of {bare[:24]} are part of the text cannot be told")
+    if value.kind == "json" and _QUOTED.fullmatch(value.text) is not None and made == value.text:
+        raise Unclear(f"whether the quotes of {value.text[:24]} are part of the text cannot be told")
     if value.kind == "" and kinds and value.text.lower() == "null":
         raise Unclear("whether 'null' is a text or nothing cannot be told")
 
