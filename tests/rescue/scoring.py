@@ -1,6 +1,6 @@
 """Cases of rescue parsing that others wrote, and how an answer to one is judged.
 
-Five collections, `cases.jsonl` and later `cases_2.jsonl` to `cases_5.jsonl`, have one case a line: `source` (project
+Six collections, `cases.jsonl` and later `cases_2.jsonl` to `cases_6.jsonl`, have one case a line: `source` (project
 and test), `licence`, `half`, the `text` and `tools` that the source's parser was given, and the `calls` that the source
 expects: a name (null: it is not looked at) and arguments (`partial`: only these are looked at). `differs` says why the
 source's answer is not the one wanted here: it completes or guesses what rescue parsing refuses.
@@ -13,6 +13,10 @@ The fourth was recorded while the projects' own tests ran and passed: texts, too
 most 12 texts of a test. Its parsers read several formats each, so that no `dialect` was told. The fifth was recorded
 in the same way from vLLM's tests of its newer parsers, at most 4 texts of a test, and read out of the source of its
 parsers in Rust; `differs` and `needs_format` were set by rules before its held-out half was looked at.
+
+The sixth was copied out of SGLang's tests in three parts, each after the changes that the one before it led to, and
+each measured once when it was complete; cases that are in the others were left out. `half` is `measure` for the last
+part. Its calls are those that the tests assert, or those of SGLang 0.5.23 on the same text where a test asserts less.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ SECOND: Final = Path(__file__).with_name("cases_2.jsonl")
 THIRD: Final = Path(__file__).with_name("cases_3.jsonl")
 FOURTH: Final = Path(__file__).with_name("cases_4.jsonl")
 FIFTH: Final = Path(__file__).with_name("cases_5.jsonl")
+SIXTH: Final = Path(__file__).with_name("cases_6.jsonl")
 
 Verdict = Literal["right", "refused", "wrong"]
 Said = Sequence[tuple[str, Mapping[str, JSON]]]

@@ -441,7 +441,9 @@ def test_a_text_with_a_newline_on_one_side_only_is_refused_where_the_format_writ
         assert [call.arguments["a"] for call in result.calls] == ([] if said is None else [said])
     counts: JSON = {"type": "object", "properties": {"a": {"type": "integer"}}}
     tool: dict[str, JSON] = {"name": "f", "parameters": counts}
-    assert rescue("<function=f><parameter=a>1\n</parameter></function>", [tool]).calls[0].arguments == {"a": 1}
+    assert rescue("<function=f><parameter=a>1\n</parameter></function>", [tool]).calls[0].arguments == {
+        "a": 1
+    }
 
 
 def test_a_call_behind_which_an_argument_is_closed_is_refused() -> None:

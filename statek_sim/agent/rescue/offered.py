@@ -40,6 +40,7 @@ _QUOTED: Final = re.compile(r'".*"', re.DOTALL)
 _DOUBLED: Final = re.compile(r"(?P<name>[\w-]{1,128})\.(?P=name)")
 """A name that is its own namespace."""
 _MOST_PARTS: Final = 64
+_UNIONS: Final = ("anyOf", "oneOf")
 _MOST_TEXTS: Final = 16
 _WHOLE: Final = frozenset(("integer", "null"))
 
@@ -130,20 +131,37 @@ class Offered:
         made = {key: _as_meant(value, known.get(key), root, bare=bare) for key, value in arguments.items()}
         return self._as_texts(name, arguments, made)
 
-    def _as_texts(self, name: str, arguments: Mapping[str, Argument], made: dict[str, JSON]) -> dict[str, JSON]:
+    def _as_texts(
+        self, name: str, arguments: Mapping[str, Argument], made: dict[str, JSON]
+    ) -> dict[str, JSON]:
         """Return `made`, with the only text that would be another value left a text where the schema wants that.
 
         A schema may take a number or a text by what another argument says, or name the texts it takes.
         """
         validator = self._validator(name)
-        if validator is None or not errors_of(validator, made):
+        if validator is None:
             return made
-        others = []
-        for key, value in arguments.items():
-            if isinstance(value, TypedText) and not isinstance(made.get(key), str):
-                others.append({**made, key: value.text})
-        fits = [other for other in others[:_MOST_TEXTS] if not errors_of(validator, other)]
-        return fits[0] if len(fits) == 1 else made
+        root = followed(self.schemas[name], self.schemas[name])
+        fits = not errors_of(validator, made)
+        if fits and not (isinstance(root, Mapping) and any(word in root for word in _UNIONS)):
+            return made
+        said = root.get("properties") if fits and isinstance(root, Mapping) else None
+        sure = set(said) if isinstance(said, Mapping) else set()
+        texts = [
+            (key, value.text)
+            for key, value in arguments.items()
+            if isinstance(value, TypedText) and not isinstance(made.get(key), str) and key not in sure
+        ]
+        others = [
+            other
+            for other in ({**made, key: text} for key, text in texts[:_MOST_TEXTS])
+            if not errors_of(validator, other)
+        ]
+        if fits and others:
+            raise Unclear(
+                "whether an argument is a text cannot be told: some of the tool's schemas do not say"
+            )
+        return others[0] if len(others) == 1 else made
 
     def unchecked(self, name: str) -> bool:
         """Whether the tool has a schema that is no JSON Schema."""
@@ -223,7 +241,7 @@ def _properties(root: Mapping[str, JSON]) -> dict[str, JSON]:
         said = part.get("properties")
         for key, schema in (said if isinstance(said, Mapping) else {}).items():
             found.setdefault(key, []).append(schema)
-        for word in ("allOf", "anyOf", "oneOf"):
+        for word in ("allOf", *_UNIONS):
             parts = part.get(word)
             todo += [followed(one, root) for one in parts] if isinstance(parts, list) else []
     return {key: each[0] if len(each) == 1 else {"anyOf": each} for key, each in found.items()}
@@ -266,7 +284,9 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON], *, bare
             raise Unclear(f"whether {value.text[:24]!r} begins or ends with a newline cannot be told")
         if value.kind == "" and not kinds and made is not None and not isinstance(made, str):
             # Some parsers take it for a text then, others for what it would be in JSON.
-            raise Unclear(f"whether {value.text.strip()[:24]!r} is a text cannot be told: its schema does not say")
+            raise Unclear(
+                f"whether {value.text.strip()[:24]!r} is a text cannot be told: its schema does not say"
+            )
         return made
     if isinstance(value, dict):
         properties = schema.get("properties") if isinstance(schema, Mapping) else None

@@ -69,8 +69,8 @@ OPENINGS: Final[dict[str, str]] = {
 """Readers by name, and the pattern of what opens them."""
 
 FAMILIES: Final[dict[str, Dialect]] = {
-    "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "recipient_only": "tokens", "gemma": "tokens",
-    "plamo": "tokens", "beam": "markup", "tag": "markup",
+    "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "gemma": "tokens",
+    "recipient_only": "tokens", "plamo": "tokens", "beam": "markup", "tag": "markup",
     "all_name": "tokens", "recipient": "tokens", "react": "tokens", "function": "markup",
     "invoke": "markup", "param": "markup", "kimi3": "markup", "minimax": "markup", "calling": "tokens",
     "wrapper": "hermes", "brace": "json", "bracket": "json",
