@@ -22,7 +22,8 @@ part. Its calls are those that the tests assert, or those of SGLang 0.5.23 on th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -103,3 +104,28 @@ def _numbers(value: JSON) -> JSON:
     if isinstance(value, dict):
         return {key: _numbers(member) for key, member in value.items()}
     return [_numbers(member) for member in value] if isinstance(value, list) else value
+
+
+def counted(path: Path) -> Iterator[str]:
+    """Yield rows of docs/rescue.md's table of what is read now: of all cases, and of those that want what is wanted."""
+    # Imported here: parsers of others are scored without ours.
+    from statek_sim.agent.rescue import rescue
+
+    cases = load_cases(path)
+    meant = [case for case in cases if not case.differs and not case.needs_format]
+    rows = {"": cases, f", without {len(cases) - len(meant)} that want something else": meant}
+    if any(case.dialect for case in cases):
+        rows[", dialect named"] = cases
+    for label, chosen in rows.items():
+        verdicts: Counter[Verdict] = Counter()
+        for case in chosen:
+            dialect = case.dialect if "named" in label else None
+            calls = rescue(case.text, case.tools, dialect=dialect).calls
+            verdicts[verdict(case, [(call.name, call.arguments) for call in calls])] += 1
+        right, wrong = (f"{verdicts[one]} ({verdicts[one] / len(chosen):.1%})" for one in ("right", "wrong"))
+        yield f"| `{path.name}`{label} | {len(chosen)} | {right} | {verdicts['refused']} | {wrong} |"
+
+
+if __name__ == "__main__":
+    for collection in (CASES, SECOND, THIRD, FOURTH, FIFTH, SIXTH):
+        print("\n".join(counted(collection)).replace("%)", " %)"))
