@@ -93,12 +93,6 @@ def test_quotes_around_a_text_of_glms_are_refused_and_around_a_number_taken_off(
     assert _calls(said("list", r"[{\"a\": \"b\\\\n\"}]")) == [("f", {"list": [{"a": "b\\n"}]})]
 
 
-def test_a_number_that_is_written_as_one_is_no_text() -> None:
-    for text in ('<tool_call>{"name": "f", "arguments": {"city": 5}}</tool_call>', "[f(city=5)]"):
-        assert [refusal.reason for refusal in rescue(text, TOOLS).refused] == [Reason.SCHEMA]
-    assert _calls("<|tool_call>call:f{city:5}<tool_call|>") == [("f", {"city": "5"})]
-
-
 def test_a_schema_in_several_parts_says_what_an_argument_is() -> None:
     branches: JSON = [
         {"properties": {"kind": {"const": "text"}, "v": {"type": "string"}}},

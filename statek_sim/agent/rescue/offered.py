@@ -116,11 +116,8 @@ class Offered:
             f"no tool is called {said[:80]!r}; offered: {known}.{suggestion(said[:80], self.schemas)}"
         )
 
-    def typed(self, name: str, arguments: Mapping[str, Argument], *, bare: bool = False) -> dict[str, JSON]:
-        """Return the arguments with texts made what the schema says they are. What has two meanings stays text.
-
-        `bare`: the format writes texts and numbers alike, so that a number may be a text.
-        """
+    def typed(self, name: str, arguments: Mapping[str, Argument]) -> dict[str, JSON]:
+        """Return the arguments with texts made what the schema says they are. What has two meanings stays text."""
         if self.anything:
             _sure_of_types(arguments.values())
         root = self.schemas.get(name, {})
@@ -128,7 +125,7 @@ class Offered:
         if known and len(arguments) == 1 and not set(arguments) & set(known):
             inner = _unwrapped(*arguments.items(), known=set(known))
             arguments = arguments if inner is None else inner
-        made = {key: _as_meant(value, known.get(key), root, bare=bare) for key, value in arguments.items()}
+        made = {key: _as_meant(value, known.get(key), root) for key, value in arguments.items()}
         return self._as_texts(name, arguments, made)
 
     def _as_texts(
@@ -267,7 +264,7 @@ def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
         raise Unclear("whether 'null' is a text or nothing cannot be told")
 
 
-def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON], *, bare: bool = False) -> JSON:
+def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON]) -> JSON:
     schema = followed(schema, root)
     kinds = kinds_of(schema)
     if isinstance(value, NestedText):
@@ -291,13 +288,10 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON], *, bare
     if isinstance(value, dict):
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
         known = properties if isinstance(properties, dict) else {}
-        return {key: _as_meant(member, known.get(key), root, bare=bare) for key, member in value.items()}
+        return {key: _as_meant(member, known.get(key), root) for key, member in value.items()}
     if isinstance(value, list):
         items = schema.get("items") if isinstance(schema, Mapping) else None
-        return [_as_meant(member, items, root, bare=bare) for member in value]
-    if isinstance(value, int) and not bare:
-        # A number that is written as one: that a text is wanted is for the schema to refuse.
-        return value
+        return [_as_meant(member, items, root) for member in value]
     return converted(value, kinds) if kinds else value
 
 
