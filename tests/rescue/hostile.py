@@ -144,5 +144,14 @@ SHAPES: Final[dict[str, Shape]] = {
     "text between calls of many bytes": Shape("漢" + _CALL),
     "quotes": Shape("\"'“”`"),
     "the middle of words": Shape("tofAtofA"),
+    "tildes": Shape("~~~\n"),
+    "calls between ticks": Shape("`<function=f></function>`"),
+    "recipients": Shape("<|channel|>commentary to=f "),
+    "messages to the user": Shape("to=user<|message|>"),
+    "a python list that breaks": Shape("f(a=1), ", "<|tool_call_start|>[", "g(b'"),
+    "keys between escaped newlines": Shape(r"\n", "<tool_call>f", ""),
+    "a value that was escaped twice": Shape(
+        r'{\"a\": 1}, ', "<tool_call>f<arg_key>a</arg_key><arg_value>[", "]</arg_value></tool_call>"
+    ),
 }  # fmt: skip
 """Shapes by a name for people."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.agent.rescue import HINTS, rescue
-from tests.rescue.scoring import FIFTH, FOURTH, SECOND, THIRD, Case, load_cases, verdict
+from tests.rescue.scoring import FIFTH, FOURTH, SECOND, SIXTH, THIRD, Case, load_cases, verdict
 
 CASES = load_cases()
 LATER = load_cases(SECOND)
@@ -62,6 +62,17 @@ def test_cases_of_vllms_newer_parsers_are_read_right_or_said_to_want_something_e
     assert meant["wrong"] <= 3, meant
 
 
+def test_cases_of_sglang_are_read_right_or_said_to_want_something_else() -> None:
+    cases = load_cases(SIXTH)
+    counted = Counter(_answer(case) for case in cases)
+    meant = Counter(_answer(case) for case in cases if not case.differs and not case.needs_format)
+    assert len(cases) >= 440
+    assert counted["right"] >= 0.86 * len(cases), counted
+    assert counted["wrong"] <= 2, counted
+    assert meant["right"] >= 0.95 * sum(meant.values()), meant
+    assert meant["wrong"] == 0, meant
+
+
 def test_later_cases_are_in_the_half_that_their_id_says() -> None:
     for path, odd_is in ((SECOND, "build"), (FOURTH, "build"), (FIFTH, "measure")):
         even_is = {"build": "measure", "measure": "build"}[odd_is]
@@ -73,7 +84,7 @@ def test_later_cases_are_in_the_half_that_their_id_says() -> None:
 
 def test_later_cases_name_licence_place_and_dialect() -> None:
     told, recorded = _records(SECOND) + _records(THIRD), _records(FOURTH) + _records(FIFTH)
-    records = told + recorded
+    records = told + recorded + _records(SIXTH)
     assert len({record["id"] for record in records}) == len(records)
     for record in records:
         assert record["licence"] in ("Apache-2.0", "MIT"), record["id"]

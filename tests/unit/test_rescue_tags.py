@@ -113,6 +113,13 @@ def test_an_element_without_elements_is_empty_as_the_schema_says() -> None:
     assert rescue(text, {"f": schema}).calls[0].arguments == {"tags": [], "to": {}, "note": ""}
 
 
+def test_a_damaged_tag_of_beams_does_not_take_the_next_argument_along() -> None:
+    values = "".join(f'<rfl:parameter name="{key}">\nx\n</rfl:parameter>' for key in ("a", "b"))
+    text = f"<|start|>assistant to=f<|channel|>analysis <|constrain|>xml<|message|>{values}<|call|>"
+    assert len(rescue(text, ["f"]).calls) == 1
+    assert rescue(text.replace("</rfl", "<{/rfl", 1), ["f"]).calls == ()
+
+
 def test_elements_in_what_may_be_a_text_are_refused() -> None:
     mark = "]<]minimax[>["
     schema: dict[str, JSON] = {"type": "object", "properties": {"label": {"type": ["string", "object"]}}}

@@ -45,7 +45,7 @@ def _reason(taker: Taker, found: Found, misfit: Misfit) -> Reason:
 def _checked(taker: Taker, found: Found, span: Span) -> Call:
     offered = taker.offered
     name = offered.the_name(found.name)
-    arguments = offered.typed(name, found.arguments, bare="gemma" in found.stages)
+    arguments = offered.typed(name, found.arguments)
     stages = found.stages
     if set(arguments) != set(found.arguments):
         stages = (*stages, "unwrapped_arguments")

@@ -42,6 +42,8 @@ class Element:
     """What closes a call and its wrapper, behind a last value that lost its closing tag."""
     lines: Literal["own", "maybe", "never"] = "never"
     """Whether values stand between newlines of the format: all of them, or as some models and parsers have it."""
+    tags_on_lines: bool = True
+    """Whether the tags of a format stand on lines of their own where its values do."""
     writes_json: bool = False
     """Whether values that are no texts are written as JSON, so that one in quotes is a text in quotes."""
 
@@ -107,6 +109,7 @@ BEAM: Final = replace(
     ends=re.compile(r"\s*<\|(?:end|call)\|>"),
     call_ends=None,
     lines="own",
+    tags_on_lines=False,
 )
 """Beam's: a message to a tool, ended as messages are."""
 KIMI3: Final = Element(
@@ -146,6 +149,8 @@ def read_elements(
         groups = opening.groupdict()
         said = groups.get("kind") or groups.get("first_kind")
         kind = element.kind(said)
+        if not kind and opening.group().lstrip().startswith("<atem:"):
+            kind = "json"  # Muse's are written as JSON, texts without quotes
         unsure = _unsure(element, text[opening.end() : at], said=said is not None)
         made[key] = TypedText(value, kind, unsure=unsure)
     end = element.ends.match(text, at)
@@ -234,7 +239,7 @@ def _value(
         raise Broken(end, "where an argument ends cannot be told")
     for inner in element.opening.finditer(value):
         own_line = inner.group().startswith(("\n", "\r\n"))
-        if lined and begins and not own_line:
+        if lined and begins and not own_line and element.tags_on_lines:
             if element.closing.search(value, 0, inner.start()) is not None:
                 # One argument closes and the next opens, on one line: text, or two arguments.
                 raise Broken(end, "where an argument ends cannot be told")

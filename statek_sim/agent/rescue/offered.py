@@ -36,7 +36,11 @@ _ZEROS: Final = re.compile(r"-?0+\d{1,18}", re.ASCII)
 _CONTAINERS: Final = frozenset(("object", "array", "null"))
 _ESCAPED: Final = re.compile(r'[{\[](?:[^"\\]++|\\.)*+', re.DOTALL)
 """JSON in which every quote is escaped."""
+_QUOTED: Final = re.compile(r'".*"', re.DOTALL)
+_DOUBLED: Final = re.compile(r"(?P<name>[\w-]{1,128})\.(?P=name)")
+"""A name that is its own namespace."""
 _MOST_PARTS: Final = 64
+_UNIONS: Final = ("anyOf", "oneOf")
 _MOST_TEXTS: Final = 16
 _WHOLE: Final = frozenset(("integer", "null"))
 
@@ -101,6 +105,7 @@ class Offered:
             said,
             said.removeprefix("functions."),
             re.sub(r":\d+$", "", said.removeprefix("functions.")),
+            _DOUBLED.sub(r"\g<name>", said),
         ):
             if name in self.schemas:
                 return name
@@ -111,11 +116,8 @@ class Offered:
             f"no tool is called {said[:80]!r}; offered: {known}.{suggestion(said[:80], self.schemas)}"
         )
 
-    def typed(self, name: str, arguments: Mapping[str, Argument], *, bare: bool = False) -> dict[str, JSON]:
-        """Return the arguments with texts made what the schema says they are. What has two meanings stays text.
-
-        `bare`: the format writes texts and numbers alike, so that a number may be a text.
-        """
+    def typed(self, name: str, arguments: Mapping[str, Argument]) -> dict[str, JSON]:
+        """Return the arguments with texts made what the schema says they are. What has two meanings stays text."""
         if self.anything:
             _sure_of_types(arguments.values())
         root = self.schemas.get(name, {})
@@ -123,7 +125,7 @@ class Offered:
         if known and len(arguments) == 1 and not set(arguments) & set(known):
             inner = _unwrapped(*arguments.items(), known=set(known))
             arguments = arguments if inner is None else inner
-        made = {key: _as_meant(value, known.get(key), root, bare=bare) for key, value in arguments.items()}
+        made = {key: _as_meant(value, known.get(key), root) for key, value in arguments.items()}
         return self._as_texts(name, arguments, made)
 
     def _as_texts(
@@ -134,14 +136,29 @@ class Offered:
         A schema may take a number or a text by what another argument says, or name the texts it takes.
         """
         validator = self._validator(name)
-        if validator is None or not errors_of(validator, made):
+        if validator is None:
             return made
-        others = []
-        for key, value in arguments.items():
-            if isinstance(value, TypedText) and not isinstance(made.get(key), str):
-                others.append({**made, key: value.text})
-        fits = [other for other in others[:_MOST_TEXTS] if not errors_of(validator, other)]
-        return fits[0] if len(fits) == 1 else made
+        root = followed(self.schemas[name], self.schemas[name])
+        fits = not errors_of(validator, made)
+        if fits and not (isinstance(root, Mapping) and any(word in root for word in _UNIONS)):
+            return made
+        said = root.get("properties") if fits and isinstance(root, Mapping) else None
+        sure = set(said) if isinstance(said, Mapping) else set()
+        texts = [
+            (key, value.text)
+            for key, value in arguments.items()
+            if isinstance(value, TypedText) and not isinstance(made.get(key), str) and key not in sure
+        ]
+        others = [
+            other
+            for other in ({**made, key: text} for key, text in texts[:_MOST_TEXTS])
+            if not errors_of(validator, other)
+        ]
+        if fits and others:
+            raise Unclear(
+                "whether an argument is a text cannot be told: some of the tool's schemas do not say"
+            )
+        return others[0] if len(others) == 1 else made
 
     def unchecked(self, name: str) -> bool:
         """Whether the tool has a schema that is no JSON Schema."""
@@ -221,7 +238,7 @@ def _properties(root: Mapping[str, JSON]) -> dict[str, JSON]:
         said = part.get("properties")
         for key, schema in (said if isinstance(said, Mapping) else {}).items():
             found.setdefault(key, []).append(schema)
-        for word in ("allOf", "anyOf", "oneOf"):
+        for word in ("allOf", *_UNIONS):
             parts = part.get(word)
             todo += [followed(one, root) for one in parts] if isinstance(parts, list) else []
     return {key: each[0] if len(each) == 1 else {"anyOf": each} for key, each in found.items()}
@@ -241,14 +258,13 @@ def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
     """Raise `Unclear` for a text that parsers of others are divided about: one in quotes, and `null`."""
     if not isinstance(made, str) or value.kind not in ("json", ""):
         return
-    bare = value.text.strip()
-    if value.kind == "json" and len(bare) > 1 and bare[0] == bare[-1] == '"' and made == value.text:
-        raise Unclear(f"whether the quotes of {bare[:24]} are part of the text cannot be told")
+    if value.kind == "json" and _QUOTED.fullmatch(value.text) is not None and made == value.text:
+        raise Unclear(f"whether the quotes of {value.text[:24]} are part of the text cannot be told")
     if value.kind == "" and kinds and value.text.lower() == "null":
         raise Unclear("whether 'null' is a text or nothing cannot be told")
 
 
-def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON], *, bare: bool = False) -> JSON:
+def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON]) -> JSON:
     schema = followed(schema, root)
     kinds = kinds_of(schema)
     if isinstance(value, NestedText):
@@ -272,13 +288,10 @@ def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON], *, bare
     if isinstance(value, dict):
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
         known = properties if isinstance(properties, dict) else {}
-        return {key: _as_meant(member, known.get(key), root, bare=bare) for key, member in value.items()}
+        return {key: _as_meant(member, known.get(key), root) for key, member in value.items()}
     if isinstance(value, list):
         items = schema.get("items") if isinstance(schema, Mapping) else None
-        return [_as_meant(member, items, root, bare=bare) for member in value]
-    if isinstance(value, int) and not bare:
-        # A number that is written as one: that a text is wanted is for the schema to refuse.
-        return value
+        return [_as_meant(member, items, root) for member in value]
     return converted(value, kinds) if kinds else value
 
 

@@ -23,7 +23,7 @@ OPENINGS: Final[dict[str, str]] = {
     # A message to the user, where a format has such: it may show a call.
     "said": r"to=user<\|message\|>|<\|channel\|>\s*final\s*(?:<\|constrain\|>\s*\w+\s*)?<\|message\|>",
     # Code: what stands inside is shown, except where a whole block is the call.
-    "fence": r"(?P<ticks>`{3,12})(?!`)(?P<language>[\w+-]*)[ \t]*\n?",
+    "fence": r"(?P<ticks>`{3,12}(?!`)|~{3,12}(?!~))(?P<language>[\w+-]*)[ \t]*\n?",
     # Formats with a name and JSON behind it.
     "mistral": r"\[TOOL_CALLS\]\s*(?=(?P<mistral_name>" + _NAME + r")\s*(?:\[CALL_ID\]|\[ARGS\]|\{))",
     "deepseek": r"<[|｜]tool[▁_ ]call[▁_ ]begin[|｜]>(?:function(?:<[|｜]tool[▁_ ]sep[|｜]>|=))?\s*"
@@ -69,8 +69,8 @@ OPENINGS: Final[dict[str, str]] = {
 """Readers by name, and the pattern of what opens them."""
 
 FAMILIES: Final[dict[str, Dialect]] = {
-    "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens",
-    "recipient_only": "tokens", "gemma": "tokens", "plamo": "tokens", "beam": "markup", "tag": "markup",
+    "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "gemma": "tokens",
+    "recipient_only": "tokens", "plamo": "tokens", "beam": "markup", "tag": "markup",
     "all_name": "tokens", "recipient": "tokens", "react": "tokens", "function": "markup",
     "invoke": "markup", "param": "markup", "kimi3": "markup", "minimax": "markup", "calling": "tokens",
     "wrapper": "hermes", "brace": "json", "bracket": "json",
@@ -83,12 +83,12 @@ CODE: Final = re.compile(r"``(?!`)[^`\n]++``(?!`)|(?<!`)`(?!`)[^`\n]*+`(?!`)")
 """Code on a line."""
 OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
 _NO_GROUPS: Final = "|".join(re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in OPENINGS.values())
-_STARTS: Final = r"<{\[`\]>◁tfA"
+_STARTS: Final = r"<{\[`~\]>◁tfA"
 """The characters with which openings begin."""
 _PLAIN: Final = "|".join(
     (
         rf"[^{_STARTS}]++",
-        r"`{13,}+",
+        r"`{13,}+|~{13,}+|~{1,2}+(?!~)",
         # Code on a line is prose as well.
         r"``(?!`)(?:[^`\n]++``(?!`))?+",
         r"`(?!`)(?:[^`\n]*+`(?!`))?+",
@@ -103,6 +103,8 @@ PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")
 """Everything up to the next opening. Possessive throughout: a character is looked at once, whatever comes."""
 
 SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end|return|start)\|>")
+MUSE_SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot)\|>")
+"""Muse's messages may quote the beginning of another one."""
 THINK_ENDS: Final = re.compile(OPENINGS["thought"] + r"|<channel\|>|<\|eom\|>")
 SECTION: Final = re.compile(
     r"<\|plamo:begin_tool_requests:plamo\|>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<[|｜]tool[▁_]calls[▁_]begin[|｜]>"

@@ -227,6 +227,7 @@ RENDERINGS: Final[Mapping[str, Render]] = {
     "harmony 2": _named(
         "<|start|>assistant to=functions.", "<|channel|>commentary json<|message|>", "<|call|>"
     ),
+    "harmony 3": _named("<|channel|>commentary to=", " <|constrain|>json<|message|>", "<|call|>"),
     "functionary 3": _named(">>>", "\n", ""),
     "react": _named("Action: ", "\nAction Input: ", ""),
     "dsml 4.1": _elements(
@@ -234,6 +235,23 @@ RENDERINGS: Final[Mapping[str, Render]] = {
         '<｜DSML｜ parameter name="{key}" string="{string}">',
         "</｜DSML｜ parameter>\n",
         "</｜DSML｜ invoke>\n</｜DSML｜ calls>",
+    ),
+    "dsml with json": _named(
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="',
+        '">\n',
+        "\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+    ),
+    "gcml": _elements(
+        '<｜GCML｜tool_calls>\n<｜GCML｜invoke name="{name}">\n',
+        '<｜GCML｜parameter name="{key}" string="{string}">',
+        "</｜GCML｜parameter>\n",
+        "</｜GCML｜invoke>\n</｜GCML｜tool_calls>",
+    ),
+    "iquest": _elements(
+        "<iquest_tool_call>{name}\n",
+        "<arg_key>{key}</arg_key>\n<arg_value>",
+        "</arg_value>\n",
+        "</iquest_tool_call>",
     ),
     "seed": _elements(
         "<seed:tool_call>\n<function={name}>\n",

@@ -22,6 +22,7 @@ from statek_sim.agent.rescue.openings import (
     CLOSERS,
     EXAMPLE,
     FAMILIES,
+    MUSE_SAID_ENDS,
     OPENING,
     PROSE,
     SAID_ENDS,
@@ -59,6 +60,9 @@ _LOOKBACK: Final = 120
 _SENTENCE_BEFORE: Final = re.compile(r"\w[,:]?[ \t]\Z")
 _SENTENCE_BEHIND: Final = re.compile(r"[ \t](?!and\b|then\b)[a-z]+[ \t]+[a-z]")
 """The words around a call that is shown in a sentence."""
+_TICK_BEFORE: Final = re.compile(r"(?<!`)`(?:<[^<>`]{1,40}>\s{0,8}){0,2}\Z")
+_TICK_BEHIND: Final = re.compile(r"(?:\s{0,8}</[^<>`]{1,40}>){0,2}`(?!`)")
+"""The backticks around a call that is code, also where that has several lines."""
 _BLOCK_CLOSERS: Final = 8
 """Closing tokens that are tried to find the end of a broken call."""
 _ELEMENTS: Final = {
@@ -139,6 +143,10 @@ class Pass:
             return self._over(kind, opening)
         before = len(self.taker.found)
         at = self._opened(kind, opening)
+        if len(self.taker.found) > before and self._in_ticks(opening.start(), at):
+            why = "the call stands in code"
+            self.taker.refused.append((Reason.QUOTED, why, opening.start(), at))
+            self.taker.forget(before)
         # Tokens of a vocabulary are no words: what they open is meant.
         written = not opening.group().startswith(("<|", "<｜", "[TOOL_CALLS]"))
         if len(self.taker.found) > before and written and self._in_a_sentence(opening.start(), at):
@@ -149,6 +157,13 @@ class Pass:
         if leads and self.taker.found:
             self.leading = at
         return at
+
+    def _in_ticks(self, start: int, end: int) -> bool:
+        """Whether what is read from `start` to `end` stands, with the tags around it, between backticks."""
+        return (
+            _TICK_BEFORE.search(self.text, max(0, start - _LOOKBACK), start) is not None
+            and _TICK_BEHIND.match(self.text, end) is not None
+        )
 
     def _in_a_sentence(self, start: int, end: int) -> bool:
         """Whether what is read from `start` to `end` is a word of a sentence that goes on behind it on its line."""
@@ -178,7 +193,8 @@ class Pass:
         if kind == "fence":
             return self._fence(opening)
         if kind == "said":
-            closing = SAID_ENDS.search(self.text, opening.end())
+            ends = MUSE_SAID_ENDS if opening.group().startswith("to=user") else SAID_ENDS
+            closing = ends.search(self.text, opening.end())
             end = len(self.text) if closing is None else closing.end()
             self.meter.steps += end - opening.end()
             return end

@@ -1,0 +1,135 @@
+"""What SGLang's parsers showed: tags with other names, lists of Python calls, texts that may be something else."""
+
+from __future__ import annotations
+
+import pytest
+
+from statek_sim.agent.rescue import Reason, rescue
+from statek_sim.values import JSON
+
+SCHEMA: dict[str, JSON] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "list": {"type": "array"}},
+}
+TOOLS: list[dict[str, JSON]] = [{"name": "f", "parameters": SCHEMA}, {"name": "g", "parameters": {}}]
+DSML = "\uff5cDSML\uff5c"
+CALL = (
+    f'<{DSML}tool_calls>\n<{DSML}invoke name="f">\n<{DSML}parameter name="city" string="true">X</{DSML}parameter>\n'
+    f"</{DSML}invoke>\n</{DSML}tool_calls>"
+)
+
+
+def _calls(text: str, tools: list[dict[str, JSON]] | None = None) -> list[tuple[str, dict[str, JSON]]]:
+    return [
+        (call.name, dict(call.arguments)) for call in rescue(text, TOOLS if tools is None else tools).calls
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CALL,
+        CALL.replace("DSML", "GCML"),
+        f'<{DSML}function_calls><{DSML}invoke name="f">\n    {{"city": "X"}}\n</{DSML}invoke></{DSML}function_calls>',
+        "<iquest_tool_call>f\n<arg_key>city</arg_key> <arg_value>X</arg_value></iquest_tool_call>",
+        r"<tool_call>f\n<arg_key>city</arg_key>\n<arg_value>X</arg_value>\n</tool_call>",
+        '<|channel|>commentary to=f <|constrain|>json<|message|>{"city": "X"}<|call|>',
+        '<atem:invoke name="f.f"><atem:parameter name="city">X</atem:parameter></atem:invoke>',
+        "[f(city=f'X')]",
+        "[f(city=r'X')]",
+    ],
+)
+def test_one_call_in_tags_of_several_models(text: str) -> None:
+    assert _calls(text) == [("f", {"city": "X"})]
+
+
+def test_json_in_an_invoke_that_is_not_closed_is_cut() -> None:
+    (refusal,) = rescue(f'<{DSML}invoke name="f">{{"city": "X"}}', TOOLS).refused
+    assert refusal.reason is Reason.CUT
+
+
+def test_a_recipient_that_no_tool_is_called_is_no_call() -> None:
+    assert _calls('<|channel|>commentary to=python <|constrain|>json<|message|>{"city": "X"}<|call|>') == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"Example:\n~~~xml\n{CALL}\n~~~\n", f"Example: `{CALL}`", f"Example:\n```xml\n{CALL}\n```"],
+)
+def test_code_over_several_lines_is_no_call(text: str) -> None:
+    assert _calls(text) == []
+    assert _calls(f"{text}\n{CALL}") == [("f", {"city": "X"})]
+
+
+def test_calls_of_a_python_list_that_were_complete_stay() -> None:
+    assert _calls("<|tool_call_start|>[f(city='X'), g(b'y')]<|tool_call_end|>") == [("f", {"city": "X"})]
+    assert _calls("<|tool_call_start|>[f(city='X'), 5]<|tool_call_end|>") == []
+    assert _calls("<|tool_call_start|>[f(city='X')") == []
+
+
+def test_numbers_with_a_plus_are_numbers() -> None:
+    assert _calls("[f(days=+7)]") == [("f", {"days": 7})]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("city", "null"),  # a text, or nothing
+        ("other", "5"),  # no schema says whether that is a text
+    ],
+)
+def test_what_may_be_a_text_in_tags_is_refused(argument: str, value: str) -> None:
+    (refusal,) = rescue(f"<function=f><parameter={argument}>{value}</parameter></function>", TOOLS).refused
+    assert refusal.reason is Reason.BROKEN
+
+
+def test_quotes_around_a_text_of_glms_are_refused_and_around_a_number_taken_off() -> None:
+    def said(key: str, value: str) -> str:
+        return f"<tool_call>f<arg_key>{key}</arg_key><arg_value>{value}</arg_value></tool_call>"
+
+    assert _calls(said("city", '"X"')) == []
+    assert _calls(said("city", 'say "X"')) == [("f", {"city": 'say "X"'})]
+    assert _calls(said("days", '"7"')) == [("f", {"days": 7})]
+    assert _calls(said("list", r"[{\"a\": \"b\\\\n\"}]")) == [("f", {"list": [{"a": "b\\n"}]})]
+
+
+def test_a_schema_in_several_parts_says_what_an_argument_is() -> None:
+    branches: JSON = [
+        {"properties": {"kind": {"const": "text"}, "v": {"type": "string"}}},
+        {"properties": {"kind": {"const": "count"}, "v": {"type": "integer"}}},
+        {"properties": {"kind": {"const": "any"}}},
+    ]
+    tools: list[dict[str, JSON]] = [{"name": "f", "parameters": {"type": "object", "oneOf": branches}}]
+
+    def said(kind: str) -> str:
+        keys = {"kind": kind, "v": "7"}
+        inside = "".join(f"<arg_key>{k}</arg_key><arg_value>{v}</arg_value>" for k, v in keys.items())
+        return f"<tool_call>f{inside}</tool_call>"
+
+    assert _calls(said("text"), tools) == [("f", {"kind": "text", "v": "7"})]
+    assert _calls(said("count"), tools) == [("f", {"kind": "count", "v": 7})]
+    assert _calls(said("any"), tools) == []
+
+
+def test_types_by_other_names_are_checked() -> None:
+    tools: list[dict[str, JSON]] = [
+        {
+            "name": "f",
+            "parameters": {"type": "dict", "properties": {"b": {"type": "bool"}, "type": {"type": "float"}}},
+        }
+    ]
+    text = "<function=f><parameter=b>{}</parameter><parameter=type>2.5</parameter></function>"
+    assert _calls(text.format("true"), tools) == [("f", {"b": True, "type": 2.5})]
+    assert _calls(text.format("yes"), tools) == []
+
+
+def test_a_message_to_the_user_may_quote_the_beginning_of_a_call() -> None:
+    inside = '<atem:invoke name="f"><atem:parameter name="city">X</atem:parameter></atem:invoke>'
+    call = f"<|start|>assistant to=f<|message|>{inside}"
+    assert _calls(f" to=self<|message|>r<|eom|><|start|>assistant to=user<|message|>so:\n{call}") == []
+    assert len(_calls(f"<|start|>assistant to=user<|message|>now<|eom|>{call}")) == 1
+
+
+def test_an_identifier_alone_in_a_wrapper_is_a_call_where_any_name_is() -> None:
+    assert [call.name for call in rescue("<tool_call>get_time</tool_call>").calls] == ["get_time"]
+    assert rescue("<tool_call>look</tool_call>").calls == ()
