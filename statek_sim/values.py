@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 """Anything `json.dumps` takes."""
@@ -12,6 +13,26 @@ Message = Mapping[str, JSON]
 
 ToolSpec = Mapping[str, JSON]
 """One entry of a request's `tools` list in the OpenAI wire shape."""
+
+MOST_PARTS: Final = 10_000
+DEEPEST_PART: Final = 50
+
+
+class TooLarge(Exception):  # no error: what is told of a value becomes shorter
+    """A value of a job has too many parts, maybe without end."""
+
+
+class Parts:
+    """How many parts of a value are still told."""
+
+    def __init__(self) -> None:
+        self._left = MOST_PARTS
+
+    def one(self, depth: int) -> None:
+        """Count one part; raises `TooLarge` for one too many, or too deep."""
+        self._left -= 1
+        if self._left < 0 or depth > DEEPEST_PART:
+            raise TooLarge
 
 
 def in_common(before: Sequence[object], now: Sequence[object]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from statek_sim import trace as events
 from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord, handler_calls, tool_calls
@@ -15,29 +15,20 @@ from statek_sim.runtime.state.chat_log import LLM_LogItem, ToolError
 from statek_sim.runtime.state.shown import shown
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.scenario.schema import Scenario
-from statek_sim.values import JSON
+from statek_sim.values import JSON, Parts, TooLarge
 from statek_sim.world.world import World
-
-MOST_VALUES: Final = 10_000
-DEEPEST: Final = 50
-
-
-class _TooLarge(Exception):
-    """The value has too many parts, maybe without end."""
 
 
 def plain(value: object, shown: Callable[[object], str]) -> JSON:
     """Return `value` as a YAML value; objects, and what is too large or contains itself, as `shown` text."""
     try:
-        return _plain(value, shown, [MOST_VALUES], 0)
-    except _TooLarge:
+        return _plain(value, shown, Parts(), 0)
+    except TooLarge:
         return shown(value)
 
 
-def _plain(value: object, shown: Callable[[object], str], left: list[int], depth: int) -> JSON:
-    left[0] -= 1
-    if left[0] < 0 or depth > DEEPEST:
-        raise _TooLarge
+def _plain(value: object, shown: Callable[[object], str], parts: Parts, depth: int) -> JSON:
+    parts.one(depth)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, StoredCollection) and issubclass(value.shown_as, dict):
@@ -49,9 +40,9 @@ def _plain(value: object, shown: Callable[[object], str], left: list[int], depth
     if isinstance(value, list | tuple) or (
         isinstance(value, StoredCollection) and issubclass(value.shown_as, list | tuple)
     ):
-        return [_plain(item, shown, left, depth + 1) for item in value]
+        return [_plain(item, shown, parts, depth + 1) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _plain(item, shown, left, depth + 1) for key, item in value.items()}
+        return {key: _plain(item, shown, parts, depth + 1) for key, item in value.items()}
     return shown(value)
 
 

@@ -17,7 +17,7 @@ from statek_sim.conformance.declared import Declarations
 from statek_sim.conformance.facts import facts_of
 from statek_sim.conformance.traces import parting
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.suite.endings import Ending, ending, real_ending
+from statek_sim.suite.endings import Ending, died, ending, real_ending
 from statek_sim.trace import Event
 from statek_sim.values import JSON
 
@@ -141,8 +141,8 @@ def _until(stop: Ending, reference: RunRecord, installed: RunRecord) -> Iterator
     theirs = real_ending(installed, stop.position)
     if theirs != stop.expected:
         yield Difference("ending", stop.expected, theirs)
-    ours = reference.events[: stop.position]
-    yield from _trace_difference(ours, installed.events[: stop.position])
+    position = min(stop.position, len(installed.events)) if died(installed) else stop.position
+    yield from _trace_difference(reference.events[:position], installed.events[:position])
 
 
 def _trace_difference(reference: Sequence[Event], installed: Sequence[Event]) -> Iterator[Difference]:

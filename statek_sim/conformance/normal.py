@@ -10,7 +10,7 @@ from statek_sim.values import JSON
 _CRASHED_JOB: Final = re.compile(r"\bJob \S+ failed with error: ")
 # An object of the store, as Python shows it. Its id is always as long.
 _STORED: Final = re.compile(r" instance uuid=[A-Z2-7]{24}>")
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+_ADDRESS: Final = re.compile(r" at 0x(?:[0-9a-f]+|\.\.\.)")
 # In prompts, lines of the console may begin with `> `.
 _QUOTE: Final = r"(?:> )?"
 _HEAD: Final = r"Traceback \(most recent call last\):\n"

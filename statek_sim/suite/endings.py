@@ -19,6 +19,8 @@ CORRESPONDING: Final = (
     ("a regular expression needed more than", "NeverEnds"),
     ("bytes of data", "OutOfMemory"),
     ("would run the same reply again", "Repeats"),
+    ("which never ends", "NeverEnds"),
+    ("dbzero ends STATEK's process here", "Dies"),
 )
 """What the reference runtime says when it stops code, and how the same code ends on the real package."""
 
@@ -78,12 +80,22 @@ def real_ending(installed: RunRecord, position: int) -> str:
     """
     if installed.error is not None and installed.error.type in _ENDINGS:
         return installed.error.type
+    if died(installed):
+        return "Dies"
     after = installed.events[position:]
     if _repeats(after):
         return "Repeats"
     if after and isinstance(after[0], events.ConsoleLine):
         return f"goes on: {after[0].text}"
     return "goes on" if installed.error is None else f"{installed.error.type}: {installed.error.message}"
+
+
+def died(installed: RunRecord) -> bool:
+    """Return whether the process of a run ended by itself: what it had seen last and not told yet is lost with it."""
+    error = installed.error
+    return (
+        error is not None and error.type == "Lost" and error.message.startswith("its process died with SIG")
+    )
 
 
 def _repeats(after: Sequence[Event]) -> bool:

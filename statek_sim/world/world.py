@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
@@ -21,11 +22,12 @@ class Ledger:
         self._changed = changed or (lambda _subject, _what: None)
         self._before = before or (lambda: None)
 
-    def write(self, line: str) -> None:
-        """Record one side effect."""
+    def write(self, line: object) -> None:
+        """Record one side effect: a text or number as it is, anything else as its text."""
         self._before()
-        self.lines.append(line)
-        self._changed("ledger", line)
+        written: Any = line if line is None or isinstance(line, str | int | float) else str(line)
+        self.lines.append(written)
+        self._changed("ledger", written)
 
 
 class World:

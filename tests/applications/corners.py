@@ -313,3 +313,11 @@ def test_after_a_test_its_surroundings_are_as_before():
     assert datetime.now() > datetime(2026, 1, 2)
     with pytest.raises(RuntimeError, match="dbzero not initialized"):
         Notes()
+
+
+def test_a_dict_that_holds_itself_is_told_as_text(statek_app):
+    statek_app.script(dan=["own = {'k': 1}", "own['own'] = own", "exit('kept')"])
+    create_new_job(create(role="dan"))
+    statek_app.run()
+    (job,) = statek_app.jobs
+    assert (job.exit, job.locals["own"]) == ("kept", "<Dict: RecursionError>")

@@ -85,6 +85,21 @@ xs.pop(0)
 xs.pop(-1)
 xs.pop(9)
 xs.pop('a')
+xs.pop(0,1)
+xs.append(v=1)
+d.get(k=1)
+d.pop(key='b')
+d.setdefault(key='b')
+s.add(item=1)
+s.union(other={1})
+t.count(item=1)
+xs.copy(x=1)
+d.clear(x=1)
+xs.append==xs.append
+xs.append==ys.append
+list(xs.append)
+[0 for _ in d.items]
+type(s.add).__name__
 ys.pop()
 xs.clear()
 xs.copy()

@@ -98,6 +98,18 @@ def test_traces_are_compared_event_by_event_and_the_first_that_differs_is_told()
     )
 
 
+def test_a_process_that_dbzero_ends_has_to_die_where_the_job_is_stopped_here() -> None:
+    why = "Contained: dbzero ends STATEK's process here, with every job in it: `own`: it contains itself"
+    begun = StepStarted(0.0, "main", 1)
+    ours = record(events=(begun, StepStarted(0.3, "main", 2), JobStopped(0.3, "main", "contained", why)))
+    died = Lost("its process died with SIGSEGV", events=(begun,))
+
+    assert compared(ours, installed_record(ONE, "1.4", died, seed=0)) == ()
+    assert compared(ours, record(events=(begun, StepStarted(0.3, "main", 2)))) == (
+        Difference("ending", "Dies", "goes on"),
+    )
+
+
 def test_a_trace_that_ends_too_early_differs_where_it_ends() -> None:
     begun = StepStarted(0.0, "main", 1)
 

@@ -9,7 +9,7 @@ from statek.agents import Agent, DialogAgent
 from statek.executors.job import Job
 from statek.future import FutureResult
 
-from statek_sim.values import JSON
+from statek_sim.values import JSON, Parts, TooLarge
 
 
 def shown(value: Any) -> str:
@@ -35,20 +35,28 @@ def shown(value: Any) -> str:
 def stored_value(value: Any, *, future: str | None = None) -> JSON:
     """Return a value as a YAML value, or as the text an agent would see. The store has its own lists and mappings.
 
-    `future` stands for every future, where one is given.
+    `future` stands for every future, where one is given. What is too large or contains itself is told as text.
     """
+    try:
+        return _plain(value, future, Parts(), 0)
+    except TooLarge:
+        return shown(value)
+
+
+def _plain(value: Any, future: str | None, parts: Parts, depth: int) -> JSON:
+    parts.one(depth)
     kind = type(value).__name__
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if future is not None and isinstance(value, FutureResult):
         return future
     if isinstance(value, list | tuple) or kind in ("List", "Tuple"):
-        return [stored_value(item, future=future) for item in value]
+        return [_plain(item, future, parts, depth + 1) for item in value]
     if isinstance(value, dict) or kind == "Dict":
         # No dict of it: the store's tuples, which may be its keys, have no hash.
         keys = list(value)
         if all(isinstance(key, str) for key in keys):
-            return {key: stored_value(value[key], future=future) for key in keys}
+            return {key: _plain(value[key], future, parts, depth + 1) for key in keys}
     return shown(value)
 
 

@@ -74,6 +74,18 @@ _ARGUMENTS: Final[tuple[Written, ...]] = (
     {"value": 1},
     {"value": [1, {"k": "ż"}]},
     {"value": "a"},
+    {"value": {"zeta": 1, "a": [True, None], "k": "cut\0off", "10": 2.5, "": {}, "ż": -1}},
+    {
+        "zeta": 1,
+        "a": [True, None],
+        "text": "x",
+        "b": 2.5,
+        "value": {"d": 1, "c": 2},
+        "id": "i",
+        "x1": "",
+        "k": -7,
+    },
+    {"text": ["a", {"k": 1}]},
     {},
     {"text": 5},
     {"text": "x", "extra": True},
@@ -141,6 +153,7 @@ _CRASHES: Final[tuple[Written, ...]] = (
     {"body": []},
     {"tools": [{"name": "note"}], "malformed_arguments": '{"text": '},
     {"tools": [{"name": "note"}], "malformed_arguments": "[1]"},
+    {"tools": [{"name": "note", "args": {"text": "x"}}, {"name": "echo", "args": {"value": [2**64]}}]},
 )
 """Answers that kill the job: see `excluded`, "reactivation of a crashed job"."""
 

@@ -77,4 +77,12 @@ def _traceback(error: Exception) -> str:
     if isinstance(error, ProviderFailure) and error.known_as is not None:
         kind = type(error)
         text = text.replace(f"{kind.__module__}.{kind.__qualname__}", error.known_as, 1)
-    return f"Traceback (most recent call last):\n{text}"
+    return f"{_damage(error)}Traceback (most recent call last):\n{text}"
+
+
+def _damage(error: Exception) -> str:
+    """Return what comes before the traceback of an error that is there because the store damaged a value."""
+    if not isinstance(error, SystemError) or error.__cause__ is None:
+        return ""
+    cause = f"{type(error.__cause__).__name__}: {error.__cause__}"
+    return f"{cause}\n\nThe above exception was the direct cause of the following exception:\n\n"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.containers import inside
 from statek_sim.runtime.stored.hashing import in_store_order
 from statek_sim.values import JSON
@@ -32,14 +33,14 @@ class CallSpec:
 def stored_call(call: CallSpec) -> CallSpec:
     """Return a call as it comes back from the store: its keywords in the order of their hashes, its values stored.
 
-    Raises what dbzero raises, OverflowError for an integer beyond 64 bits.
+    Raises what dbzero raises, SystemError for a value that it damages, such as an integer beyond 64 bits.
     """
-    kwargs = {str(inside(name)): inside(value) for name, value in call.kwargs.items()}
-    return replace(
-        call,
-        args=tuple(inside(value) for value in call.args),
-        kwargs={name: kwargs[name] for name in in_store_order(kwargs)},
-    )
+    try:
+        kwargs = {str(inside(name)): inside(value) for name, value in call.kwargs.items()}
+        args = tuple(inside(value) for value in call.args)
+    except (OverflowError, UnicodeEncodeError) as damage:
+        raise ended_in("CallSpec.__init__") from damage
+    return replace(call, args=args, kwargs={name: kwargs[name] for name in in_store_order(kwargs)})
 
 
 @dataclass(frozen=True, slots=True)

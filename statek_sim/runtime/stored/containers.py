@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from inspect import CO_VARKEYWORDS
 from itertools import chain
 from types import FunctionType
 from typing import Any, Final, NamedTuple, NoReturn
@@ -186,14 +187,58 @@ def _not_there() -> RuntimeError:
 
 
 def _as_dbzeros(name: str) -> Callable[[type], type]:
-    """Give a class the name that agents and tools see in errors."""
+    """Give a class the name that agents and tools see in errors, and methods that are not written in Python."""
 
     def named(kind: type) -> type:
         kind.__name__ = kind.__qualname__ = name
         kind.__module__ = "builtins"
+        for method, function in list(vars(kind).items()):
+            if isinstance(function, FunctionType) and not method.startswith("_"):
+                setattr(kind, method, _Method(function))
         return kind
 
     return named
+
+
+class _Bound:
+    """A method of one collection: Python's errors call those of dbzero `builtin_function_or_method`."""
+
+    __slots__ = ("_function", "_owner")
+
+    def __init__(self, function: FunctionType, owner: Value) -> None:
+        self._function = function
+        self._owner = owner
+
+    def __call__(self, *args: Value, **kwargs: Value) -> Value:
+        if kwargs and not self._function.__code__.co_flags & CO_VARKEYWORDS:
+            owner = type(self._owner).__name__
+            raise TypeError(f"{owner}.{self._function.__name__}() takes no keyword arguments")
+        return self._function(self._owner, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<built-in method {self._function.__name__} of {type(self._owner).__name__} object>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Bound) and self._owner is other._owner and self._function is other._function
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+
+_Bound.__name__ = _Bound.__qualname__ = "builtin_function_or_method"
+_Bound.__module__ = "builtins"
+
+
+class _Method:
+    """A function of a collection's class, which binds as those that are written in C."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: FunctionType) -> None:
+        self._function = function
+
+    def __get__(self, owner: Value, kind: type) -> Value:
+        return self if owner is None else _Bound(self._function, owner)
 
 
 class _Collection(StoredCollection):
@@ -308,6 +353,8 @@ class List(_Collection):
 
     def pop(self, *places: Value) -> Value:
         """Remove and return an item; the last of none, and any place counted from the end, is an IndexError."""
+        if len(places) > 1:
+            raise TypeError("pop() takes zero or one argument.")
         index = places[0] if places else len(self._items) - 1
         if not isinstance(index, int):
             raise TypeError(f"{type(index).__name__!r} object cannot be interpreted as an integer")
