@@ -55,7 +55,11 @@ def test_its_links_lead_to_files_of_the_repository() -> None:
 
 def test_its_figures_of_speed_are_those_of_the_page_on_speed() -> None:
     page = (ROOT / "docs" / "speed.md").read_text("utf-8")
-    rows = [row for row in README.partition("## Speed")[2].splitlines() if row.startswith("| ") and "---" not in row]
+    rows = [
+        row
+        for row in README.partition("## Speed")[2].splitlines()
+        if row.startswith("| ") and "---" not in row
+    ]
     figures = [row for row in rows if re.search(r"\d", row)]
     assert len(figures) == 5
     assert [row for row in figures if row not in page] == []
