@@ -23,7 +23,7 @@ from statek_sim.explore.reduce import ddmin
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.runtime.execution import worker
-from statek_sim.runtime.execution.rounds import Rounds
+from statek_sim.runtime.execution.job_order import Rounds
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.execution.scheduler import Scheduler
 from statek_sim.runtime.execution.waiting import WaitingRoom

@@ -47,7 +47,7 @@ def suspended(
     pending: Mapping[str, Any], receipts: Iterable[Receipt], *, committed: float, now: float
 ) -> Suspended:
     """Return what a run waits for that was committed then; deadlines stand as they were."""
-    questions = [Question(**told) for told in pending.get("questions", ())]
+    questions = [Question(**question) for question in pending.get("questions", ())]
     left = [
         question
         if question.seconds is None
@@ -69,13 +69,13 @@ Asking = Generator[Effect, Answer, Sequence[PersonSaid]]
 def ask_people(
     run: AgentRun,
     asks: Sequence[tuple[str, Ask]],
-    told: Callable[[int, PersonSaid], None],
+    heard: Callable[[int, PersonSaid], None],
     pending: Callable[[], Mapping[str, object]],
 ) -> Asking:
     """Ask all of these at once, each about a call of a tool; the run is SUSPENDED until the last one is settled.
 
-    `told` hears of each at the moment it is. A commit comes first, with what is `pending`, so that what waits can be
-    taken up again.
+    `heard` is called with each at the moment it is settled. A commit comes first, with what is `pending`, so that what
+    waits can be taken up again.
     """
     questions = tuple([_question(run, tool, ask) for tool, ask in asks])
     for question in questions:
@@ -86,13 +86,13 @@ def ask_people(
     run.move("SUSPENDED")
     open_ = {"questions": [asdict(question) for question in questions]}
     yield from run.commit(CommitPoint.SUSPENDED, questions, pending=lambda: {**pending(), **open_})
-    return (yield from wait_for(run, questions, told, {}))
+    return (yield from wait_for(run, questions, heard, {}))
 
 
 def wait_for(
     run: AgentRun,
     questions: Sequence[Question],
-    told: Callable[[int, PersonSaid], None],
+    heard: Callable[[int, PersonSaid], None],
     answers: Mapping[str, PersonSaid],
 ) -> Asking:
     """Wait until all of these are settled; `answers` are those that are, by token, since the run was suspended."""
@@ -100,18 +100,18 @@ def wait_for(
     for position, question in enumerate(questions):
         if question.token in answers:
             settled[position] = answers[question.token]
-            told(position, settled[position])
+            heard(position, settled[position])
     left = [position for position in range(len(questions)) if position not in settled]
 
-    def said(at: int, answer: PersonSaid) -> None:
+    def answered(at: int, answer: PersonSaid) -> None:
         token = questions[left[at]].token
         run.tell(events.PersonAnswered(run.now(), run.job, token, answer.kind, answer.text))
-        told(left[at], answer)
+        heard(left[at], answer)
 
     if left:
-        answer = yield AskPerson([questions[position] for position in left], said)
+        answer = yield AskPerson([questions[position] for position in left], answered)
         assert isinstance(answer, Sequence), "a driver answers AskPerson with what was said"
-        new = [one for one in answer if isinstance(one, PersonSaid)]
+        new = [settling for settling in answer if isinstance(settling, PersonSaid)]
         settled.update(zip(left, new, strict=True))
     run.move("STARTED")
     return [settled[position] for position in range(len(questions))]
@@ -145,22 +145,22 @@ def question_about(ask: Ask, call: ToolCall) -> Ask:
     return replace(ask, text=f"May {call.name}({arguments}) be called?")
 
 
-def outcome_of_asking(said: PersonSaid, ask: Ask) -> ToolOutcome:
+def outcome_of_asking(answer: PersonSaid, ask: Ask) -> ToolOutcome:
     """Return what a person's word is as the result of a tool that asks."""
-    match said.kind:
+    match answer.kind:
         case "answered":
-            return ToolOutcome(ToolStatus.RETURNED, said.text)
+            return ToolOutcome(ToolStatus.RETURNED, answer.text)
         case "refused":
-            return ToolOutcome(ToolStatus.RAISED, why_not(said, ask))
+            return ToolOutcome(ToolStatus.RAISED, why_not(answer, ask))
         case "expired":
-            return ToolOutcome(ToolStatus.TIMED_OUT, why_not(said, ask))
+            return ToolOutcome(ToolStatus.TIMED_OUT, why_not(answer, ask))
 
 
-def why_not(said: PersonSaid, ask: Ask) -> str:
+def why_not(answer: PersonSaid, ask: Ask) -> str:
     """Return what the model reads of a question that was not answered."""
-    if said.kind == "expired":
+    if answer.kind == "expired":
         return f"nobody answered within {ask.seconds:g} seconds: {ask.text}"
-    return f"a person refused: {said.text}" if said.text else "a person refused"
+    return f"a person refused: {answer.text}" if answer.text else "a person refused"
 
 
 def tool_that_asks(

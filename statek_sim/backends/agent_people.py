@@ -15,9 +15,9 @@ class People:
     def __init__(self) -> None:
         self._open: dict[str, tuple[Question, Said]] = {}
 
-    def asked(self, question: Question, said: Said) -> None:
-        """Take a question; `said` is called when an event answers it."""
-        self._open[question.token] = (question, said)
+    def asked(self, question: Question, reply: Said) -> None:
+        """Take a question; `reply` is called when an event answers it."""
+        self._open[question.token] = (question, reply)
 
     def forget(self) -> None:
         """Forget every question: the process that asked them is dead."""
@@ -26,11 +26,11 @@ class People:
     def act(self, event: Event, *, at: float) -> None:
         """Do what an event says; raises `NotAsked` when there is no such question."""
         answer = PersonSaid("answered" if event.action == "answer" else "refused", event.message)
-        for token, (question, said) in list(self._open.items()):
+        for token, (question, reply) in list(self._open.items()):
             if question.job == event.target and event.question in question.text:
                 del self._open[token]
                 # One that expired is no longer open, though nobody told it here.
-                if said(answer):
+                if reply(answer):
                     return
         meant = f"question with {event.question!r}" if event.question else "question"
         raise NotAsked(

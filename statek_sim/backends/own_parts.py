@@ -73,14 +73,14 @@ class OwnParts:
         self,
         scenario: Scenario,
         role: str,
-        said: HarnessText,
+        harness: HarnessText,
         variant: Variant,
         context: Compactor | None = None,
         judges: Judges | None = None,
         guards: Callable[[ShippedGuard], ShippedGuard] = as_it_is,
         find: FindTool = lambda name: None,
     ) -> None:
-        self._said = said
+        self._harness = harness
         self._judges = judges
         self._changed = guards
         self._context = context
@@ -88,14 +88,14 @@ class OwnParts:
         self._variant = variant
         self._at = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: agents.{role}.harness"
         self._scenario = scenario
-        self._guards = [self._guard(f"guards[{at}]", text) for at, text in enumerate(said.guards)]
-        self._watchers = [_Part(f"watchers[{at}]", name, self) for at, name in enumerate(said.watchers)]
-        self._gates = [_Part(f"gates[{at}]", name, self) for at, name in enumerate(said.gates)]
-        self._compactor = None if said.compactor is None else _Part("compactor", said.compactor, self)
-        self._chooser = None if said.chooser is None else _Part("chooser", said.chooser, self)
-        self._ladder = None if said.escalation is None else self._made_ladder(said.escalation)
-        own = said.reader is not None and said.reader != "rescue"
-        self._reader = _Part("reader", str(said.reader), self) if own else None
+        self._guards = [self._guard(f"guards[{at}]", text) for at, text in enumerate(harness.guards)]
+        self._watchers = [_Part(f"watchers[{at}]", name, self) for at, name in enumerate(harness.watchers)]
+        self._gates = [_Part(f"gates[{at}]", name, self) for at, name in enumerate(harness.gates)]
+        self._compactor = None if harness.compactor is None else _Part("compactor", harness.compactor, self)
+        self._chooser = None if harness.chooser is None else _Part("chooser", harness.chooser, self)
+        self._ladder = None if harness.escalation is None else self._made_ladder(harness.escalation)
+        own = harness.reader is not None and harness.reader != "rescue"
+        self._reader = _Part("reader", str(harness.reader), self) if own else None
 
     def loaded(self, seam: str, name: str) -> Callable[..., Any]:
         """Import `module:attribute` that stands at a seam."""
@@ -116,7 +116,7 @@ class OwnParts:
             compactor=self._context if self._compactor is None else _compactor(self._compactor),
             guards=tuple(guard for made in self._guards for guard in made()),
             ladder=self._ladder,
-            commits=self._said.commits,
+            commits=self._harness.commits,
         )
 
     def _guard(self, seam: str, text: GuardText) -> Callable[[], Iterable[Guard]]:
@@ -129,7 +129,7 @@ class OwnParts:
         from statek_sim.agent.guards.settings import guard_of, guards_file, judge_model  # noqa: PLC0415
 
         judges = self._judges or judge_model
-        rules, audience = RULES.get(self._variant.name, HARDENED), self._said.audience
+        rules, audience = RULES.get(self._variant.name, HARDENED), self._harness.audience
         file = Path(self._scenario.path).parent / text.file
 
         def made() -> Iterator[Guard]:
@@ -146,20 +146,20 @@ class OwnParts:
 
     def _permissions(self) -> tuple[CallGate, ...]:
         """Return the gate of what calls may touch, where that is limited."""
-        told = self._said.permissions
-        if told is None:
+        permissions = self._harness.permissions
+        if permissions is None:
             return ()
         files = ScriptedFiles(
             {
                 path: Entry(kind="link", target=one.link)
                 if one.link
                 else Entry(kind=one.kind, links=one.names)
-                for path, one in told.files.items()
+                for path, one in permissions.files.items()
             }
         )
         if self._variant.name == "document":
-            return (DocumentGate(told.policy, files),)
-        return (PermissionGate(Permissions(told.policy, self._find, files)),)
+            return (DocumentGate(permissions.policy, files),)
+        return (PermissionGate(Permissions(permissions.policy, self._find, files)),)
 
     def _made_ladder(self, text: EscalationText) -> Ladder:
         checks = [_Part(f"escalation.checks[{at}]", name, self) for at, name in enumerate(text.checks)]
@@ -171,14 +171,15 @@ class OwnParts:
     def _approvals(self) -> tuple[CallGate, ...]:
         """Return the gate that asks a person, where one is to be asked; it is the last."""
         asks = {
-            name: Ask(text=text.question, seconds=text.within) for name, text in self._said.approvals.items()
+            name: Ask(text=text.question, seconds=text.within)
+            for name, text in self._harness.approvals.items()
         }
         return (Approvals(asks),) if asks else ()
 
     def _own_reader(self) -> ReplyReader | None:
         if self._reader is not None:
             return _reader(self._reader)
-        if self._said.reader is None:
+        if self._harness.reader is None:
             return None
         return partial(rescued, rules=rescue_rules(self._variant.name))
 
@@ -265,8 +266,8 @@ def _guard(part: _Part) -> Guard:
         assert isinstance(got, Verdict)
         return got
 
-    async def awaited(told: Awaitable[object], subject: Subject) -> Verdict:
-        return checked(await part.awaited(told), subject)
+    async def awaited(verdict: Awaitable[object], subject: Subject) -> Verdict:
+        return checked(await part.awaited(verdict), subject)
 
     def driven(steps: Generator[Any, Any, object], subject: Subject) -> Judging:
         return checked((yield from _driven(part, steps, (TextWanted, Wait))), subject)

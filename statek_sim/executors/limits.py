@@ -42,7 +42,7 @@ def parse_watchdog(text: str) -> WatchdogLimits | None:
     """
     if text.strip().lower() == OFF:
         return None
-    said: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for part in text.split(","):
         name, sign, value = (piece.strip() for piece in part.partition("="))
         if not sign or name not in ("cpu", "wall", "memory"):
@@ -51,12 +51,12 @@ def parse_watchdog(text: str) -> WatchdogLimits | None:
                 f"--watchdog: {part.strip()!r} is no limit; expected off, or some of "
                 f"{WatchdogLimits()}, in seconds, and bytes with k, m or g.{hint}".removesuffix(".")
             )
-        said[name] = _number(name, value)
+        numbers[name] = _number(name, value)
     usual = WatchdogLimits()
     return WatchdogLimits(
-        cpu=said.get("cpu", usual.cpu),
-        wall=said.get("wall", usual.wall),
-        memory=int(said.get("memory", usual.memory)),
+        cpu=numbers.get("cpu", usual.cpu),
+        wall=numbers.get("wall", usual.wall),
+        memory=int(numbers.get("memory", usual.memory)),
     )
 
 

@@ -36,8 +36,8 @@ class Place:
 
     def at(self, job: str, turns: int) -> None:
         """Keep a job and the number of turns that it has had."""
-        told = f"turn {turns} of job {job}" if turns else f"the first step of job {job}"
-        self._text.value = told.encode("utf-8", "replace").replace(b"\0", b"?")[: _PLACE_BYTES - 1]
+        place = f"turn {turns} of job {job}" if turns else f"the first step of job {job}"
+        self._text.value = place.encode("utf-8", "replace").replace(b"\0", b"?")[: _PLACE_BYTES - 1]
 
     def afresh(self) -> None:
         """Forget where the last run was, and count one more; it has all its time before it."""
@@ -60,12 +60,12 @@ class Raised:
     """A piece of work raised `error`; `told` is its traceback, for an error that cannot be sent."""
 
     error: BaseException | None
-    told: str
+    report: str
 
     def throw(self) -> NoReturn:
         """Raise it here."""
         if self.error is None:
-            raise RuntimeError(f"a worker's error or result cannot be sent between processes:\n{self.told}")
+            raise RuntimeError(f"a worker's error or result cannot be sent between processes:\n{self.report}")
         raise self.error
 
 
@@ -105,8 +105,8 @@ def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
             pickle.loads(sent)
         return sent
     except Exception:  # noqa: BLE001  # foreign values
-        told = came.told if isinstance(came, Raised) else traceback.format_exc()
-        return pickle.dumps(Raised(None, told), pickle.HIGHEST_PROTOCOL)
+        report = came.report if isinstance(came, Raised) else traceback.format_exc()
+        return pickle.dumps(Raised(None, report), pickle.HIGHEST_PROTOCOL)
 
 
 def _allow(cpu: float | None) -> None:

@@ -28,17 +28,17 @@ def case_name(scenario: Scenario, profile: str, invariant: str) -> str:
 
 def case_text(scenario: Scenario, profile: str, failure: Failure, folder: Path) -> str:
     """Return the file of a case that will be written into `folder`."""
-    said: dict[str, Any] = scenario.model_dump(mode="json", exclude_unset=True, exclude=set(_OF_THE_FILE))
-    said.pop("deviations", None)
+    written: dict[str, Any] = scenario.model_dump(mode="json", exclude_unset=True, exclude=set(_OF_THE_FILE))
+    written.pop("deviations", None)
     text: dict[str, JSON] = {
         "id": f"{_slug(scenario.id)}-{_slug(failure.invariant)}",
         "title": f"{failure.invariant}: {failure.message}",
-        **{key: value for key, value in said.items() if key not in ("id", "title", "profiles")},
+        **{key: value for key, value in written.items() if key not in ("id", "title", "profiles")},
         "profiles": [profile],
         "deviations": [one.model_dump(mode="json", exclude_unset=True) for one in failure.deviations],
         "violates": failure.invariant,
     }
-    preset = said.get("preset")
+    preset = written.get("preset")
     if preset is not None and (scenario.path.parent / preset).is_file() and preset not in BUILT_IN:
         text["preset"] = os.path.relpath(scenario.path.parent / preset, folder)
     name = case_name(scenario, profile, failure.invariant)

@@ -398,8 +398,8 @@ def _target(deviation: Deviation) -> object:
 
 def after_death(deviation: Deviation, trace: Sequence[Event]) -> tuple[str, ...]:
     """Return what happens in a run from a kill on, as people read it."""
-    told = [line for seq, line in numbered(trace) if seq >= deviation.kill]
-    return tuple(formatted(told, name_jobs=len({line.job for line in told if line.job}) > 1))
+    rest = [line for seq, line in numbered(trace) if seq >= deviation.kill]
+    return tuple(formatted(rest, name_jobs=len({line.job for line in rest if line.job}) > 1))
 
 
 def _cell(
@@ -428,5 +428,5 @@ def difference(events: Sequence[Event], again: Sequence[Event]) -> str:
     tools = [event.name for event in events[:at] if isinstance(event, ToolCalled)]
     one, other = as_dict(events[at]), as_dict(again[at])
     fields = [key for key in one if one[key] != other.get(key)]
-    told = f"event {at + 1} ({one['event']}) differs in {', '.join(fields) or 'kind'}"
-    return f"{told}, after a call of tool {tools[-1]!r}" if tools else told
+    difference = f"event {at + 1} ({one['event']}) differs in {', '.join(fields) or 'kind'}"
+    return f"{difference}, after a call of tool {tools[-1]!r}" if tools else difference

@@ -158,12 +158,12 @@ def _lost_handlers(trace: Iterable[Event], ending: Ending) -> Counter[tuple[str,
 
 def counters_are_not_mixed(variation: Variation) -> str | None:
     """Every job is charged with its own answers, each once, and with nobody else's."""
-    told: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
     received: Counter[str] = Counter()
     crashes: Counter[str] = Counter()
     for event in variation.events:
         if isinstance(event, events.LLMReplied):
-            told[event.job] += 1
+            answers[event.job] += 1
             received[event.job] += event.bytes_received
         elif isinstance(event, events.JobStopped) and event.reason == "crash":
             crashes[event.job] += 1
@@ -172,9 +172,9 @@ def counters_are_not_mixed(variation: Variation) -> str | None:
         # An answer whose usage cannot be added up is charged, and ends its job before anybody tells of it.
         crashed = crashes[job.id] or job.stop_reason == "crash"
         spare = crashed and 1 + crashes[job.id] + len(variation.steering.deaths)
-        if not 0 <= len(turns) - told[job.id] <= spare:
-            return f"{job.id} is charged for {len(turns)} answers and got {told[job.id]}"
-        if len(turns) == told[job.id] and sum(turn.bytes_received for turn in turns) != received[job.id]:
+        if not 0 <= len(turns) - answers[job.id] <= spare:
+            return f"{job.id} is charged for {len(turns)} answers and got {answers[job.id]}"
+        if len(turns) == answers[job.id] and sum(turn.bytes_received for turn in turns) != received[job.id]:
             return f"{job.id} is charged for other bytes than it got"
     return None
 
@@ -234,8 +234,8 @@ def every_job_ends_or_waits(variation: Variation) -> str | None:
         return None
     if ending.error is not None:
         base = None if variation.base is None else variation.base.ending.error
-        told = "" if variation.error is None else variation.error.message
-        return None if base == ending.error else f"the run failed: {ending.error}: {told}"
+        message = "" if variation.error is None else variation.error.message
+        return None if base == ending.error else f"the run failed: {ending.error}: {message}"
     if not ending.settled:
         return None
     for name, job in ending.jobs:

@@ -127,7 +127,7 @@ class States:
         self._look(run, point)
         walk = _Walk()
         try:
-            told: object = (
+            moment: object = (
                 run.runtime.clock.now(),
                 tuple(map(walk.of, run.world.queue.items.values())),
                 _text(run.world.ledger.lines),
@@ -150,7 +150,7 @@ class States:
         except _Opaque:
             self._opaque += 1
             return f"opaque {self._opaque}"
-        return hashlib.blake2b(repr(told).encode(), digest_size=12).hexdigest()
+        return hashlib.blake2b(repr(moment).encode(), digest_size=12).hexdigest()
 
     def _look(self, run: ReferenceRun, point: Point) -> None:
         """Take note of whose names are durable as they stand."""

@@ -35,6 +35,10 @@ _BOUNDS: Final = {
 _BOUND_WORDS: Final = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 
 
+FEW: Final = 6
+"""Keys of a part that are named where another one is found; those of a larger part would hide what is wrong."""
+
+
 def findings_of(error: ValidationError, value: JSON, *, prefix: Keypath) -> list[Finding]:
     """Return what is wrong with `value`, which stands at `prefix` of a file; key paths start at `value`."""
     return [
@@ -50,8 +54,11 @@ def _finding(details: ErrorDetails, value: JSON, prefix: Keypath) -> Finding:
     subject = dotted(keypath)
     match details["type"]:
         case "extra_forbidden":
-            hint = suggestion(str(keypath[-1]), options_at((*prefix, *keypath[:-1])))
+            options = options_at((*prefix, *keypath[:-1]))
+            hint = suggestion(str(keypath[-1]), options)
             where = f" in {dotted(keypath[:-1])}" if keypath[1:] else ""
+            if not hint and 0 < len(options) <= FEW:
+                where += f", expected {' or '.join(options)}"
             return Finding(keypath, f"unknown key {keypath[-1]!r}{where}.{hint}".removesuffix("."))
         case "missing":
             where = f" in {dotted(keypath)}" if keypath else ""

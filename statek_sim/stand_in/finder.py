@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from statek_sim.errors import BadInput
-from statek_sim.stand_in.names import MODULES, elsewhere
+from statek_sim.stand_in.covered_names import MODULES, elsewhere
 from statek_sim.stand_in.not_covered import ModuleNotCovered, NotCovered
 
 PACKAGES: Final = ("statek", "dbzero")

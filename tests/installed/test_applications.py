@@ -15,7 +15,7 @@ PYTHON = ROOT / ".venv-statek-1.4.2" / "bin" / "python"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not PYTHON.exists(), reason="no real STATEK 1.4.2 here; `make test` installs it"),
+    pytest.mark.skipif(not PYTHON.exists(), reason="no real STATEK 1.4.2 here; `make thorough` installs it"),
 ]
 
 

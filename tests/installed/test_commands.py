@@ -19,7 +19,9 @@ REAL = [one for one in environments(ci=True) if one.interpreter.exists()]
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not REAL, reason="no real STATEK here; `make test` and `make conformance` install it"),
+    pytest.mark.skipif(
+        not REAL, reason="no real STATEK here; `make thorough` and `make conformance` install it"
+    ),
 ]
 
 STATEK_SIM = ("-m", "statek_sim.cli")

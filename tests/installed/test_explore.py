@@ -21,7 +21,7 @@ PYTHONS = [one.interpreter for one in environments(ci=True) if one.interpreter.e
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not PYTHONS, reason="no real STATEK here; `make test` installs it"),
+    pytest.mark.skipif(not PYTHONS, reason="no real STATEK here; `make thorough` installs it"),
 ]
 
 

@@ -21,7 +21,7 @@ PYTHONS = [one.interpreter for one in environments(ci=True) if one.interpreter.e
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not PYTHONS, reason="no real STATEK here; `make test` and `make conformance` install it"
+        not PYTHONS, reason="no real STATEK here; `make thorough` and `make conformance` install it"
     ),
 ]
 

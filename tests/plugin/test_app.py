@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.stand_in.names import MODULES
+from statek_sim.stand_in.covered_names import MODULES
 
 ROOT = Path(__file__).resolve().parents[2]
 README, GUIDE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/your-own-app.md"))

@@ -213,6 +213,12 @@ def test_a_tab_in_the_indentation_is_named(tmp_path: Path) -> None:
     ]
 
 
+def test_an_unknown_key_that_is_near_no_other_names_those_of_a_small_part(tmp_path: Path) -> None:
+    text = PLAIN.rstrip("\n") + "\n    world: {external: [approval]}\n"
+    (problem,) = problems_of(tmp_path, text)
+    assert problem.endswith("unknown key 'external' in world, expected queue or futures")
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

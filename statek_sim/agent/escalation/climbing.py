@@ -73,20 +73,22 @@ def begun(ladder: Ladder, task: str) -> Climb:
 
 def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:
     """Return how far a task is after an attempt, and what follows."""
-    told = replace(climb, attempts=(*climb.attempts, attempt))
+    climbed = replace(climb, attempts=(*climb.attempts, attempt))
     reaction = REACTIONS[attempt.cause]
     if ladder.rules.climbs == "always" and reaction != "done":
         reaction = "again"
     if reaction in ("done", "stop"):
-        return told, Decision("done" if reaction == "done" else "stop")
+        return climbed, Decision("done" if reaction == "done" else "stop")
     if reaction == "again" and climb.number < ladder.levels[climb.level].attempts:
-        return replace(told, number=climb.number + 1), Decision("again", _wait(climb, attempt.cause, ladder))
+        return replace(climbed, number=climb.number + 1), Decision(
+            "again", _wait(climb, attempt.cause, ladder)
+        )
     level = climb.level + 1
     while level < len(ladder.levels) and not ladder.levels[level].attempts:
         level += 1
     if level >= len(ladder.levels):
-        return told, Decision("stop")
-    return replace(told, level=level, number=1), Decision("climb")
+        return climbed, Decision("stop")
+    return replace(climbed, level=level, number=1), Decision("climb")
 
 
 def _wait(climb: Climb, cause: Cause, ladder: Ladder) -> float:
@@ -102,10 +104,10 @@ def task_text(climb: Climb, ladder: Ladder) -> str:
     if ladder.rules.carries == "original task" or level.carry == "nothing" or not climb.attempts:
         return task
     last, best = climb.attempts[-1], climb.best
-    told = CARRIED.format(reason=last.detail or last.cause.value)
+    carried = CARRIED.format(reason=last.detail or last.cause.value)
     if level.carry == "best" and best is not None:
-        told += BEST.format(best=best.answer)
-    return task + told
+        carried += BEST.format(best=best.answer)
+    return task + carried
 
 
 def question_text(climb: Climb, level: Level) -> str:
@@ -121,24 +123,28 @@ def question_text(climb: Climb, level: Level) -> str:
 
 def climb_json(climb: Climb) -> dict[str, JSON]:
     """Return a climb as plain values, for a checkpoint or a ticket."""
-    told = asdict(climb)
-    told["attempts"] = [
-        {**one, "cause": one["cause"].value, "cost": None if one["cost"] is None else str(one["cost"])}
-        for one in told["attempts"]
+    document = asdict(climb)
+    document["attempts"] = [
+        {
+            **attempt,
+            "cause": attempt["cause"].value,
+            "cost": None if attempt["cost"] is None else str(attempt["cost"]),
+        }
+        for attempt in document["attempts"]
     ]
-    return told
+    return document
 
 
-def climb_of(told: Mapping[str, Any]) -> Climb:
+def climb_of(document: Mapping[str, Any]) -> Climb:
     """Return the climb that `climb_json` made plain values of."""
     attempts = tuple(
         Attempt(
             **{
-                **one,
-                "cause": Cause(one["cause"]),
-                "cost": None if one["cost"] is None else Decimal(one["cost"]),
+                **attempt,
+                "cause": Cause(attempt["cause"]),
+                "cost": None if attempt["cost"] is None else Decimal(attempt["cost"]),
             }
         )
-        for one in told["attempts"]
+        for attempt in document["attempts"]
     )
-    return Climb(task=told["task"], level=told["level"], number=told["number"], attempts=attempts)
+    return Climb(task=document["task"], level=document["level"], number=document["number"], attempts=attempts)

@@ -71,11 +71,11 @@ class Watch:
     def _begin(self, job: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given, named = self._spelling.restored(function, args, kwargs)
         self._spelling.forget()
-        told = [_argument(value) for value in given]
-        told += [f"{key}={_argument(value)}" for key, value in named.items() if key != "_local_context"]
+        shown = [_argument(value) for value in given]
+        shown += [f"{key}={_argument(value)}" for key, value in named.items() if key != "_local_context"]
         uses = self.tools.setdefault(job, [])
         self._open.append((job, len(uses), _binds(function, args, kwargs)))
-        uses.append(ToolUse(name=function.__name__, arguments=", ".join(told), result=None, error=None))
+        uses.append(ToolUse(name=function.__name__, arguments=", ".join(shown), result=None, error=None))
 
     def _returning(self, bind: Callable[..., Any]) -> Callable[..., Any]:
         """Every call that comes back ends here, with what the tool returned."""
@@ -131,9 +131,9 @@ class Watch:
                 f"NameError: tool {name!r} not found",
                 f"NameError: tool {name!r} is not exposed to this job",
             ):
-                told = [_argument(value) for value in call_spec.args or ()]
-                told += [f"{key}={_argument(value)}" for key, value in dict(call_spec.kwargs or {}).items()]
-                use = ToolUse(name=name, arguments=", ".join(told), result=None, error=error)
+                shown = [_argument(value) for value in call_spec.args or ()]
+                shown += [f"{key}={_argument(value)}" for key, value in dict(call_spec.kwargs or {}).items()]
+                use = ToolUse(name=name, arguments=", ".join(shown), result=None, error=error)
                 self.tools.setdefault(self._name_of(job), []).append(use)
             return result, error
 

@@ -29,19 +29,19 @@ _KEPT: Final = "statek-sim"
 
 def hand_over(stage: Played, folder: str, *, restart: bool) -> NoReturn:
     """Leave everything to the next process and die; with `restart` its worker begins to work at once."""
-    told = {"restart": restart, **_of_the_run(stage), **_of_the_world(), **_of_the_store(stage)}
-    Path(folder, FILE).write_text(json.dumps(told))
+    memory = {"restart": restart, **_of_the_run(stage), **_of_the_world(), **_of_the_store(stage)}
+    Path(folder, FILE).write_text(json.dumps(memory))
     # As if the store's own commits, several a second, had just come round.
     dbzero.commit()
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("this process is dead")
 
 
-def take_over(stage: Played, told: Message) -> None:
+def take_over(stage: Played, memory: Message) -> None:
     """Go on where the process before stopped."""
-    _take_store(stage, told)
-    _take_world(told)
-    _take_run(stage, told)
+    _take_store(stage, memory)
+    _take_world(memory)
+    _take_run(stage, memory)
 
 
 def _of_the_run(stage: Played) -> dict[str, Any]:
@@ -59,16 +59,16 @@ def _of_the_run(stage: Played) -> dict[str, Any]:
     }
 
 
-def _take_run(stage: Played, told: Any) -> None:
-    stage.time.now = told["now"]
-    stage.witness.remember(told["events"])
-    stage.driver.remember(told["driver"])
-    stage.delivered.update(told["delivered"])
-    stage.transport.calls.update(told["calls"])
-    stage.transport.turns.update(told["turns"])
-    stage.transport.last.update(told["last"])
-    stage.loop.remember(told["loop"])
-    stage.killing.remember(told["killing"])
+def _take_run(stage: Played, memory: Any) -> None:
+    stage.time.now = memory["now"]
+    stage.witness.remember(memory["events"])
+    stage.driver.remember(memory["driver"])
+    stage.delivered.update(memory["delivered"])
+    stage.transport.calls.update(memory["calls"])
+    stage.transport.turns.update(memory["turns"])
+    stage.transport.last.update(memory["last"])
+    stage.loop.remember(memory["loop"])
+    stage.killing.remember(memory["killing"])
 
 
 def _of_the_world() -> dict[str, Any]:
@@ -84,16 +84,16 @@ def _of_the_world() -> dict[str, Any]:
     }
 
 
-def _take_world(told: Any) -> None:
-    for name, status, owner, error in told["items"]:
+def _take_world(memory: Any) -> None:
+    for name, status, owner, error in memory["items"]:
         if name not in stored.LIVE.queue.items:
             stored.LIVE.queue.add(WorkItem(name))
         item = stored.LIVE.queue.items[name]
         item.status, item.owner_id, item.error_message = ItemStatus(status), owner, error
-    for name, resolved, value, broken in told["futures"]:
+    for name, resolved, value, broken in memory["futures"]:
         event = stored.LIVE.events[name]
         event.resolved, event.value, event.broken = resolved, value, broken
-    stored_world.WORLD.ledger.lines.extend(told["ledger"])
+    stored_world.WORLD.ledger.lines.extend(memory["ledger"])
 
 
 def _of_the_store(stage: Played) -> Message:
@@ -113,11 +113,11 @@ def _of_the_store(stage: Played) -> Message:
     }
 
 
-def _take_store(stage: Played, told: Any) -> None:
-    for name, uuid in told["names"].items():
+def _take_store(stage: Played, memory: Any) -> None:
+    for name, uuid in memory["names"].items():
         stage.cast.names[uuid], stage.cast.jobs[name] = name, dbzero.fetch(uuid)
-    for role, uuid in told["agents"].items():
+    for role, uuid in memory["agents"].items():
         stored_world.AGENTS[role] = dbzero.fetch(uuid)
-    stage.driver.subtasks.update({name: dbzero.fetch(uuid) for name, uuid in told["handles"].items()})
-    stored.STORED_ITEMS.update({name: dbzero.fetch(uuid) for name, uuid in told["items_stored"].items()})
-    stored_world.WORLD.owner = dbzero.fetch(told["owner"]["owner"])
+    stage.driver.subtasks.update({name: dbzero.fetch(uuid) for name, uuid in memory["handles"].items()})
+    stored.STORED_ITEMS.update({name: dbzero.fetch(uuid) for name, uuid in memory["items_stored"].items()})
+    stored_world.WORLD.owner = dbzero.fetch(memory["owner"]["owner"])

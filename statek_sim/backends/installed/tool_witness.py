@@ -81,12 +81,12 @@ class ToolWitness:
                 # once more with the keywords as they were.
                 self._subtask = hasattr(call, "__is_subtask__")
                 self._spelling.reaches(watched)
-                told, last_try = self._told, self._subtask and not self._spelling.keywords
+                before, last_try = self._told, self._subtask and not self._spelling.keywords
                 try:
                     return call(*args, **kwargs)
                 except Exception as error:
                     job = statek.get_current_job()
-                    if last_try and self._told == told and job is not None:
+                    if last_try and self._told == before and job is not None:
                         # No way to call it fitted, so the factory was never reached.
                         self._called(job, call.__name__, args, kwargs)
                     while len(self._open) > depth:
@@ -120,12 +120,12 @@ class ToolWitness:
 
     def _called(self, job: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self._told += 1
-        told = [_argument(value) for value in args]
-        told += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
+        shown = [_argument(value) for value in args]
+        shown += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
         via, self._via, self._subtask = self._via, "code", False
         self._spelling.forget()
         self._open.append((job, name))
-        self._witness.tell(events.ToolCalled, job, name, ", ".join(told), via)
+        self._witness.tell(events.ToolCalled, job, name, ", ".join(shown), via)
 
     def _ended(self, result: str | None, error: str | None) -> None:
         job, name = self._open.pop()

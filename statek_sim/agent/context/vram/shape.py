@@ -86,8 +86,10 @@ class KvShape:
 def kv_bytes(kv: str) -> Fraction:
     """Return the bytes of one number of this type; `BadInput` for an unknown type."""
     if kv not in KV_TYPES:
-        said = f"no type of cache is called {kv!r}, expected {', '.join(KV_TYPES)}.{suggestion(kv, KV_TYPES)}"
-        raise BadInput(said.removesuffix("."))
+        problem = (
+            f"no type of cache is called {kv!r}, expected {', '.join(KV_TYPES)}.{suggestion(kv, KV_TYPES)}"
+        )
+        raise BadInput(problem.removesuffix("."))
     return KV_TYPES[kv]
 
 
@@ -100,11 +102,11 @@ def shape_of_config(config: Mapping[str, JSON], source: str) -> KvShape:
     Of a model that sees as well as reads it is the `text_config`.
     """
     inner = config.get("text_config")
-    told: Mapping[str, JSON] = {**config, **inner} if isinstance(inner, dict) else config
-    fields = _Fields(told, source)
+    metadata: Mapping[str, JSON] = {**config, **inner} if isinstance(inner, dict) else config
+    fields = _Fields(metadata, source)
     layers = fields.number("num_hidden_layers", "n_layer")
     numbers = _numbers(fields)
-    windows = _windows(told, layers, fields)
+    windows = _windows(metadata, layers, fields)
     return KvShape(
         layers=tuple(Layer(numbers=numbers, window=window) for window in windows),
         longest=fields.optional("max_position_embeddings", "n_positions"),
@@ -138,13 +140,13 @@ def _windows(config: Mapping[str, JSON], layers: int, fields: _Fields) -> list[i
 class _Fields:
     """A mapping with numbers, and where it came from."""
 
-    told: Mapping[str, JSON]
+    metadata: Mapping[str, JSON]
     source: str
 
     def optional(self, *names: str) -> int | None:
         """Return the first of these numbers that is there."""
         for name in names:
-            value = self.told.get(name)
+            value = self.metadata.get(name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -168,19 +170,19 @@ def shape_of_gguf(metadata: Mapping[str, JSON], source: str) -> KvShape:
     name = metadata.get("general.architecture")
     if not isinstance(name, str):
         raise BadInput(f"{source}: general.architecture is missing: this is no model")
-    told = {key.removeprefix(f"{name}."): value for key, value in metadata.items()}
-    fields = _Fields(told, source)
+    metadata = {key.removeprefix(f"{name}."): value for key, value in metadata.items()}
+    fields = _Fields(metadata, source)
     layers = fields.number("block_count")
     return KvShape(
-        layers=tuple(_gguf_layers(told, fields, layers, name)),
+        layers=tuple(_gguf_layers(metadata, fields, layers, name)),
         longest=fields.optional("context_length"),
         source=source,
     )
 
 
-def _gguf_layers(told: Mapping[str, JSON], fields: _Fields, layers: int, name: str) -> Iterator[Layer]:
+def _gguf_layers(metadata: Mapping[str, JSON], fields: _Fields, layers: int, name: str) -> Iterator[Layer]:
     compressed = fields.optional("attention.kv_lora_rank")
-    windows = _gguf_windows(told, fields, layers, name)
+    windows = _gguf_windows(metadata, fields, layers, name)
     # Layers at the end that use the cache of others keep nothing of their own.
     shared = fields.optional("attention.shared_kv_layers") or 0
     for at, window in enumerate(windows):
@@ -189,26 +191,30 @@ def _gguf_layers(told: Mapping[str, JSON], fields: _Fields, layers: int, name: s
         elif compressed is not None:
             yield Layer(numbers=compressed + fields.number("rope.dimension_count"), window=window)
         else:
-            yield Layer(numbers=_gguf_numbers(told, fields, at, windowed=window is not None), window=window)
+            yield Layer(
+                numbers=_gguf_numbers(metadata, fields, at, windowed=window is not None), window=window
+            )
 
 
-def _gguf_numbers(told: Mapping[str, JSON], fields: _Fields, at: int, *, windowed: bool) -> int:
-    heads = _of_layer(told, fields, "attention.head_count", at)
+def _gguf_numbers(metadata: Mapping[str, JSON], fields: _Fields, at: int, *, windowed: bool) -> int:
+    heads = _of_layer(metadata, fields, "attention.head_count", at)
     kept = (
-        _of_layer(told, fields, "attention.head_count_kv", at) if "attention.head_count_kv" in told else heads
+        _of_layer(metadata, fields, "attention.head_count_kv", at)
+        if "attention.head_count_kv" in metadata
+        else heads
     )
     if not kept:
         return 0
-    suffix = "_swa" if windowed and "attention.key_length_swa" in told else ""
+    suffix = "_swa" if windowed and "attention.key_length_swa" in metadata else ""
     size = fields.optional(f"attention.key_length{suffix}")
     if size is None:
         size = fields.number("embedding_length") // heads
     return kept * (size + (fields.optional(f"attention.value_length{suffix}") or size))
 
 
-def _of_layer(told: Mapping[str, JSON], fields: _Fields, name: str, at: int) -> int:
+def _of_layer(metadata: Mapping[str, JSON], fields: _Fields, name: str, at: int) -> int:
     """Return a number that is one for all layers, or one for each; a layer without attention has 0."""
-    value = told.get(name)
+    value = metadata.get(name)
     if not isinstance(value, list):
         return fields.number(name)
     one = value[at] if at < len(value) else None
@@ -217,9 +223,11 @@ def _of_layer(told: Mapping[str, JSON], fields: _Fields, name: str, at: int) -> 
     return one
 
 
-def _gguf_windows(told: Mapping[str, JSON], fields: _Fields, layers: int, name: str) -> Sequence[int | None]:
+def _gguf_windows(
+    metadata: Mapping[str, JSON], fields: _Fields, layers: int, name: str
+) -> Sequence[int | None]:
     window = fields.optional("attention.sliding_window")
-    pattern = told.get("attention.sliding_window_pattern")
+    pattern = metadata.get("attention.sliding_window_pattern")
     if not window:
         return [None] * layers
     if isinstance(pattern, list) and len(pattern) == layers:
