@@ -87,6 +87,8 @@ def leaves(text: str) -> list[Leaf]:
     document = ignored = 0
     start = start_of_members(text)
     frame = Frame((), False, None) if start else None
+    if frame is not None and text[start:].lstrip()[:1] == ":":
+        frame.key = unescaped(text[: start - 1])
     for match in _TOKEN.finditer(text, start):
         kind = match.lastgroup
         if match["text"] is not None:

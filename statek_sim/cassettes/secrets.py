@@ -77,7 +77,7 @@ _NEAR: Final = re.compile(
     r"[\"'`)]?(?:\s{1,3}(?:is|was|are|of|for|to|as|be|named|called|value|here)){0,3}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,}={0,2})"
 )
 _FLAG_VALUE: Final = re.compile(r"[ \t]+([^\s\"'`]+)")
-_SPACE: Final = ("", " ", "\t", "\r", "\n")
+_BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n", '"', "'", "`")
 _OF_CODE: Final = (",", ")", "(", "[", "]")
 _LINES_OF_HEADERS: Final = ("authorization", "cookie")
 
@@ -268,14 +268,13 @@ def _value(
         if line and _HEADER_VALUE.match(line[0]) and not is_placeholder(line[0]):
             return Span(*line.span(), kind)
     word = _WORD.match(text, start)
-    if word is None or not sure or _CODE.match(text[start : word.end() + 1]):
+    if word is None or not sure:
+        return None
+    assigned = _is_assigned(text, name, between, word)
+    if _CODE.match(text[start : word.end() + 1]) and (not assigned or is_secret_name(word[0])):
         return None
     upper = name.isupper() and (between["sign"] == "=" or len(name) > 5)
-    telling = (
-        _is_telling(name, word[0], upper=upper)
-        or own.is_name(name)
-        or _is_assigned(text, name, between, word)
-    )
+    telling = assigned or own.is_name(name) or _is_telling(name, word[0], upper=upper)
     return Span(*word.span(), kind, word[0]) if telling else None
 
 
@@ -285,7 +284,7 @@ def _is_assigned(text: str, name: str, between: re.Match[str], word: re.Match[st
         return False
     before = text[max(0, between.start() - len(name) - 2) : between.start() - len(name)]
     return (
-        before[-1:] in _SPACE
+        before[-1:] in _BEFORE_A_WORD
         and not before.startswith((",", "("))
         and text[word.end() : word.end() + 1] not in _OF_CODE
     )
