@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from statek_sim.cassettes.view import View
+from statek_sim.cassettes.view import View, unescaped
 
 Label = tuple[str | int, ...]
 """Keys and positions from the top of a document."""
@@ -23,6 +23,8 @@ _TOKEN: Final = re.compile(
     r'"(?P<text>(?:[^"\\\n]++|\\[^\n])*+)(?P<end>"?)(?P<colon>\s*:)?|(?P<open>[{\[])|(?P<close>[}\]])|(?P<comma>,)|'
     r'(?P<bare>[^\s"{}\[\],:]++)|:'
 )
+# The quote that ends a text whose start was cut off, with what follows it.
+_END_OF_CUT: Final = re.compile(r'(?:[^"\\]|\\.)*+"(?=\s*[,:}\]])', re.DOTALL)
 _EVENT: Final = re.compile(r"^(?:data|event|id|retry)$")
 _BLANK_LINE: Final = ("\n\n", "\n\r\n")
 _PLAIN_DATA: Final = re.compile(r"^data: ?(?![{\[\"\r\n]|\[DONE)(.*?)\r?$", re.MULTILINE)
@@ -73,19 +75,32 @@ class Leaf:
         return (*self.frame.label, self.key)
 
 
+def start_of_members(text: str) -> int:
+    """Return where a document goes on whose start was cut off, within a text of it; 0 for one that has its start."""
+    cut = None if text.lstrip()[:1] in ("", "{", "[") else _END_OF_CUT.match(text)
+    return cut.end() if cut is not None else 0
+
+
 def leaves(text: str) -> list[Leaf]:
     """Return what a text's documents hold, in order."""
     found: list[Leaf] = []
-    frame: Frame | None = None
     document = ignored = 0
-    for match in _TOKEN.finditer(text):
+    start = start_of_members(text)
+    frame = Frame((), False, None) if start else None
+    if frame is not None and text[start:].lstrip()[:1] == ":":
+        frame.key = unescaped(text[: start - 1])
+    for match in _TOKEN.finditer(text, start):
         kind = match.lastgroup
         if match["text"] is not None:
+            if frame is None and match["colon"]:
+                # A member of what was opened in the part that was cut off.
+                document += 1
+                frame = Frame((), False, None)
             if frame is None:
                 document += 1
                 found.append(Leaf(Frame((), False, None), "", *match.span("text"), True, document))
             elif match["colon"] and not frame.is_list:
-                frame.key = match["text"]
+                frame.key = unescaped(match["text"])
                 frame.keys.add(frame.key)
             else:
                 _add(found, frame, match.span("text"), match["text"], quoted=True, document=document)
@@ -115,7 +130,7 @@ def _add(
 ) -> None:
     key: str | int = frame.count if frame.is_list else frame.key or ""
     if isinstance(key, str):
-        frame.texts[key] = text
+        frame.texts[key] = unescaped(text)
     found.append(Leaf(frame, key, *span, quoted, document))
     frame.key = None
 

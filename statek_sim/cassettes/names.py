@@ -51,7 +51,9 @@ _PARAMETERS: Final = frozenset(
 )  # fmt: skip
 """Parameters of addresses, beside the names of members."""
 _COUNTED: Final = ("token", "cookie", "bearer", "jwt")
-"""Names under which a number is an id or a count."""
+"""Names under which a short number is an id or a count."""
+LEAST_UNCOUNTED: Final = 8
+"""Shortest number, in digits, that is neither the id of a token nor a count of them."""
 
 _NO_SECRETS: Final = re.compile(
     r"(?:bearer |basic |token )?(?:\[?(?:redacted|filtered|scrubbed|removed|hidden|masked|secret|dummy|fake|test|"
@@ -102,9 +104,12 @@ def is_vague_name(name: str) -> bool:
     return _ends(_last(name), _VAGUE)
 
 
-def may_be_number(name: str, own: OwnSecrets = NO_OWN) -> bool:
-    """Whether a number under this name is a secret: a password may be one, a token of a tokenizer is none."""
-    return own.is_name(name) or (is_secret_name(name) and not folded(_last(name)).endswith(_COUNTED))
+def may_be_number(name: str, number: str, own: OwnSecrets = NO_OWN) -> bool:
+    """Whether a number under this name is a secret: a password may be one, a count or the id of a token is none."""
+    if own.is_name(name):
+        return True
+    counts = folded(_last(name)).endswith(_COUNTED) and len(number) < LEAST_UNCOUNTED
+    return is_secret_name(name) and not counts
 
 
 def _last(name: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
-from statek_sim.cassettes.members import Frame, Leaf, columns, leaves
+from statek_sim.cassettes.members import Frame, Leaf, columns, leaves, start_of_members
 from statek_sim.cassettes.names import (
     PLACEHOLDER,
     is_placeholder,
@@ -53,6 +53,7 @@ _HIDING: Final = re.compile(
 # In a learned secret: what may be written in another way.
 _ODD: Final = re.compile(r"[^A-Za-z0-9._~-]")
 _NESTED: Final = re.compile(r"[{\[]")
+_NESTED_VALUE: Final = re.compile(r"[{\[]|%7[Bb]|%5[Bb]")
 _TYPES: Final = frozenset({"string", "object", "array", "number", "integer", "boolean", "null"})
 _OF_SCHEMA: Final = frozenset({"$ref", "anyOf", "allOf", "oneOf", "enum", "const"})
 _EXAMPLES: Final = frozenset({"const", "default", "enum", "example", "examples"})
@@ -94,10 +95,7 @@ class _Reader:
         yield from _fields(view, self.sought)
         text = view.text
         if '"' in text and (_NESTED.search(text) or "data:" in text or text.startswith('"')):
-            found = leaves(text)
-            yield from self._members(view, found, layer)
-            for column in columns(view, found):
-                yield from self.read(column, layer + 1)
+            yield from self._documents(view, layer, layer)
         elif "data:" in text:
             for column in columns(view, []):
                 yield from self.read(column, layer + 1)
@@ -110,11 +108,14 @@ class _Reader:
             yield Found(tuple(view.ranges(span.start, span.end)), span.kind, span.learned)
         for start, end, plain in view.base64_texts():
             self.work.spend(len(plain), layer)
-            if any(True for _ in self._layers(View.of(plain), layer + 1)):
+            if any(True for _ in self.read(View.of(plain), layer + 1)):
                 yield Found(tuple(view.ranges(start, end)), "Base64 of a secret")
+        if "\\" in text and (plainer := view.unescaped()).text != text:
+            # Its members are read where they stand, text by text.
+            yield from self._layers(plainer, layer + 1)
         for plainer in _plainer(view, self.sought.keys):
             if plainer.text != text:
-                yield from self._layers(plainer, layer + 1)
+                yield from self.read(plainer, layer + 1)
 
     def _members(self, view: View, found: list[Leaf], layer: int) -> Iterator[Found]:
         for leaf in found:
@@ -138,10 +139,18 @@ class _Reader:
         self.work.spend(len(view.text), layer)
         yield from _fields(view, self.sought)
         if '"' in view.text:
-            found = leaves(view.text)
-            yield from self._members(view, found, layer + 1)
-            for column in columns(view, found):
-                yield from self.read(column, layer + 1)
+            yield from self._documents(view, layer, layer + 1)
+
+    def _documents(self, view: View, layer: int, inner: int) -> Iterator[Found]:
+        """Yield what the members of a view hold, and the texts that its pieces add up to; `inner` is their layer."""
+        found = leaves(view.text)
+        start = start_of_members(view.text)
+        if start and _NESTED.search(view.text, 0, start):
+            # The end of a text whose start was cut off; it may be the end of a document itself.
+            yield from self._inside(view.cut(0, start - 1).unescaped(), layer + 1)
+        yield from self._members(view, found, inner)
+        for column in columns(view, found):
+            yield from self.read(column, layer + 1)
 
     def _is_secret(self, leaf: Leaf, value: str) -> bool:
         own = self.sought.own
@@ -161,9 +170,9 @@ class _Reader:
             return False
         name = leaf.name
         if name is not None and is_secret_name(name, self.sought.own):
-            return may_be_number(name, self.sought.own)
+            return may_be_number(name, text, self.sought.own)
         above = _above(leaf, self.sought)
-        return above is not None and may_be_number(above, self.sought.own)
+        return above is not None and may_be_number(above, text, self.sought.own)
 
 
 def read(text: str, sought: Sought = NOTHING_ELSE, *, form: bool = False) -> list[Found]:
@@ -180,6 +189,10 @@ def read_whole(text: str, sought: Sought = NOTHING_ELSE, *, form: bool = False) 
         if "+" in text:
             found += reader.read(view.without_plus(), 1)
         found += _pairs(view, _FORM_PAIR, sought)
+        for match in _FORM_PAIR.finditer(text):
+            # Each value by itself: a quote in one does not count for the next.
+            if _NESTED_VALUE.search(match[2]):
+                found += reader.read(view.cut(*match.span(2)).without_plus().without_percent(), 1)
     return found
 
 
@@ -266,8 +279,6 @@ def _stand_in(text: str, start: int, end: int) -> str:
 
 def _plainer(view: View, keys: tuple[str, ...]) -> Iterator[View]:
     text = view.text
-    if "\\" in text:
-        yield view.unescaped()
     if "%" in text and _PERCENT.search(text):
         yield view.without_percent()
     if "&" in text and ";" in text:

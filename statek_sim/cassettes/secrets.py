@@ -77,6 +77,8 @@ _NEAR: Final = re.compile(
     r"[\"'`)]?(?:\s{1,3}(?:is|was|are|of|for|to|as|be|named|called|value|here)){0,3}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,}={0,2})"
 )
 _FLAG_VALUE: Final = re.compile(r"[ \t]+([^\s\"'`]+)")
+_BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n", '"', "'", "`")
+_OF_CODE: Final = (",", ")", "(", "[", "]")
 _LINES_OF_HEADERS: Final = ("authorization", "cookie")
 
 _BEARER: Final = re.compile(r"\b(?:bearer|(basic))\s{1,20}([\w.~+/-]{8,}=*)", re.IGNORECASE)
@@ -241,7 +243,9 @@ def _value(
     if quoted:
         number = _NUMBER.match(text, start)
         return (
-            Span(*number.span(), kind) if number and may_be_number(name, own) and number[0] != "0" else None
+            Span(*number.span(), kind)
+            if number and may_be_number(name, number[0], own) and number[0] != "0"
+            else None
         )
     query = (
         before in ("?", "&", ";", "#", "[")
@@ -264,13 +268,25 @@ def _value(
         if line and _HEADER_VALUE.match(line[0]) and not is_placeholder(line[0]):
             return Span(*line.span(), kind)
     word = _WORD.match(text, start)
-    if word is None or not sure or _CODE.match(text[start : word.end() + 1]):
+    if word is None or not sure:
+        return None
+    assigned = _is_assigned(text, name, between, word)
+    if _CODE.match(text[start : word.end() + 1]) and (not assigned or is_secret_name(word[0])):
         return None
     upper = name.isupper() and (between["sign"] == "=" or len(name) > 5)
+    telling = assigned or own.is_name(name) or _is_telling(name, word[0], upper=upper)
+    return Span(*word.span(), kind, word[0]) if telling else None
+
+
+def _is_assigned(text: str, name: str, between: re.Match[str], word: re.Match[str]) -> bool:
+    """Whether `name=value` is a word of its own, as in a shell or a settings file and not among arguments of code."""
+    if between["sign"] != "=" or between["wide"] or between["gap"] or not _is_value(name, word[0]):
+        return False
+    before = text[max(0, between.start() - len(name) - 2) : between.start() - len(name)]
     return (
-        Span(*word.span(), kind, word[0])
-        if _is_telling(name, word[0], upper=upper) or own.is_name(name)
-        else None
+        before[-1:] in _BEFORE_A_WORD
+        and not before.startswith((",", "("))
+        and text[word.end() : word.end() + 1] not in _OF_CODE
     )
 
 
@@ -281,9 +297,11 @@ def _is_field(text: str, name: str, between: re.Match[str]) -> bool:
 
 def _is_telling(name: str, value: str, *, upper: bool) -> bool:
     """Whether what stands behind a name without quotes is a value and not another word of a sentence or program."""
-    if is_placeholder(value) or folded(value) == folded(name):
-        return False
-    return any(map(str.isdigit, value)) or (upper and not value.isupper())
+    return _is_value(name, value) and (any(map(str.isdigit, value)) or (upper and not value.isupper()))
+
+
+def _is_value(name: str, value: str) -> bool:
+    return not is_placeholder(value) and folded(value) != folded(name)
 
 
 def _is_of_tokenizer(text: str, name: str, start: int, end: int) -> bool:

@@ -156,6 +156,11 @@ class View:
                 yield match.start(), match.end(), text
 
 
+def unescaped(text: str) -> str:
+    """Return a text without one layer of JSON's escapes; what is no escape stays."""
+    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+
+
 def base64_text(token: str) -> str:
     """Return the text that a token is Base64 of, or nothing when it is no Base64, or of no text."""
     token = token.rstrip("=").translate(_STANDARD)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import select
 import signal
 import sys
 import threading
@@ -17,7 +18,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -26,18 +27,10 @@ from typing import Any, Final, Generic, TypeVar
 from weakref import WeakSet
 
 from statek_sim.executors.limits import WatchdogLimits
-from statek_sim.executors.worker import Place, Raised, serve
+from statek_sim.executors.worker import Place, Raised, Use, serve
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """Seconds of processor time and bytes of resident memory of a process so far."""
-
-    cpu: float
-    memory: int
 
 
 def use_of(process_id: int) -> Use | None:
@@ -61,6 +54,10 @@ AHEAD: Final = 32
 """Pieces of work per worker that may be begun before the one that is waited for has ended."""
 GIVEN: Final = 12
 """Pieces of work that a worker has at a time: it need not wait for the next."""
+ENOUGH: Final = GIVEN // 2
+"""Pieces of work that keep a worker busy while nobody looks for its answers."""
+PAUSE: Final = 0.005
+"""Seconds in which answers are left to gather while all workers have enough to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +83,19 @@ def cores() -> int:
 
 @dataclass(slots=True)
 class _Worker:
-    """A process and the work it was given: it is at the first piece, since when, and what it had used before."""
+    """A process and the work it was given: it is at the first piece, since when, and when its use was looked at."""
 
     process: BaseProcess
     pipe: Connection
     place: Place
     given: deque[_Task] = field(default_factory=deque)
-    runs: int = 0
-    since: float = 0.0
-    before: Use | None = None
+    begun: float = 0.0
+    looked: float = 0.0
+
+    @property
+    def since(self) -> float:
+        """When its run began; what it is given while it is idle begins when it reads it."""
+        return max(self.begun, self.place.began)
 
     def give(self, task: _Task) -> bool:
         """Send it a piece of work, which it begins when it is done with the one before; False when it is gone."""
@@ -108,9 +109,8 @@ class _Worker:
         return True
 
     def begin(self) -> None:
-        """Note that it begins a run now."""
-        self.since, self.before = time.monotonic(), use_of(self.process.pid or 0)
-        self.runs = self.place.runs
+        """Note that it begins a run now, or has begun it."""
+        self.begun = self.looked = time.monotonic()
 
 
 class Pool(Generic[R]):
@@ -235,10 +235,16 @@ class Pool(Generic[R]):
 
     def _look(self) -> None:
         """Wait a moment for answers; keep those that are there, and what became of workers that are not."""
-        busy = {worker.pipe: worker for worker in self._workers if worker.given}
-        ready = wait([*busy], LOOK)
-        for pipe, worker in busy.items():
-            if pipe in ready:
+        busy = [worker for worker in self._workers if worker.given]
+        if all(len(worker.given) > ENOUGH for worker in busy):
+            # To wake up for each answer costs more than to read it.
+            time.sleep(PAUSE)
+        answers = select.poll()
+        for worker in busy:
+            answers.register(worker.pipe, select.POLLIN)
+        ready = {descriptor for descriptor, _ in answers.poll(LOOK * 1000)}
+        for worker in busy:
+            if worker.pipe.fileno() in ready:
                 self._take(worker, self._answer(worker))
             elif self._limits is not None and (why := _exceeded(worker, self._limits)) is not None:
                 self._take(worker, _killed(worker, why))
@@ -309,12 +315,14 @@ def _killed(worker: _Worker, why: str) -> Killed:
 
 def _exceeded(worker: _Worker, limits: WatchdogLimits) -> str | None:
     """Return which limit a worker is over, in words."""
-    if worker.runs != worker.place.runs:
-        worker.begin()
-    if time.monotonic() - worker.since > limits.wall:
+    moment = time.monotonic()
+    if moment - worker.looked < LOOK:
+        return None
+    worker.looked = moment
+    if moment - worker.since > limits.wall:
         return f"{limits.wall:g} s passed"
-    now, before = use_of(worker.process.pid or 0), worker.before
-    if now is None or before is None:
+    now, before = use_of(worker.process.pid or 0), worker.place.before
+    if now is None or not before.memory:
         return None
     if now.cpu - before.cpu > limits.cpu:
         return _cpu_words(limits)

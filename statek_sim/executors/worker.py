@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 import pickle
 import resource
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -24,15 +26,30 @@ from statek_sim import progress
 from statek_sim.executors.limits import GARBAGE
 
 _PLACE_BYTES: Final = 512
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Seconds of processor time and bytes of resident memory of a process so far."""
+
+    cpu: float
+    memory: int
 
 
 class Place:
-    """Where a worker is, in memory that it shares with its parent: `turn 3 of job main`, and how many runs began."""
+    """Where a worker is, in memory that it shares with its parent: `turn 3 of job main`, and how its run began.
+
+    The worker itself notes what it has used when a run begins: it costs less than to ask for it from outside.
+    """
 
     def __init__(self, context: BaseContext, cpu: float | None) -> None:
         self._text = context.RawArray("c", _PLACE_BYTES)
-        self._runs = context.RawValue("Q", 0)
+        self._began = context.RawValue("d", 0.0)
+        self._used = context.RawValue("d", 0.0)
+        self._memory = context.RawValue("Q", 0)
         self._cpu = cpu
+        self._statm = -1
 
     def at(self, job: str, turns: int) -> None:
         """Keep a job and the number of turns that it has had."""
@@ -40,15 +57,32 @@ class Place:
         self._text.value = place.encode("utf-8", "replace").replace(b"\0", b"?")[: _PLACE_BYTES - 1]
 
     def afresh(self) -> None:
-        """Forget where the last run was, and count one more; it has all its time before it."""
+        """Forget where the last run was; the one that begins has all its time before it."""
         self._text.value = b""
-        self._runs.value += 1
-        _allow(self._cpu)
+        spent = resource.getrusage(resource.RUSAGE_SELF)
+        self._used.value = spent.ru_utime + spent.ru_stime
+        self._memory.value = self._resident()
+        self._began.value = time.monotonic()
+        if self._cpu is not None:
+            _allow(self._used.value + self._cpu)
+
+    def _resident(self) -> int:
+        if self._statm < 0:
+            try:
+                self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                return 0
+        return int(os.pread(self._statm, 100, 0).split()[1]) * _PAGE
 
     @property
-    def runs(self) -> int:
-        """How many runs have begun."""
-        return int(self._runs.value)
+    def began(self) -> float:
+        """When the last run began, by the clock that does not go back; all processes of a machine have the same."""
+        return float(self._began.value)
+
+    @property
+    def before(self) -> Use:
+        """What the worker had used when the last run began."""
+        return Use(float(self._used.value), int(self._memory.value))
 
     def read(self) -> str:
         """Return the last step as text, empty before the first one of a run."""
@@ -109,15 +143,12 @@ def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
         return pickle.dumps(Raised(None, report), pickle.HIGHEST_PROTOCOL)
 
 
-def _allow(cpu: float | None) -> None:
-    """Let the kernel end this process after `cpu` more seconds of processor time, and one to spare.
+def _allow(cpu: float) -> None:
+    """Let the kernel end this process after `cpu` seconds of processor time in all, and one to spare.
 
     That is for where the parent cannot read what a process uses, and for a parent that is gone.
     """
-    if cpu is None:
-        return
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    soft = math.ceil(used.ru_utime + used.ru_stime + cpu) + 1
+    soft = math.ceil(cpu) + 1
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (soft if hard < 0 else min(soft, hard), hard))
 

@@ -49,12 +49,16 @@ _TEXT: Final[Rules] = {
     **_named(
         pay.copying,
         "capitalize casefold lower lstrip partition removeprefix removesuffix rpartition rstrip strip swapcase title"
-        " upper encode decode hex fromhex",
+        " upper hex fromhex",
     ),
+    **_named(pay.encoding, "encode decode"),
     **_named(
         pay.searching,
-        "count endswith find index rfind rindex startswith isalnum isalpha isascii isdecimal isdigit isidentifier"
-        " islower isnumeric isprintable isspace istitle isupper",
+        "count endswith find index rfind rindex startswith isascii",
+    ),
+    **_named(
+        pay.testing,
+        "isalnum isalpha isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper",
     ),
     **_named(pay.splitting, "split rsplit splitlines"),
     **_named(pay.padding, "ljust rjust center zfill"),

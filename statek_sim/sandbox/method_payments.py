@@ -34,6 +34,11 @@ from statek_sim.sandbox.ordered_set import stable_set
 from statek_sim.sandbox.weigh import pay_for_hash
 
 _PIECE_BYTES: Final = 16
+_WIDEST: Final = {
+    "unicode_escape": 10, "raw_unicode_escape": 10, "utf_7": 8, "backslashreplace": 10, "xmlcharrefreplace": 10,
+    "namereplace": 90,
+}  # fmt: skip
+"""Encodings, and ways to go on where one has no place for a character: the most bytes that it may become."""
 _MUCH_TEXT: Final = 65_536
 _READING_TIME: Final = 2
 
@@ -46,6 +51,24 @@ def copying(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, V
     else:
         budget.allocate(size)
     budget.scan(size >> 4)
+    return args
+
+
+def encoding(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """A character may become an escape, or its whole name; Punycode puts each in its place among all."""
+    size = length(owner)
+    said = [str(word).lower() for word in (*args, *kwargs.values()) if isinstance(word, str)]
+    if any("punycode" in word or "idna" in word for word in said):
+        budget.work(size * size >> 7)
+    widest = max((_WIDEST.get(word.replace("-", "_"), 1) for word in said), default=1)
+    if widest > 1:
+        budget.allocate(size * widest)
+    return copying(budget, owner, args, kwargs)
+
+
+def testing(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
+    """Each character is looked up in Unicode's tables."""
+    budget.scan(length(owner) >> 2)
     return args
 
 

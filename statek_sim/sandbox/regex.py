@@ -10,6 +10,7 @@ from typing import Any, Final
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.lazy import LazyIterator
 from statek_sim.sandbox.regex_cost import pay_for_search
+from statek_sim.sandbox.regex_steps import folded_characters, parsed
 
 # Patterns and texts are whatever model-written code passes.
 Value = Any
@@ -168,6 +169,9 @@ class _PatternCache:
             self._budget.work(_COMPILING + 4 * len(pattern))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
+                if "-" in str(pattern) and (flags & re.IGNORECASE or "(?" in str(pattern)):
+                    tree = parsed(pattern, flags)
+                    self._budget.work(folded_characters(tree, tree.state.flags) >> 1)
                 found = PaidPattern(self._budget, re.compile(pattern, flags))
             self._patterns[pattern, flags] = found
         return found

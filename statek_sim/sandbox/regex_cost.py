@@ -16,7 +16,7 @@ from re import _constants as ops  # type: ignore[attr-defined]  # no public acce
 from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.regex_steps import REPEATS, Node, parsed, program_of, steps_to_search
+from statek_sim.sandbox.regex_steps import REPEATS, Node, parsed, parts_of, program_of, steps_to_search
 
 MAX_STEPS: Final = 200_000
 """Steps that one search may take, plus `STEPS_PER_CHARACTER` for each character searched."""
@@ -96,29 +96,13 @@ def _node_shape(op: Node, argument: Node) -> _Shape:
             # Past some, how many there are makes no difference, and a power of them would take a lifetime to compute.
             return _Shape(min(inner.repeats * int(high) + (high != low), _MANY), inner.explodes)
         return _Shape(1, inner.explodes or inner.repeats > 0 or _has_branch(body))
-    shapes = [_sequence_shape(part) for part in _parts(op, argument)]
+    shapes = [_sequence_shape(part) for part in parts_of(op, argument)]
     branches = 1 if op is ops.BRANCH else 0
     return _Shape(max((s.repeats for s in shapes), default=0) + branches, any(s.explodes for s in shapes))
 
 
 def _has_branch(nodes: Iterable[Node]) -> bool:
     return any(
-        op is ops.BRANCH or any(_has_branch(part) for part in _parts(op, argument)) for op, argument in nodes
+        op is ops.BRANCH or any(_has_branch(part) for part in parts_of(op, argument))
+        for op, argument in nodes
     )
-
-
-def _parts(op: Node, argument: Node) -> list[Node]:
-    """Return the sub-patterns of a node."""
-    if op in REPEATS:
-        return [argument[2]]
-    if op is ops.SUBPATTERN:
-        return [argument[3]]
-    if op is ops.BRANCH:
-        return list(argument[1])
-    if op in (ops.ASSERT, ops.ASSERT_NOT):
-        return [argument[1]]
-    if op is ops.ATOMIC_GROUP:
-        return [argument]
-    if op is ops.GROUPREF_EXISTS:
-        return [part for part in argument[1:] if part is not None]
-    return []

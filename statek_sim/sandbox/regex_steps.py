@@ -63,12 +63,45 @@ def program_of(pattern: str | bytes, flags: int, *, whole: bool = False) -> Prog
     return program
 
 
+def folded_characters(nodes: Iterable[Node], flags: int) -> int:
+    """Return how many characters of ranges `re` folds one by one to compile a pattern without regard to case."""
+    many = 0
+    for op, argument in nodes:
+        if op is ops.IN and flags & re.IGNORECASE:
+            many += sum(bounds[1] - bounds[0] for kind, bounds in argument if kind is ops.RANGE)
+        elif op is ops.SUBPATTERN:
+            many += folded_characters(argument[3], (flags | argument[1]) & ~argument[2])
+        else:
+            many += sum(folded_characters(part, flags) for part in parts_of(op, argument))
+    return many
+
+
+def parts_of(op: Node, argument: Node) -> list[Node]:
+    """Return the sub-patterns of a node."""
+    if op in REPEATS:
+        return [argument[2]]
+    if op is ops.SUBPATTERN:
+        return [argument[3]]
+    if op is ops.BRANCH:
+        return list(argument[1])
+    if op in (ops.ASSERT, ops.ASSERT_NOT):
+        return [argument[1]]
+    if op is ops.ATOMIC_GROUP:
+        return [argument]
+    if op is ops.GROUPREF_EXISTS:
+        return [part for part in argument[1:] if part is not None]
+    return []
+
+
 def _compile(program: Program, nodes: Iterable[Node], flags: int) -> None:
     for op, argument in nodes:
         if op in REPEATS:
             _compile_repeat(program, argument, flags, greedy=op is not ops.MIN_REPEAT)
         elif op is ops.BRANCH:
             _compile_branch(program, argument[1], flags)
+        elif op is ops.GROUPREF_EXISTS:
+            # Which of the two it is depends on a group; both are counted.
+            _compile_branch(program, [argument[1], argument[2] or []], flags)
         elif op is ops.SUBPATTERN:
             _compile(program, argument[3], (flags | argument[1]) & ~argument[2])
         elif op is ops.ATOMIC_GROUP:

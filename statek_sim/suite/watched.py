@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, overload
 
 from statek_sim.backends.record import RunError, RunRecord, UsageRecord
 from statek_sim.backends.run import load_for
@@ -15,7 +16,7 @@ from statek_sim.scenario.merge import expectations_for
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import Mismatch, ScenarioResult
-from statek_sim.trace import Packed, packed, unpacked
+from statek_sim.trace import Event, packed, unpacked
 
 Pair = tuple[Scenario, Profile]
 """A scenario and the profile that it runs under."""
@@ -32,15 +33,52 @@ class Runner(Protocol):
         ...
 
 
+class SentEvents(Sequence[Event]):
+    """The events of a run in another process: read when somebody asks for one, since few are."""
+
+    def __init__(self, sent: bytes) -> None:
+        self._sent = sent
+        self._events: list[Event] | None = None
+
+    def _read(self) -> list[Event]:
+        if self._events is None:
+            # What a worker of ours wrote.
+            self._events = unpacked(pickle.loads(self._sent))
+            self._sent = b""
+        return self._events
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._read())
+
+    @overload
+    def __getitem__(self, place: int) -> Event: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Event]: ...
+    def __getitem__(self, place: int | slice) -> Event | list[Event]:
+        """Return one, or some."""
+        return self._read()[place]
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield them in order."""
+        return iter(self._read())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether these are the same events in the same order."""
+        return isinstance(other, Sequence) and self._read() == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """What a worker sends of a result: all but its scenario, which is here already and a third of what there is.
 
-    `record` is without its events.
+    `record` is without its events, which are pickled by themselves.
     """
 
     record: RunRecord
-    events: Packed
+    events: bytes
     mismatches: tuple[Mismatch, ...]
     seconds: float
     preset: str | None
@@ -69,7 +107,8 @@ class _One:
 
 def _answer(result: ScenarioResult) -> _Answer:
     record = replace(result.record, events=())
-    return _Answer(record, packed(result.record.events), result.mismatches, result.seconds, result.preset)
+    events = pickle.dumps(packed(result.record.events), pickle.HIGHEST_PROTOCOL)
+    return _Answer(record, events, result.mismatches, result.seconds, result.preset)
 
 
 def run_watched(
@@ -132,7 +171,7 @@ def _result(
     return ScenarioResult(
         scenario=scenario,
         profile=profile,
-        record=replace(answer.record, events=unpacked(answer.events)),
+        record=replace(answer.record, events=SentEvents(answer.events)),
         mismatches=answer.mismatches,
         seconds=answer.seconds,
         preset=answer.preset,

@@ -13,6 +13,7 @@ import re
 import string
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
@@ -318,7 +319,31 @@ def reason(random: Random, secret: str) -> Exchange:
     return exchange(reason=f"No {secret}".replace("\n", " ") if "PRIVATE" not in secret else "No")
 
 
+def escaped(how: Row) -> Row:
+    """Return a row whose JSON has escapes of letters in all its texts, names too."""
+
+    def row(random: Random, secret: str) -> Exchange:
+        def letter(match: re.Match[str]) -> str:
+            return match[0] if len(match[0]) > 1 or random.random() < 0.7 else f"\\u{ord(match[0]):04x}"
+
+        def text(match: re.Match[str]) -> str:
+            return re.sub(r"\\u....|\\.|[A-Za-z]", letter, match[0])
+
+        def body(plain: bytes) -> bytes:
+            return re.sub(r'"(?:[^"\\]|\\.)*"', text, plain.decode()).encode()
+
+        one = how(random, secret)
+        return replace(
+            one,
+            request=replace(one.request, body=body(one.request.body)),
+            response=replace(one.response, body=body(one.response.body)),
+        )
+
+    return row
+
+
 ANYWHERE: Final[dict[str, Row]] = {
+    "pieces in events with escaped names": escaped(sse_pieces),
     "a text in JSON": json_text,
     "JSON in a string": json_nested,
     "a name of a member": json_key,
@@ -451,7 +476,27 @@ def beside(random: Random, secret: str) -> Exchange:
     return exchange(dumps(random, chat(f"Hello, {line} Thanks")), said=f"a {line}\nb", said_kind="text/plain")
 
 
+def member_in_form(random: Random, secret: str) -> Exchange:
+    how = random.choice([member, member_of_member, member_beside])(random, secret)
+    written = (how.request.body or how.response.body).decode()
+    fields = [("note", 'say "hi'), ("document", written), ("n", "1")]
+    random.shuffle(fields)
+    return exchange(
+        "&".join(f"{key}={quote(value, safe='')}" for key, value in fields),
+        kind="application/x-www-form-urlencoded",
+    )
+
+
+def list_cut(random: Random, secret: str) -> Exchange:
+    body = json.dumps({"note": "said before", random.choice(NAMES): ["x", secret], "z": "end"})
+    return exchange(said=body[random.choice([1, 5, 12, 20, 22]) :])
+
+
 NAMED: Final[dict[str, Row]] = {
+    "a member with an escaped name": escaped(member),
+    "a value beside its escaped name": escaped(member_beside),
+    "JSON in a field of a form": member_in_form,
+    "a list whose start was cut off": list_cut,
     "a member": member,
     "what a member holds": member_of_member,
     "a member of JSON in a string": member_nested,

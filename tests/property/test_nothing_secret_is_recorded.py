@@ -21,7 +21,10 @@ from tests.property.planted import (
     Row,
     again,
     beside,
+    chat,
     core,
+    dumps,
+    exchange,
     is_seen,
     is_whole,
     odd,
@@ -48,7 +51,13 @@ def coming_again(how: Row) -> Row:
     return lambda random, secret: again(random, secret, how)
 
 
+def long_number(random: Random) -> tuple[str, Exchange]:
+    secret = str(random.randrange(10**8, 10**14))
+    return secret, exchange(dumps(random, {"a": 1, random.choice(["pin_token", "password"]): int(secret)}))
+
+
 PLACES: Final[dict[str, Plant]] = {
+    "a long number under a telling name": long_number,
     "a random text beside its name": plant(beside, lambda random: core(random, 32)),
     **{f"a key in {place}": plant(how, shaped) for place, how in ANYWHERE.items()},
     **{f"whatever is in {place}": plant(how, odd) for place, how in NAMED.items()},
@@ -80,3 +89,27 @@ def test_a_secret_could_be_seen_before_in(place: str) -> None:
         secret, one = PLACES[place](Random(f"{SEED}/{place}/{number}"))
         seen += is_seen(secret, sight(one)) is not None
     assert seen >= (0 if place.endswith("gzip") else 10)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "db_password=qzvkjatu\nb=2",
+        "run it with token=qzvkjatu here",
+        "export admin_password=qzvkjatu.atu",
+        '"pwd=qzvkjatu"',
+    ],
+)
+def test_a_word_behind_an_assignment_is_a_secret(text: str) -> None:
+    clean = scrubbed(exchange(dumps(Random(1), chat(text))))
+    assert b"qzvkjatu" not in clean.request.body
+    assert b"REDACTED" in clean.request.body
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["Client(url, password=word)", "password = read_it()", "f(token=token)", "a, secret=settings.secret"],
+)
+def test_code_that_passes_a_secret_on_holds_none(code: str) -> None:
+    one = exchange(dumps(Random(1), chat(code)))
+    assert scrubbed(one).request.body == one.request.body
