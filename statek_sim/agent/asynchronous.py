@@ -35,9 +35,9 @@ from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.people import EXPIRED
 from statek_sim.agent.tools.tool import code_of
 from statek_sim.clock import EPOCH
-from statek_sim.errors import ProviderFailure, ProviderTimeout, Unanswered
+from statek_sim.errors import ProviderFailure, ProviderTimeout, StatekSimError, Unanswered
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
-from statek_sim.providers.retry import CLIENT_TIMEOUT, ask
+from statek_sim.providers.retry import CLIENT_TIMEOUT, ask, bug_of, checked_reply
 
 T = TypeVar("T")
 
@@ -196,11 +196,15 @@ class AsyncDriver:
     async def _ask(self, request: ChatRequest) -> RawReply | ProviderFailure:
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._model(request)
+                return checked_reply("the model", await self._model(request))
         except TimeoutError:
             return ProviderTimeout("", latency=self._timeout or 0.0)
         except ProviderFailure as failure:
             return failure
+        except StatekSimError:
+            raise
+        except Exception as error:
+            raise bug_of("the model", error) from error
 
     async def _ask_person(self, run: AgentRun, effect: AskPerson) -> Sequence[PersonSaid]:
         """Ask everything at once; a person who raises takes the other questions back, and the run ends."""

@@ -50,6 +50,12 @@ async def limited(one: Invocation, start: Callable[[], Any]) -> ToolOutcome:
             return outcome
     except TimeoutError as error:
         return timed_out(one) if limit.expired() else raised(error)
+    except asyncio.CancelledError:
+        # The run's own cancellation goes on up; what a tool cancelled inside itself is the tool's failure.
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return ToolOutcome(ToolStatus.CANCELLED, "CancelledError: the tool was cancelled from inside")
     except Exception as error:  # noqa: BLE001  # a user's tool
         return raised(error)
 

@@ -16,6 +16,9 @@ from statek_sim.agent.checkpoints.keeping import saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import context_rules
+from statek_sim.agent.context.vram.budget import document_budget, fitting
+from statek_sim.agent.context.vram.cards import MIB
+from statek_sim.agent.context.vram.models import known_models
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import SUMMARY_PROMPT, Question, Receipt, SideModel, Snapshot
 from statek_sim.agent.loop import AgentRun, Around
@@ -55,7 +58,7 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN
-from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, SlotsText, StepsText
+from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, SlotsText, StepsText, VramText
 from statek_sim.scenario.external_event import After, Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
@@ -254,7 +257,9 @@ class _Run:
             return None
         meter = self.envelopes.meter(spec.model)
         return ContextManager(
-            _context_settings(text, None if text.summary == "rule" else self.specs[text.summary]),
+            _context_settings(
+                text, None if text.summary == "rule" else self.specs[text.summary], spec.variant
+            ),
             lambda message: meter.measure(message)[1],
             wire=spec.wire,
             rules=context_rules(spec.variant.name),
@@ -482,10 +487,10 @@ def _slot_rules(text: SlotsText) -> SlotRules:
     )
 
 
-def _context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
+def _context_settings(text: ContextText, by: AgentSpec | None, variant: Variant) -> ContextSettings:
     """Return a context's settings; `by` writes the summaries, None: they are made by rule."""
     return ContextSettings(
-        budget=text.budget,
+        budget=text.budget if text.vram is None else _fitting(text.vram, variant),
         reserve=text.reserve,
         target=text.target,
         keep=text.keep,
@@ -494,6 +499,15 @@ def _context_settings(text: ContextText, by: AgentSpec | None) -> ContextSetting
         summary=None if by is None else side_model(by, SUMMARY_PROMPT),
         max_summary=text.max_summary,
     )
+
+
+def _fitting(text: VramText, variant: Variant) -> int:
+    """Return how many tokens fit into the cards, as this variant reckons."""
+    if variant.name == "document":
+        return document_budget("\n".join(map(str, text.free)) or None, text.quantisation)
+    fit = fitting(known_models()[text.model].shape, [free * MIB for free in text.free], kv=text.kv)
+    assert fit.tokens is not None, "every model of the table says its longest context"
+    return fit.tokens
 
 
 def side_model(spec: AgentSpec, prompt: str) -> SideModel:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from statek_sim import trace as events
 from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.tools.lint import lint
 from statek_sim.agent.variants import Variant
 from statek_sim.backends.facts import usage_record
 from statek_sim.backends.record import JobRecord, RunError, RunRecord
@@ -33,7 +35,7 @@ def record_of(
         profile=variant.name,
         seed=seed,
         backend="agent",
-        jobs={name: job_record(run, trace) for name, run in runs.items()},
+        jobs={name: _as_asked(scenario, variant, job_record(run, trace), run) for name, run in runs.items()},
         handlers=(),
         items={},
         leaked_claims=(),
@@ -84,3 +86,12 @@ def job_record(run: AgentRun, trace: Trace) -> JobRecord:
         steps_open=run.enforcer.open,
         cached_share=None if share is None else round(share, 3),
     )
+
+
+def _as_asked(scenario: Scenario, variant: Variant, record: JobRecord, run: AgentRun) -> JobRecord:
+    """Return the record with what lint has against the tools offered last, where that is expected: it takes time."""
+    told = (scenario.expect, scenario.expect_in.get(variant.name))
+    jobs = [expect.jobs[record.name] for expect in told if expect is not None and record.name in expect.jobs]
+    if run.offer_made is None or not any(job.said("lint") for job in jobs):
+        return record
+    return replace(record, lint=tuple(map(str, lint(tuple(run.offer_made.tools.values())))))

@@ -197,6 +197,11 @@ def quick_breakers() -> BreakerGate:
     return BreakerGate(BreakerSettings(failures=2, cooldown=30.0))
 
 
+def documents_breakers() -> BreakerGate:
+    """Return breakers that two failures open for 30 seconds, as document 002's are."""
+    return BreakerGate(BreakerSettings(failures=2, cooldown=30.0), DOCUMENT_PROTECTION)
+
+
 def reformatting_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
     """Read a reply; what no rule can read is reformatted by a model that puts colons where they are missing."""
     return rescued(text, offered, reformat=lambda reply: re.sub(r'" (?=["{])', '": ', reply))

@@ -73,6 +73,7 @@ class JobRecord:
     usage: UsageRecord
     answer: str | None = None
     offered: tuple[str, ...] = ()
+    lint: tuple[str, ...] = ()
     refused: tuple[Mapping[str, JSON], ...] = ()
     nudges: tuple[str, ...] = ()
     steps_done: tuple[str, ...] = ()

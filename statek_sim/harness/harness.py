@@ -36,7 +36,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
     Mean). Unlike STATEK's, it cannot be changed after construction.
     """
 
-    __slots__ = ("_has_own_rule", "_known", "_limits", "_rule")
+    __slots__ = ("_has_own_rule", "_known", "_limits", "_rule", "_unlimited")
 
     def __init__(
         self,
@@ -61,6 +61,8 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
             max_token_usage=max_token_usage,
             limit_extension_per_completion=limit_extension_per_completion,
         )
+        limits = (max_turns, max_exceptions, max_consecutive_exceptions, max_token_usage)
+        self._unlimited = all(limit is None for limit in limits)
         try:
             self._rule = ExtensionRule.ADDITIVE if rule is None else ExtensionRule(rule)
         except ValueError:
@@ -123,12 +125,16 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
 
     def check_before_step(self, job: HarnessSubject) -> None:
         """Raise `LLM_HarnessError` if `job` has no right to another step: turns, then exceptions."""
+        if self._unlimited:
+            return
         exceeded = exceeded_before_step(self._in_force(job.num_completions), job)
         if exceeded is not None:
             raise harness_error(exceeded)
 
     def check_after_step(self, job: HarnessSubject) -> None:
         """Raise `LLM_HarnessError` if `job`'s step went over a limit: tokens, then exceptions."""
+        if self._unlimited:
+            return
         exceeded = exceeded_after_step(self._in_force(job.num_completions), job)
         if exceeded is not None:
             raise harness_error(exceeded)

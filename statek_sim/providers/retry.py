@@ -40,6 +40,21 @@ def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
     return RETRY_DELAYS[attempt - 1]
 
 
+def bug_of(who: str, error: Exception) -> ProviderBug:
+    """Return what an exception is that is no failure of a provider's."""
+    return ProviderBug(
+        f"{who} raised {type(error).__name__}: {error}; a provider that fails raises "
+        "ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
+    )
+
+
+def checked_reply(who: str, reply: object) -> RawReply:
+    """Return a provider's answer; `ProviderBug` for what is none."""
+    if not isinstance(reply, RawReply):
+        raise ProviderBug(f"{who} returned {reply!r}, expected a RawReply")
+    return reply
+
+
 def ask(provider: Provider, request: ChatRequest) -> RawReply:
     """Ask `provider` as STATEK's client does: a longer wait than `CLIENT_TIMEOUT` is a `ProviderTimeout`.
 
@@ -55,12 +70,8 @@ def ask(provider: Provider, request: ChatRequest) -> RawReply:
     except StatekSimError:
         raise
     except Exception as error:
-        raise ProviderBug(
-            f"{type(provider).__name__} raised {type(error).__name__}: {error}; a provider that fails raises "
-            "ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
-        ) from error
-    if not isinstance(reply, RawReply):
-        raise ProviderBug(f"{type(provider).__name__}.complete returned {reply!r}, expected a RawReply")
+        raise bug_of(type(provider).__name__, error) from error
+    reply = checked_reply(f"{type(provider).__name__}.complete", reply)
     if reply.latency > CLIENT_TIMEOUT:
         raise ProviderTimeout("", latency=CLIENT_TIMEOUT)
     return reply

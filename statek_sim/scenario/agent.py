@@ -125,10 +125,27 @@ class BudgetText(Part):
         return self
 
 
+class VramText(Part):
+    """The cards that a local model and its context share: the budget is what fits (004 §5)."""
+
+    model: str = Field(description="A model of the table of `statek-sim context vram`.")
+    free: Items[Count] = Field(
+        default=(),
+        description="Free MiB of each card; none: they cannot be asked, and `document` takes 8,192.",
+    )
+    kv: Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] = Field(
+        default="f16", description="Type of the cache's numbers."
+    )
+    quantisation: Literal["Q4_K_M", "Q8_0", "FP16"] = Field(
+        default="Q8_0", description="Of the weights, which the document's rule of thumb goes by."
+    )
+
+
 class ContextText(Part):
     """What a prompt may have, in tokens, and how a history is made shorter that has more (004 §5)."""
 
     budget: Positive = Field(default=8192, description="Tokens of a prompt and the room for its answer.")
+    vram: VramText | None = Field(default=None, description="Cards that the budget is made of, in its place.")
     reserve: Count = Field(default=1024, description="Of these, the room for the answer.")
     target: Positive | None = Field(
         default=None,
@@ -150,10 +167,13 @@ class ContextText(Part):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        if self.vram is not None and self.said("budget"):
+            raise refused("budget and vram both say how much fits; expected one of them")
         room = self.budget - self.reserve
-        if room < 1:
+        # How much fits into cards is known when the variant is.
+        if self.vram is None and room < 1:
             raise refused(f"reserve {self.reserve} leaves nothing of budget {self.budget} for a prompt")
-        if self.target is not None and self.target > room:
+        if self.vram is None and self.target is not None and self.target > room:
             raise refused(f"target {self.target} is over budget less reserve, {room}")
         if self.said("summary") and self.steps is not None and "summarise" not in self.steps:
             raise refused("summary goes with the step summarise, which steps does not have")

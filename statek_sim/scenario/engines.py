@@ -37,6 +37,7 @@ _AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "expect.jobs": (
         "answer",
         "offered",
+        "lint",
         "refused",
         "nudges",
         "steps_done",
@@ -161,7 +162,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
             if ":" not in name:
                 yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
         yield from _overrides((*at, "harness", "overrides"), agent.harness.overrides)
-        yield from _context((*at, "harness"), agent.harness, scenario.agents)
+        yield from _context((*at, "harness"), agent.harness, scenario.agents, scenario.profiles)
         yield from _guards((*at, "harness", "guards"), agent.harness, scenario.agents)
         for name in agent.harness.approvals:
             approval: Keypath = (*at, "harness", "approvals", name)
@@ -221,7 +222,9 @@ def _names(scenario: ScenarioText, name: str, tool: ToolText) -> Iterator[str]:
         yield server_tool_name(server.prefix or "", own_name(name, tool))
 
 
-def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterator[Finding]:
+def _context(
+    at: Keypath, harness: HarnessText, agents: Iterable[str], profiles: Iterable[str]
+) -> Iterator[Finding]:
     context = harness.context
     if context is None:
         return
@@ -234,6 +237,16 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
         yield from _known(
             (*here, "summary"), context.summary, ["rule", *agents], "agent of this scenario, nor 'rule'"
         )
+    vram = context.vram
+    if vram is not None:
+        # Imported where a scenario has cards: the table of models is read.
+        from statek_sim.agent.context.vram.models import known_models  # noqa: PLC0415
+
+        yield from _known((*here, "vram", "model"), vram.model, known_models(), "model that is known")
+        if not vram.free and set(profiles) != {"document"}:
+            yield Finding(
+                (*here, "vram"), f"{dotted((*here, 'vram'))}: expected the free MiB of a card at least"
+            )
 
 
 def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) -> Iterator[Finding]:

@@ -156,6 +156,10 @@ class JobExpect(Part):
     usage: UsageExpect = Field(default_factory=UsageExpect, description="This job's usage.")
     answer: str | None = Field(default=None, description="Engine agent: the final answer; null: none.")
     offered: Items[str] = Field(default=(), description="Engine agent: the tools offered last.")
+    lint: Items[str] = Field(
+        default=(),
+        description="Engine agent: what is wrong with the tools offered last, `tool: rule: reason`.",
+    )
     refused: Items[RefusedExpect] = Field(
         default=(), description="Engine agent: calls that were not executed, in order."
     )

@@ -20,7 +20,7 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.tools import tool as made
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
-from statek_sim.errors import BadTool
+from statek_sim.errors import BadTool, ProviderBug
 from statek_sim.providers.access import Access
 from statek_sim.providers.live import AsyncHttpLLM
 from statek_sim.providers.protocol import ChatRequest, RawReply
@@ -144,6 +144,43 @@ def test_cancelling_a_run_cancels_its_tools_and_leaves_nothing_behind() -> None:
 
     assert virtually(cancelled()) == set()
     assert left == ["cancelled", "cancelled"]
+
+
+def test_what_a_tool_cancels_inside_itself_is_its_failure_on_both_drivers() -> None:
+    async def gives_up() -> str:
+        inner = asyncio.ensure_future(asyncio.sleep(60))
+        inner.cancel()
+        await inner
+        return "never"
+
+    async def works() -> str:
+        await asyncio.sleep(1)
+        return "worked"
+
+    script = [both("gives_up", "works"), tool_call("gives_up"), text("done")]
+    run = virtually(worked(script, gives_up, works))
+    simulated = AgentHarness(ScriptedLLM(script), tools=[gives_up, works]).run("Work.")
+    told = [call.get("result") or call["error"] for call in run.calls]
+    inside = "CancelledError: the tool was cancelled from inside"
+    assert (run.answer, told) == ("done", [inside, "worked", inside])
+    assert (simulated.answer, simulated.calls) == (run.answer, run.calls)
+
+
+def test_a_model_that_is_wrong_is_named_as_such() -> None:
+    async def raises(request: ChatRequest) -> RawReply:
+        raise KeyError("choices")
+
+    async def returns(request: ChatRequest) -> Any:
+        return "hello"
+
+    said = (
+        "the model raised KeyError: 'choices'; a provider that fails raises "
+        "ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
+    )
+    with pytest.raises(ProviderBug, match=f"^{said}$"):
+        virtually(worked([], model=raises))
+    with pytest.raises(ProviderBug, match=r"^the model returned 'hello', expected a RawReply$"):
+        virtually(worked([], model=returns))
 
 
 def test_plain_functions_run_in_threads_where_that_is_asked_for() -> None:

@@ -180,6 +180,17 @@ def test_a_registry_with_a_fault_is_found_with_the_smallest_case(registry: type[
     assert str(found.value) == said
 
 
+def test_a_registry_whose_order_is_that_of_a_set_is_found() -> None:
+    class OfASet(Ours):
+        def offer(self, names: Sequence[str] | None) -> Sequence[str]:
+            order = ["mid_write", "zeta_list", "alpha_read", "omega_stop", "beta_send", "kappa_find"]
+            return sorted(super().offer(names), key=order.index)
+
+    said = r"the offer is mid_write, zeta_list, alpha_read, neither the order of registration nor that of the alphabet"
+    with pytest.raises(ContractViolation, match=said):
+        check_tool_registry(OfASet)
+
+
 def test_a_registry_that_copies_every_schema_every_turn_costs_too_much() -> None:
     said = r"^1000 tools registered, the same 5 offered again: each of the others costs \d+ steps, expected 40 at most"
     with pytest.raises(ContractViolation, match=said):

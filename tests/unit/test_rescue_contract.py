@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,14 @@ def test_a_greedy_parser_is_found_with_its_shortest_text() -> None:
         "a call in 'json with parameters', cut, '{\"name\": \"look_up\"': the parser gave look_up({}), "
         'expected look_up({"city": "Oslo"}) or none'
     )
+
+
+def test_a_parser_that_gives_something_else_than_pairs_is_told_what_is_expected() -> None:
+    def parse(text: str, tools: Tools) -> Any:
+        return [{"name": "look_up", "arguments": {}}] if text.startswith('{"name"') else []
+
+    with pytest.raises(ContractViolation, match=r"expected a list of pairs, a name and its arguments$"):
+        check_rescue_parser(lambda: parse)
 
 
 def test_a_parser_that_completes_what_is_cut_is_found() -> None:

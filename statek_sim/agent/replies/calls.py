@@ -58,6 +58,8 @@ def resolved(
         return ToolCall(call.id, call.name, arguments), ()
     # As it was offered: another run that shares the registry may have taken a server's new list over since.
     check = offer.checks.get(call.name) or registry.checks(call.name)
+    if check.plainly_fits(arguments):
+        return ToolCall(call.id, call.name, arguments), ()
     checked = check.check(arguments, coerce=variant.coerces_arguments)
     if not checked.problems:
         return ToolCall(call.id, call.name, checked.arguments), checked.coerced

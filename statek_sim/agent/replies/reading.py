@@ -70,8 +70,8 @@ def _openai(body: bytes) -> ModelReply:
         content if isinstance(content, str) else "",
         calls,
         usage,
-        truncated=choice.get("finish_reason") in _CUT,
-        native=native,
+        choice.get("finish_reason") in _CUT,
+        native,
     )
 
 

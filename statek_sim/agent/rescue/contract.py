@@ -140,9 +140,13 @@ def _has_marks(arguments: Mapping[str, JSON]) -> bool:
 def _asked(parser: Parser, check: _Check) -> list[tuple[str, str]]:
     try:
         said = parser(check.text, _TOOLS)
-        return [(name, json.dumps(dict(arguments), sort_keys=True)) for name, arguments in said]
     except Exception as error:  # noqa: BLE001  # a parser under test may raise anything
         _violated(check, f"the parser raised {type(error).__name__}: {str(error)[:80]}", error)
+    try:
+        return [(name, json.dumps(dict(arguments), sort_keys=True)) for name, arguments in said]
+    except (TypeError, ValueError) as error:
+        gave = repr(said)[:120]
+        _violated(check, f"the parser gave {gave}, expected a list of pairs, a name and its arguments", error)
 
 
 def _judge(check: _Check, said: list[tuple[str, str]]) -> None:

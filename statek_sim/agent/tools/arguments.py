@@ -67,9 +67,13 @@ class ArgumentCheck:
             )
         self._plain = _plain_types(schema)
 
+    def plainly_fits(self, arguments: Mapping[str, JSON]) -> bool:
+        """Return whether it can be seen without JSON Schema that `arguments` fit; False: `check` says."""
+        return self._plain is not None and _fits(arguments, *self._plain)
+
     def check(self, arguments: Mapping[str, JSON], *, coerce: bool) -> Checked:
         """Return what is wrong with `arguments`, converted first where `coerce` says so."""
-        if self._plain is not None and _fits(arguments, *self._plain):
+        if self.plainly_fits(arguments):
             return Checked(arguments=arguments)
         errors = errors_of(self._validator, arguments)
         coerced: list[str] = []

@@ -89,8 +89,9 @@ def check_tool_registry(make_registry: MakeRegistry) -> int:
     called, is executed once with the arguments as they came, and its result is what the model reads; what is not is
     not executed, and the model is told so by its name. A name that is taken is refused, and the first tool stays.
     Arguments that do not fit the JSON Schema are not executed, and the model reads where they are wrong. Offers come in
-    one order, turn after turn. A turn costs next to nothing for tools that it does not offer (counted in steps of the
-    interpreter, not on a clock).
+    one order, turn after turn: that of registration, newest first, or that of the alphabet; what a `set` gives is
+    another one in the next process. A turn costs next to nothing for tools that it does not offer (counted in steps of
+    the interpreter, not on a clock).
     """
     tried = 0
     for check in (_offered_only, _taken_names, _arguments, _order, _cost):
@@ -210,6 +211,11 @@ def _order(make_registry: MakeRegistry) -> Iterator[None]:
             whole = tuple(registry.offer(None))
             if tuple(_made(make_registry, registered).registry.offer(None)) != whole:
                 _violated(here, "two registries with the same tools offer them in different orders")
+            if list(whole) not in (list(registered), list(reversed(registered)), sorted(registered)):
+                order = "neither the order of registration nor that of the alphabet"
+                _violated(
+                    here, f"the offer is {_listed(whole)}, {order}: another process may offer another one"
+                )
         first, second = tuple(registry.offer(chosen)), tuple(registry.offer(chosen))
         if first != second:
             _violated(here, f"one turn offers {_listed(first)}, the next {_listed(second)}")
