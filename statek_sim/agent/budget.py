@@ -40,8 +40,8 @@ class Budget:
 
     Tokens are prompts and completions: as the provider reported them, or as measured where it did not. `seconds` are
     from the run's first request; `steps` are requests and tool calls. `answer_tokens` is the room that is reserved
-    for each answer. Money is by `prices`; another model that the run asks (a judge, one that sums up) may have its own in
-    `model_prices`, by its name.
+    for each answer. Money is by `prices`; another model that the run asks (a judge, one that sums up)
+    may have its own in `model_prices`, by its name.
     """
 
     tokens: int | None = None
@@ -166,7 +166,7 @@ class BudgetTracker:
         return None
 
     def replied(self, prompt: int, completion: int, *, model: str = "") -> int:
-        """Note an answer of a model ("" for the run's own); return by how many tokens it went over what was reserved for it."""
+        """Note an answer; return by how many tokens it went over its reservation. `model`: "" is the run's own."""
         used = prompt + completion
         over = max(0, used - self._reserved) if self._reserves else 0
         self.tokens += used
