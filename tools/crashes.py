@@ -234,38 +234,62 @@ def kill_on_disk(
     return tally
 
 
-def _until_killed(make_store: MakeStore, world: World, errand: Errand = WHOLE) -> None:
+def _until_killed(make_store: MakeStore, world: World, errand: Errand = WHOLE) -> bool:
+    """Return whether it was not killed."""
     try:
         lived(make_store, world, errand)
     except Killed:
-        return
+        return False
+    return True
 
 
 Fresh = Callable[[], Database]
 
 
-def kill_in_database(name: str, fresh: Callable[[], tuple[Database, Fresh]], *, every: int = 1) -> Tally:
-    """Kill before every statement; `fresh` makes an empty database, and what connects to it again."""
+def kill_in_database(
+    name: str,
+    fresh: Callable[[], tuple[Database, Fresh]],
+    *,
+    every: int = 1,
+    errand: Errand = WHOLE,
+    again: bool = False,
+) -> Tally:
+    """Kill before every statement; `fresh` makes an empty database, and what connects to it again.
+
+    With `again` what resumes is killed in its turn, before each of its statements.
+    """
     first, _ = fresh()
     counting = DyingDatabase(first)
-    expected = lived(lambda: SqlStore(counting, clock=lambda: 0.0), World())
+    expected = lived(lambda: SqlStore(counting, clock=lambda: 0.0), World(), errand)
     counting.close()
     tally = Tally(name)
     for point in range(0, counting.statements, every):
-        tally.points += 1
-        world, (database, connect) = World(), fresh()
-        dying = DyingDatabase(database, dies_at=point)
-        _until_killed(lambda dying=dying: SqlStore(dying, clock=lambda: 0.0), world)  # type: ignore[misc]
-        dying.close()
-        _resume_in_database(tally, connect(), world, expected, f"statement {point}")
+        for second in range(0, counting.statements, every) if again else (None,):
+            world, (database, connect) = World(), fresh()
+            _statements(database, point, world, errand)
+            if second is not None and _statements(connect(), second, world, errand):
+                break
+            tally.points += 1
+            after = connect()
+            tally.count(
+                f"statement {point}" + ("" if second is None else f", then {second}"),
+                expected,
+                lambda after=after, world=world: _in_database(after, world, errand),  # type: ignore[misc]
+            )
+            after.close()
     return tally
 
 
-def _resume_in_database(
-    tally: Tally, after: Database, world: World, expected: Mapping[str, Any], where: str
-) -> None:
-    tally.count(where, expected, lambda: lived(lambda: SqlStore(after, clock=lambda: 0.0), world))
-    after.close()
+def _statements(database: Database, most: int, world: World, errand: Errand) -> bool:
+    """Run an agent for so many statements; return whether it came to its end."""
+    dying = DyingDatabase(database, dies_at=most)
+    ended = _until_killed(lambda: SqlStore(dying, clock=lambda: 0.0), world, errand)
+    dying.close()
+    return ended
+
+
+def _in_database(database: Database, world: World, errand: Errand) -> dict[str, Any]:
+    return lived(lambda: SqlStore(database, clock=lambda: 0.0), world, errand)
 
 
 @contextmanager
@@ -315,9 +339,12 @@ def tallies() -> Iterator[Tally]:
     yield kill_on_disk("files, up a ladder", files, errand=UP)
     with sqlite_files() as fresh:
         yield kill_in_database("SQLite", fresh)
+        yield kill_in_database("SQLite, up a ladder", fresh, errand=UP)
     try:
         with server() as conninfo:
-            yield kill_in_database("PostgreSQL", partial(fresh_postgres, conninfo))
+            fresh_one = partial(fresh_postgres, conninfo)
+            yield kill_in_database("PostgreSQL", fresh_one)
+            yield kill_in_database("PostgreSQL, up a ladder", fresh_one, errand=UP)
     except NotHere as why:
         print(f"NOT TESTED WITH POSTGRESQL: {why}", file=sys.stderr)
     yield kill_on_disk("files that nobody syncs", files, made=NoSync)
@@ -336,7 +363,7 @@ def main() -> int:
     """Print the table; 1 when something of ours was lost."""
     found = list(tallies())
     print(table(found))
-    ours = [one for one in found if one.name in ("files", "files, up a ladder", "SQLite", "PostgreSQL")]
+    ours = [one for one in found if one.name.split(",")[0] in ("files", "SQLite", "PostgreSQL")]
     for one in ours:
         for lost in one.lost[:10]:
             print(f"{one.name}: {lost}", file=sys.stderr)

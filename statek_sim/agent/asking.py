@@ -111,7 +111,9 @@ def charge(run: AgentRun, request: ChatRequest, usage: TurnUsage, text: str, cal
     """Tell of an answer and take it off the budget: as reported, else as measured; return the tokens over it."""
     prompt = usage.reported_prompt if usage.reported_prompt is not None else usage.measured_prompt
     told = usage.reported_completion
-    over = run.budget.replied(prompt, told if told is not None else usage.measured_completion)
+    over = run.budget.replied(
+        prompt, told if told is not None else usage.measured_completion, model=request.model
+    )
     run.tell(
         events.LLMReplied(
             run.now(),
@@ -145,7 +147,7 @@ def ask_beside(
     over = None
     if not run.budget.unlimited:
         room = prompt + (run.conversation.prompt_tokens if then_asks else 0)
-        over = run.budget.before_request(room, at=run.now(), requests=1 + then_asks)
+        over = run.budget.before_request(room, at=run.now(), requests=1 + then_asks, model=wanted.by.model)
     if over is not None:
         run.tell(events.HarnessSpoke(run.now(), run.job, part, missing, f"{over.name.value}: {over}"))
         return None

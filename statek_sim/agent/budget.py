@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -40,7 +40,8 @@ class Budget:
 
     Tokens are prompts and completions: as the provider reported them, or as measured where it did not. `seconds` are
     from the run's first request; `steps` are requests and tool calls. `answer_tokens` is the room that is reserved
-    for each answer.
+    for each answer. Money is by `prices`; another model that the run asks (a judge, one that sums up)
+    may have its own in `model_prices`, by its name.
     """
 
     tokens: int | None = None
@@ -49,6 +50,11 @@ class Budget:
     steps: int | None = None
     answer_tokens: int = 1024
     prices: Prices | None = None
+    model_prices: Mapping[str, Prices] = field(default_factory=dict)
+
+    def prices_of(self, model: str) -> Prices | None:
+        """Return what a model costs, None where nobody has said what anything does."""
+        return self.model_prices.get(model, self.prices) if self.prices is not None else None
 
     def __post_init__(self) -> None:
         """Raise `BadInput` for a budget of money without prices."""
@@ -116,16 +122,18 @@ class BudgetTracker:
         if self._began is None:
             self._began = at
 
-    def before_request(self, prompt_tokens: int, *, at: float, requests: int = 1) -> Overspent | None:
+    def before_request(
+        self, prompt_tokens: int, *, at: float, requests: int = 1, model: str = ""
+    ) -> Overspent | None:
         """Return the budget that the next request does not fit into, and reserve its tokens when all do.
 
         `requests`: how many there are, with `prompt_tokens` together; a summary is asked for only with room for the
-        request that it is made for.
+        request that it is made for. `model` is the one that is asked, "" for the run's own.
         """
         self.begin(at=at)
         answer = self._budget.answer_tokens * requests
         wanted = prompt_tokens + answer if self._reserves else 0
-        prices = self._budget.prices
+        prices = self._budget.prices_of(model)
         money = prices.cost(prompt_tokens, answer) if prices is not None and self._reserves else Decimal(0)
         step = requests if self._reserves else 0
         found = (
@@ -157,15 +165,16 @@ class BudgetTracker:
             return Overspent(name, Decimal(str(used)), Decimal(str(wanted)), bound)
         return None
 
-    def replied(self, prompt: int, completion: int) -> int:
-        """Note an answer; return by how many tokens it went over what was reserved for it."""
+    def replied(self, prompt: int, completion: int, *, model: str = "") -> int:
+        """Note an answer; return by how many tokens it went over its reservation. `model`: "" is the run's own."""
         used = prompt + completion
         over = max(0, used - self._reserved) if self._reserves else 0
         self.tokens += used
         self.overshoot += over
         self.steps += 1
-        if self._budget.prices is not None:
-            self.cost += self._budget.prices.cost(prompt, completion)
+        prices = self._budget.prices_of(model)
+        if prices is not None:
+            self.cost += prices.cost(prompt, completion)
         return over
 
     def spent(self, *, at: float) -> Spent:

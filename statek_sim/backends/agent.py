@@ -564,4 +564,10 @@ def _budget(text: BudgetText) -> Budget:
         steps=text.steps,
         answer_tokens=text.answer_tokens,
         prices=prices_of(text),
+        model_prices={
+            model: Prices(
+                prompt=Decimal(str(one.prompt_price)), completion=Decimal(str(one.completion_price))
+            )
+            for model, one in text.model_prices.items()
+        },
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
@@ -103,6 +104,13 @@ class StepsText(Part):
     )
 
 
+class PricesText(Part):
+    """What a model costs, in US dollars per million tokens."""
+
+    prompt_price: Annotated[float, Field(ge=0)] = Field(description="Of prompts.")
+    completion_price: Annotated[float, Field(ge=0)] = Field(description="Of completions.")
+
+
 class BudgetText(Part):
     """What a run may use (002 §3.4); null: as much as it likes."""
 
@@ -118,8 +126,15 @@ class BudgetText(Part):
         default=None, description="US dollars per million completion tokens."
     )
 
+    model_prices: Mapping[str, PricesText] = Field(
+        default={},
+        description="Prices of other models that the run asks, by their names: judges, one that sums up.",
+    )
+
     @model_validator(mode="after")
     def _money_has_prices(self) -> Self:
+        if self.model_prices and (self.prompt_price is None or self.completion_price is None):
+            raise refused("model_prices needs prompt_price and completion_price")
         if self.cost is not None and (self.prompt_price is None or self.completion_price is None):
             raise refused("cost needs prompt_price and completion_price")
         return self

@@ -216,6 +216,22 @@ class RunError(Part):
         return self
 
 
+class MetricsExpect(Part):
+    """Metrics of the run (002 §7) as `statek-sim metrics` computes them from its trace; null: unknown."""
+
+    steps_per_task: float | None = Field(default=None, description="Steps of a task that ended.")
+    tool_error_rate: float | None = Field(default=None, description="Calls that failed, of those executed.")
+    loop_detections: float | None = Field(default=None, description="How often loop protection found one.")
+    tokens_per_subtask: float | None = Field(default=None, description="Tokens for each subtask completed.")
+    completion_rate: float | None = Field(default=None, description="Tasks completed, of those that ended.")
+    escalation_rate: float | None = Field(default=None, description="Tasks that went up a level.")
+    checkpoint_restores: float | None = Field(default=None, description="Runs taken up from a checkpoint.")
+    guard_blocks_per_task: float | None = Field(default=None, description="Texts that guards blocked.")
+    step_latency_p95: float | None = Field(
+        default=None, description="Seconds of a step, its 95th percentile."
+    )
+
+
 class Expect(Part):
     """Expectations on a whole run."""
 
@@ -228,6 +244,7 @@ class Expect(Part):
         default=(), description="Error handler calls over all jobs, in order."
     )
     usage: UsageExpect = Field(default_factory=UsageExpect, description="Totals of the scenario.")
+    metrics: MetricsExpect = Field(default_factory=MetricsExpect, description="Metrics of the run.")
     events: EventsExpect = Field(default_factory=EventsExpect, description="Conditions on the raw trace.")
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] = Field(
         default="", description="SHA-256 of the trace."

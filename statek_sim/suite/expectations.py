@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Final
 
+from statek_sim.agent.telemetry.facts import task_facts
+from statek_sim.agent.telemetry.measures import measure
 from statek_sim.backends.record import HandlerCall, JobRecord, RunError, RunRecord
 from statek_sim.scenario import expect as said
 from statek_sim.scenario.part import Part
@@ -64,12 +66,19 @@ def _run(record: RunRecord, expect: said.Expect) -> Iterator[Mismatch]:
                 yield from _list(at, expect.handlers, _handlers(record.handlers, ("job", *_HANDLER_KEYS)))
             case "usage":
                 yield from _members(at, expect.usage.said_items(), asdict(record.usage))
+            case "metrics":
+                yield from _members(at, expect.metrics.said_items(), _metrics(record))
             case "events":
                 yield from event_mismatches(at, expect.events, record.events)
             case "error":
                 pass
             case _:
                 yield from _value(at, expected, getattr(record, key))
+
+
+def _metrics(record: RunRecord) -> Mapping[str, float | None]:
+    made = measure(task_facts(record.events)).metrics
+    return {name: one.value for name, one in made.items()}
 
 
 def _job(at: Keypath, expect: said.JobExpect, job: JobRecord | None) -> Iterator[Mismatch]:

@@ -12,7 +12,9 @@ from statek_sim.agent.checkpoints.document import DocumentStore
 from statek_sim.agent.checkpoints.files import FileStore
 from statek_sim.agent.checkpoints.records import Entry
 from tools.crashes import (
+    BRIEF,
     UP,
+    Errand,
     NoSync,
     Tally,
     World,
@@ -86,6 +88,27 @@ def test_killed_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been(every: i
     assert found.lost == []
     check_page(found, every)
     assert found.states > 30
+
+
+@pytest.mark.parametrize(
+    ("errand", "one_in", "again", "least"),
+    [
+        pytest.param(UP, 19, False, 8, id="ladder"),
+        pytest.param(BRIEF, 31, True, 6, id="twice"),
+        pytest.param(UP, 61, True, 4, id="twice-on-a-ladder"),
+        pytest.param(UP, 1, False, 150, id="ladder-everywhere", marks=pytest.mark.slow),
+        pytest.param(BRIEF, 9, True, 100, id="twice-often", marks=pytest.mark.slow),
+    ],
+)
+def test_killed_in_sqlite_on_other_errands_and_twice_a_run_ends_as_if_it_had_not_been(
+    errand: Errand, one_in: int, again: bool, least: int
+) -> None:
+    with sqlite_files() as fresh:
+        found = kill_in_database("SQLite, up a ladder", fresh, every=one_in, errand=errand, again=again)
+    assert found.lost == []
+    assert found.states > least
+    if errand is UP and not again:
+        check_page(found, one_in)
 
 
 def test_killed_again_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been() -> None:

@@ -519,3 +519,23 @@ def test_what_cannot_be_meant_is_bad_input(
 ) -> None:
     code, _, err = command(capsys, "metrics", *arguments)
     assert (code, err.strip()) == (2, message)
+
+
+def test_a_metric_that_a_scenario_did_not_expect_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file.yaml").write_text(
+        "defaults: {engine: agent}\n"
+        "scenarios:\n"
+        "  - id: one\n"
+        "    title: One step is not two.\n"
+        "    agents: {a: {prompt: You work.}}\n"
+        "    jobs: {main: {message: Work.}}\n"
+        "    script: {a: [{text: Done.}]}\n"
+        "    expect: {metrics: {steps_per_task: 2, completion_rate: 1}}\n"
+    )
+    with pytest.raises(SystemExit, match=r"^1$"):
+        main(["run", str(tmp_path / "file.yaml"), "--profile", "hardened"])
+    told = capsys.readouterr().out
+    assert "metrics.steps_per_task: expected 2.0, got 1.0" in told
+    assert "metrics.completion_rate" not in told

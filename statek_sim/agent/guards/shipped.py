@@ -420,7 +420,8 @@ def budget(
 ) -> Guard:  # fmt: skip
     """Hold a session to what it may spend; `reserve` tokens are held back for the request that is about to be made.
 
-    The cost is by the prices of the session's own budget; one without prices has this guard fail.
+    The cost is by the prices of the session's own budget, which may have some for each model; one without prices has
+    this guard fail.
     """
     limits = {"tokens": tokens, "cost": cost, "seconds": seconds, "steps": steps}
     if all(limit is None for limit in limits.values()):
