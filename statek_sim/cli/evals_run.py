@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from statek_sim.evals.outcome import Outcome
     from statek_sim.evals.scenario import EvalScenario
     from statek_sim.evals.summary import Summary
+    from statek_sim.gate.evals_policy import EvalsPolicy
 
 ModelOption = Annotated[
     str | None,
@@ -78,6 +79,10 @@ BaselineOption = Annotated[
         metavar="FILE",
         help="Exit 1 when an eval is right less often in an arm than in this baseline, or was not run.",
     ),
+]
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Exit 1 when the runs break a rule of this policy, a .toml file."),
 ]
 UpdateOption = Annotated[
     Path | None, typer.Option("--update-baseline", metavar="FILE", help="Write the runs down as a baseline.")
@@ -145,12 +150,13 @@ def run(
     price: PriceOption = None,
     baseline: BaselineOption = None,
     update_baseline: UpdateOption = None,
+    policy: PolicyOption = None,
     executor: ExecutorOption = None,
 ) -> None:
     """Run the suite in several arms and say what differs.
 
     All arms share their random numbers: the same scenario and seed meet the same model. Equal inputs give equal bytes,
-    with any executor. Exits 1 when a baseline is not held.
+    with any executor. Exits 1 when a baseline is not held, or a rule of a policy is broken.
     """
     from statek_sim.evals.baseline import read_baseline
     from statek_sim.evals.experiment import run_experiment
@@ -172,13 +178,17 @@ def run(
         raise BadInput("--model goes with simulated models; recordings in --cassettes say whose they are")
     else:
         experiment = _recorded(suite, cassettes, arms or (), seeds)
+    demanded = None if policy is None else _demanded(policy, experiment)
     with executor_for(executor) as working:
         outcomes = run_experiment(experiment, working, progress())
     summary = summarised(experiment, outcomes)
     _print(summary, prices)
     outputs.write(summary, outcomes, prices)
+    kept = demanded is None or _obeyed(demanded, experiment, outcomes)
     if before is not None:
-        _hold(before, experiment, outcomes, name=str(baseline), arms=bool(arms), only=bool(only))
+        kept &= _held(before, experiment, outcomes, name=str(baseline), arms=bool(arms), only=bool(only))
+    if not kept:
+        raise typer.Exit(1)
 
 
 def _simulated(suite: tuple[EvalScenario, ...], model: str, arms: Sequence[str], seeds: int) -> Experiment:
@@ -206,7 +216,26 @@ def _recorded(
     )
 
 
-def _hold(
+def _demanded(path: Path, experiment: Experiment) -> EvalsPolicy:
+    from statek_sim.gate.evals_policy import check_evals_policy, read_evals_policy
+
+    policy = read_evals_policy(path)
+    check_evals_policy(policy, experiment)
+    return policy
+
+
+def _obeyed(policy: EvalsPolicy, experiment: Experiment, outcomes: Sequence[Outcome]) -> bool:
+    """Say which rules are broken, and whether none is."""
+    from statek_sim.gate.evals_policy import judge_evals
+
+    verdicts = judge_evals(policy, experiment, outcomes)
+    passed = sum(one.passed for one in verdicts)
+    say([line for one in verdicts for line in one.lines])
+    say([f"{policy.path}: {passed} of {len(verdicts)} rules kept"])
+    return passed == len(verdicts)
+
+
+def _held(
     before: Baseline,
     experiment: Experiment,
     outcomes: Sequence[Outcome],
@@ -214,8 +243,8 @@ def _hold(
     name: str,
     arms: bool,
     only: bool,
-) -> None:
-    """Hold runs against a baseline; exits 1 when it is not held."""
+) -> bool:
+    """Hold runs against a baseline, and say what came of it."""
     from statek_sim.evals.baseline import held_against, left_out
 
     # What nobody asked to leave out has to be run again: an eval that is gone is not as right as it was.
@@ -225,8 +254,7 @@ def _hold(
     )
     broken = held_against(part, experiment, outcomes, name=name)
     say([*broken.lines, *left_out(before, part, name=name)])
-    if broken.failed:
-        raise typer.Exit(1)
+    return not broken.failed
 
 
 @evals.command()

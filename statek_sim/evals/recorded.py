@@ -155,10 +155,9 @@ class _Heard:
     @property
     def acts(self) -> list[Act]:
         """What was noticed; nothing on a turn that offered no tools."""
-        noticed_acts = noticed(turn for _, turn in self._turns)
+        found = noticed(turn for _, turn in self._turns)
         return [
-            _act(number, next(noticed_acts)) if turn.tools else _act(number, None)
-            for number, turn in self._turns
+            _act(number, next(found)) if turn.tools else _act(number, None) for number, turn in self._turns
         ]
 
 

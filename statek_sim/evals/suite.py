@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +13,9 @@ from pydantic import ValidationError
 from statek_sim.errors import BadInput, BadScenario
 from statek_sim.evals.checks import findings
 from statek_sim.evals.scenario import EvalScenario
-from statek_sim.evals.written import EvalText
+from statek_sim.evals.written import EvalText, evals_schema
 from statek_sim.scenario.files import find_files, is_eval_file, parsed
+from statek_sim.scenario.jsonschema import Schema, options_of
 from statek_sim.scenario.locate import findings_of, shown
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
 from statek_sim.scenario.tree import Node, find, node_value
@@ -86,7 +88,7 @@ def _load_eval(path: Path, root: Node, at: Keypath, entry: object) -> Iterator[E
         text = EvalText.model_validate(entry)
         wrong = list(findings(text))
     except ValidationError as error:
-        wrong = findings_of(error, entry, prefix=at)  # type: ignore[arg-type]  # it was read as JSON
+        wrong = findings_of(error, entry, prefix=at, options=_options)  # type: ignore[arg-type]  # it was read as JSON
     if not wrong:
         node, _ = find(root, at)
         scenario = EvalScenario(text=text, path=path, line=node.line)
@@ -99,6 +101,15 @@ def _load_eval(path: Path, root: Node, at: Keypath, entry: object) -> Iterator[E
         _problem(path, root, Finding((*at, *finding.keypath), f"eval {label!r}: {finding.message}"))
         for finding in wrong
     )
+
+
+@cache
+def _schema() -> Schema:
+    return evals_schema()
+
+
+def _options(keypath: Keypath) -> tuple[str, ...]:
+    return options_of(_schema(), keypath)
 
 
 def _begins(scenario: EvalScenario) -> str | None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from statek_sim.errors import BadPolicy
 from statek_sim.gate.policy import Must, Policy, Rule, Selection
-from statek_sim.gate.policy_problems import Finding, Keypath, findings_of, lines_of
+from statek_sim.gate.policy_problems import OF_PRESETS, Finding, Inner, Keypath, findings_of, lines_of
 from statek_sim.gate.policy_text import HeadroomText, PolicyText, RuleText
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
@@ -38,24 +38,35 @@ def shipped_policy(preset: str) -> Path:
 
 def read_policy(path: Path) -> Policy:
     """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` for all that is wrong."""
-    text = _text(path)
-    try:
-        written = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadPolicy(_syntax(path, text, error)) from None
-    try:
-        read = PolicyText.model_validate(written)
-    except ValidationError as error:
-        raise BadPolicy(_placed(path, text, findings_of(error))) from None
-    problems = list(_contradictions(read))
-    if problems:
-        raise BadPolicy(_placed(path, text, problems))
+    read, text = read_toml(path, PolicyText, OF_PRESETS, _contradictions)
     return Policy(
         path=path,
         rules=tuple(map(_rule, read.rule, lines_of(text, (("rule", n) for n in range(len(read.rule)))))),
         worse_by_percent=read.baseline.worse_by_percent,
         prices=None if read.prices is None else path.parent / read.prices,
     )
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def read_toml(
+    path: Path, shape: type[T], inner: Inner, contradictions: Callable[[T], Iterator[Finding]]
+) -> tuple[T, str]:
+    """Return what a policy file of a shape says, and its text; raises `BadPolicy` as `read_policy` does."""
+    text = _text(path)
+    try:
+        written = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadPolicy(_syntax(path, text, error)) from None
+    try:
+        read = shape.model_validate(written)
+    except ValidationError as error:
+        raise BadPolicy(_placed(path, text, findings_of(error, inner))) from None
+    problems = list(contradictions(read))
+    if problems:
+        raise BadPolicy(_placed(path, text, problems))
+    return read, text
 
 
 _EXPECTED: Final = "expected a policy in TOML, or leave --policy out"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pydantic import BaseModel, ValidationError
@@ -83,9 +83,22 @@ _ARMS: Final = ("constrained-int", "HeadroomText")
 Finding = tuple[Keypath, str]
 
 
-def findings_of(error: ValidationError) -> Iterator[Finding]:
+Inner = Mapping[str, type[BaseModel]]
+"""What stands under a key, for keys that may be meant; under the empty one the whole file."""
+
+OF_PRESETS: Final[Inner] = {
+    "": PolicyText,
+    "rule": RuleText,
+    "select": SelectText,
+    "headroom_percent": HeadroomText,
+    "baseline": BaselineText,
+}
+
+
+def findings_of(error: ValidationError, inner: Inner = OF_PRESETS) -> Iterator[Finding]:
     """Yield what is wrong, with its place in the file."""
-    return map(_finding, filter(_says_something, error.errors(include_url=False)))
+    details = filter(_says_something, error.errors(include_url=False))
+    return (_finding(each, inner) for each in details)
 
 
 def _says_something(details: ErrorDetails) -> bool:
@@ -101,12 +114,12 @@ def _says_something(details: ErrorDetails) -> bool:
             return True
 
 
-def _finding(details: ErrorDetails) -> Finding:
+def _finding(details: ErrorDetails, inner: Inner) -> Finding:
     keypath = tuple(part for part in details["loc"] if part not in _ARMS)
     shown = dotted(keypath)
     kind, ctx = details["type"], details.get("ctx", {})
     if kind == "extra_forbidden":
-        hint = suggestion(str(keypath[-1]), _keys_beside(keypath))
+        hint = suggestion(str(keypath[-1]), _keys_beside(keypath, inner))
         return keypath, f"unknown key {shown!r}.{hint}".removesuffix(".")
     if kind == "missing":
         return keypath[:-1], f"missing key {shown!r}"
@@ -124,14 +137,8 @@ def _finding(details: ErrorDetails) -> Finding:
     return keypath, f"{shown}: expected {expected}, got {shown_value(details['input'], mapping='a table')}"
 
 
-def _keys_beside(keypath: Keypath) -> list[str]:
-    part: type[BaseModel] = PolicyText
-    inner: dict[str, type[BaseModel]] = {
-        "rule": RuleText,
-        "select": SelectText,
-        "headroom_percent": HeadroomText,
-        "baseline": BaselineText,
-    }
+def _keys_beside(keypath: Keypath, inner: Inner) -> list[str]:
+    part = inner[""]
     for name in keypath[:-1]:
         part = inner.get(str(name), part)
     return list(part.model_fields)

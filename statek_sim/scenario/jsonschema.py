@@ -47,10 +47,15 @@ def _schema() -> Schema:
 
 
 def options_at(keypath: Keypath) -> tuple[str, ...]:
-    """Return what may stand at `keypath` of a file: a mapping's keys or an enumeration's values."""
-    nodes = list(_resolved(_schema()))
+    """Return what may stand at `keypath` of a scenario file: a mapping's keys or an enumeration's values."""
+    return options_of(_schema(), keypath)
+
+
+def options_of(schema: Schema, keypath: Keypath) -> tuple[str, ...]:
+    """Return what may stand at `keypath` of a file with this schema."""
+    nodes = list(_resolved(schema, schema))
     for part in keypath:
-        nodes = [inner for node in nodes for child in _step(node, part) for inner in _resolved(child)]
+        nodes = [inner for node in nodes for child in _step(node, part) for inner in _resolved(child, schema)]
     names: list[str] = []
     for node in nodes:
         properties, values = node.get("properties"), node.get("enum")
@@ -60,20 +65,20 @@ def options_at(keypath: Keypath) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _resolved(node: JsonValue) -> Iterator[Schema]:
+def _resolved(node: JsonValue, schema: Schema) -> Iterator[Schema]:
     """Yield `node` itself, what it refers to and its alternatives."""
     if not isinstance(node, dict):
         return
     yield node
     reference = node.get("$ref")
     if isinstance(reference, str):
-        definitions = _schema()["$defs"]
+        definitions = schema["$defs"]
         assert isinstance(definitions, dict)
-        yield from _resolved(definitions[reference.removeprefix("#/$defs/")])
+        yield from _resolved(definitions[reference.removeprefix("#/$defs/")], schema)
     for key in ("anyOf", "oneOf", "allOf"):
         members = node.get(key)
         for member in members if isinstance(members, list) else []:
-            yield from _resolved(member)
+            yield from _resolved(member, schema)
 
 
 def _step(node: Schema, part: str | int) -> Iterator[JsonValue]:

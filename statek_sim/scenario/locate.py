@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pydantic import ValidationError
@@ -39,26 +40,35 @@ FEW: Final = 6
 """Keys of a part that are named where another one is found; those of a larger part would hide what is wrong."""
 
 
-def findings_of(error: ValidationError, value: JSON, *, prefix: Keypath) -> list[Finding]:
-    """Return what is wrong with `value`, which stands at `prefix` of a file; key paths start at `value`."""
+Options = Callable[[Keypath], Sequence[str]]
+"""What may stand at a place of a file."""
+
+
+def findings_of(
+    error: ValidationError, value: JSON, *, prefix: Keypath, options: Options = options_at
+) -> list[Finding]:
+    """Return what is wrong with `value`, which stands at `prefix` of a file; key paths start at `value`.
+
+    `options` knows the file's format: that of scenarios where nothing is said.
+    """
     return [
-        _finding(details, value, prefix)
+        _finding(details, value, prefix, options)
         for details in error.errors(include_url=False)[:MAX_PROBLEMS]
         # A list counts as too short when its entries are wrong; they have their own findings.
         if details["type"] != "too_short" or not details["input"]
     ]
 
 
-def _finding(details: ErrorDetails, value: JSON, prefix: Keypath) -> Finding:
+def _finding(details: ErrorDetails, value: JSON, prefix: Keypath, options: Options) -> Finding:
     keypath = _keypath(details["loc"], value)
     subject = dotted(keypath)
     match details["type"]:
         case "extra_forbidden":
-            options = options_at((*prefix, *keypath[:-1]))
-            hint = suggestion(str(keypath[-1]), options)
+            known = options((*prefix, *keypath[:-1]))
+            hint = suggestion(str(keypath[-1]), known)
             where = f" in {dotted(keypath[:-1])}" if keypath[1:] else ""
-            if not hint and 0 < len(options) <= FEW:
-                where += f", expected {' or '.join(options)}"
+            if not hint and 0 < len(known) <= FEW:
+                where += f", expected {' or '.join(known)}"
             return Finding(keypath, f"unknown key {keypath[-1]!r}{where}.{hint}".removesuffix("."))
         case "missing":
             where = f" in {dotted(keypath)}" if keypath else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from statek_sim.evals.served import ServedEval
 from statek_sim.providers.network import forbid_network
 from tests.evals.weak_models import eval_named
 
+DOCS = Path(__file__).parents[2] / "docs"
 SMALL = Path(__file__).parent / "smollm2-135m"
 """What a model of 135 million parameters said to `python -m tools.small_model`; how: docs/evals-models.md."""
 
@@ -120,6 +122,10 @@ def test_the_small_model_is_replayed_and_its_failures_have_classes(tmp_path: Pat
     assert full["score"] > bare["score"] == 0
     assert full["tokens"]["reported"]["prompt"] > 0
     assert "malformed" in said
+    # The page shows what the command prints.
+    shown = re.search(r"Arms\n(?:  .*\n)+", (DOCS / "evals-models.md").read_text("utf-8"))
+    assert shown is not None
+    assert shown[0] in said
 
 
 def test_a_profile_is_fitted_to_the_small_model_with_intervals(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
     ("old", "new", "line", "told"),
     [
         ("tier: easy", "tier: simple", 3, "eval 'one': tier: expected 'easy', 'medium' or 'hard', got 'simple'"),
-        ("    title: One", "    title: One\n    titel: One", 6, "eval 'one': unknown key 'titel'"),
+        ("    title: One", "    title: One\n    titel: One", 6, "eval 'one': unknown key 'titel'. Did you mean 'title'?"),
         ("as: code}", "as: cod}", 14, "eval 'one': plan.1.answer names 'code', which is not known there. Did you mean 'cod'?"),
         ('call: look, with: {name: "{name}"}, as', 'call: loko, with: {name: "{name}"}, as', 13, "eval 'one': there is no tool 'loko'. Did you mean 'look'?"),
         ("from: look", "from: lock", 17, "eval 'one': there is no tool 'lock'. Did you mean 'look'?"),

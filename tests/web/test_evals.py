@@ -29,7 +29,7 @@ def experiment_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     experiment = Experiment(
         suite=tuple(map(eval_named, SCENARIOS)),
         model=failing(FailureClass.EARLY_ANSWER, FailureClass.MALFORMED, rate=0.5),
-        arms=parse_arms(["full", "no-nudges", "bare"]),
+        arms=parse_arms(["ablation"]),
         seeds=4,
     )
     outcomes = run_experiment(experiment, SerialExecutor())
@@ -47,7 +47,7 @@ def experiment(chromium: Browser, experiment_page: Path) -> Iterator[Visit]:
 def test_a_cell_leads_to_what_was_said_and_back_to_the_cell(experiment: Visit) -> None:
     page = experiment.open("#/matrix")
     experiment.see_all()
-    expect(page.locator("#matrix .cell")).to_have_count(9)
+    expect(page.locator("#matrix .cell")).to_have_count(21)
     cell = page.locator('a[data-cell="weather-now[bare]"]')
     cell.focus()
     page.keyboard.press("Enter")

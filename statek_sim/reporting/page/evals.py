@@ -172,7 +172,7 @@ def _details(summary: Summary, cells: Sequence[Sequence[Outcome]], room: int) ->
 
 
 def _cell(summary: Summary, scenario: EvalScenario, runs: Sequence[Outcome]) -> dict[str, JSON]:
-    examples = [next((one for one in runs if one.passed == passed), None) for passed in (False, True)]
+    chosen = [next((one for one in runs if one.passed == passed), None) for passed in (False, True)]
     return {
         "seeds": [
             {
@@ -185,7 +185,7 @@ def _cell(summary: Summary, scenario: EvalScenario, runs: Sequence[Outcome]) -> 
             }
             for one in runs
         ],
-        "transcripts": [_transcript(summary, scenario, one) for one in examples if one is not None],
+        "transcripts": [_transcript(summary, scenario, one) for one in chosen if one is not None],
     }
 
 

@@ -1,0 +1,187 @@
+"""What a team demands of a harness on evals: rules about an arm, in a TOML file as policies about presets are.
+
+    version = 1
+
+    [[rule]]
+    name = "easy work is done"
+    arm = "full"
+    select = {tiers = ["easy"]}
+    right_percent = 90
+
+A rule that judges no run is wrong: it could not fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, Strict
+
+from statek_sim.errors import BadPolicy
+from statek_sim.evals.arms import FULL
+from statek_sim.evals.experiment import Experiment
+from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.scenario import EvalScenario
+from statek_sim.evals.statistics.clusters import cluster_interval
+from statek_sim.evals.summary import by_scenario
+from statek_sim.gate.policy_file import read_toml
+from statek_sim.gate.policy_problems import Finding, Inner, lines_of
+
+Percent = Annotated[int, Field(ge=0, le=100)]
+Most = Annotated[float, Field(ge=0), Strict(False)]
+Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Strict(False)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SelectText(_Part):
+    """Which evals a rule judges; nothing said: every one. All that is said has to fit."""
+
+    tiers: Words = ()
+    capabilities: Words = ()
+    evals: Words = ()
+
+
+class RuleText(_Part):
+    """One rule. Shares are of the arm's runs of these evals, in percent, at least; amounts are of a run, at most.
+
+    `right_surely_percent` is what the lower end of the 95 % interval by scenarios has to reach; `each_right_percent`
+    what every single eval has to.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    arm: Annotated[str, Field(min_length=1)] = FULL
+    select: SelectText = SelectText()
+    right_percent: Percent | None = None
+    right_surely_percent: Percent | None = None
+    each_right_percent: Percent | None = None
+    completed_percent: Percent | None = None
+    wasted_calls: Most | None = None
+    measured_tokens: Most | None = None
+
+
+class PolicyText(_Part):
+    """The whole file."""
+
+    version: Literal[1]
+    rule: Annotated[tuple[RuleText, ...], Field(min_length=1), Strict(False)]
+
+
+_INNER: Final[Inner] = {"": PolicyText, "rule": RuleText, "select": SelectText}
+_DEMANDS: Final = tuple(name for name in RuleText.model_fields if name not in ("name", "arm", "select"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalsPolicy:
+    """The rules of a file, each with the line on which it begins."""
+
+    path: Path
+    rules: tuple[tuple[RuleText, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalsVerdict:
+    """What a rule says of an experiment; `lines` begin with `path:line`, a line per demand that is not met."""
+
+    rule: str
+    passed: bool
+    lines: tuple[str, ...]
+
+
+def read_evals_policy(path: Path) -> EvalsPolicy:
+    """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` for all that is wrong."""
+    read, text = read_toml(path, PolicyText, _INNER, _contradictions)
+    lines = lines_of(text, (("rule", n) for n in range(len(read.rule))))
+    return EvalsPolicy(path=path, rules=tuple(zip(read.rule, lines, strict=True)))
+
+
+def _contradictions(policy: PolicyText) -> Iterator[Finding]:
+    names: set[str] = set()
+    for number, rule in enumerate(policy.rule):
+        if rule.name in names:
+            yield ("rule", number, "name"), f"rule {rule.name!r}: there is another rule of this name"
+        names.add(rule.name)
+        if all(getattr(rule, demand) is None for demand in _DEMANDS):
+            yield ("rule", number), f"rule {rule.name!r}: it demands nothing; expected {', '.join(_DEMANDS)}"
+
+
+def check_evals_policy(policy: EvalsPolicy, experiment: Experiment) -> None:
+    """Raise `BadPolicy` for a rule that judges none of an experiment's runs; before they are made."""
+    problems = []
+    arms = [arm.name for arm in experiment.arms]
+    for rule, line in policy.rules:
+        place = f"{policy.path}:{line}: rule {rule.name!r}"
+        if rule.arm not in arms:
+            problems.append(
+                f"{place}: arm {rule.arm!r} is not run; expected one of {', '.join(arms)}, or --arms"
+            )
+        if not _selected(rule, experiment.suite):
+            problems.append(f"{place}: selects none of {len(experiment.suite)} evals, so it could not fail")
+    if problems:
+        raise BadPolicy("\n".join(problems))
+
+
+def _selected(rule: RuleText, suite: Sequence[EvalScenario]) -> list[str]:
+    chosen = rule.select
+    return [
+        one.id
+        for one in suite
+        if (not chosen.tiers or one.tier in chosen.tiers)
+        and (not chosen.capabilities or one.capability in chosen.capabilities)
+        and (not chosen.evals or one.id in chosen.evals)
+    ]
+
+
+def judge_evals(
+    policy: EvalsPolicy, experiment: Experiment, outcomes: Sequence[Outcome]
+) -> tuple[EvalsVerdict, ...]:
+    """Return a verdict for each rule, in the order of the file."""
+    check_evals_policy(policy, experiment)
+    return tuple(_verdict(policy.path, line, rule, experiment, outcomes) for rule, line in policy.rules)
+
+
+def _verdict(
+    path: Path, line: int, rule: RuleText, experiment: Experiment, outcomes: Sequence[Outcome]
+) -> EvalsVerdict:
+    wanted = set(_selected(rule, experiment.suite))
+    runs = [one for one in outcomes if one.arm == rule.arm and one.scenario in wanted]
+    broken = tuple(
+        f"{path}:{line}: rule {rule.name!r}: [{rule.arm}] {words}" for words in _broken(rule, runs)
+    )
+    return EvalsVerdict(rule=rule.name, passed=not broken, lines=broken)
+
+
+def _broken(rule: RuleText, runs: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the demands that these runs do not meet."""
+    groups = by_scenario(runs)
+    right = 100 * sum(one.passed for one in runs) / len(runs)
+    completed = 100 * sum(one.completed for one in runs) / len(runs)
+    yield from _too_few("right", right, rule.right_percent, len(runs))
+    yield from _too_few("completed", completed, rule.completed_percent, len(runs))
+    if rule.right_surely_percent is not None:
+        bounds = cluster_interval([[float(one.passed) for one in group] for group in groups.values()])
+        surely = 0.0 if bounds is None else 100 * bounds[0]
+        yield from _too_few(
+            "right by the lower end of the interval", surely, rule.right_surely_percent, len(runs)
+        )
+    for name, group in groups.items() if rule.each_right_percent is not None else ():
+        share = 100 * sum(one.passed for one in group) / len(group)
+        yield from _too_few(f"of {name} right", share, rule.each_right_percent, len(group))
+    yield from _too_many("wasted calls", sum(one.wasted for one in runs) / len(runs), rule.wasted_calls)
+    tokens = sum(one.tokens.measured.total for one in runs) / len(runs)
+    yield from _too_many("measured tokens", tokens, rule.measured_tokens)
+
+
+def _too_few(what: str, found: float, least: int | None, runs: int) -> Iterator[str]:
+    if least is not None and found < least:
+        yield f"{found:.1f} % {what} of {runs} runs; expected {least} % or more"
+
+
+def _too_many(what: str, found: float, most: float | None) -> Iterator[str]:
+    if most is not None and found > most:
+        yield f"{found:.1f} {what} in a run; expected {most:g} or fewer"
