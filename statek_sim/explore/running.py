@@ -111,10 +111,10 @@ def _explored(
 
 def _agent_explored(scenario: Scenario, profile: str, bounds: Bounds) -> Explored:
     # What engine two checks arguments with is not loaded for those who have no scenario of it.
-    from statek_sim.explore.agent_runs import ONLY_CRASHES, AgentExplorer  # noqa: PLC0415
+    from statek_sim.explore.agent_runs import NOT_VARIED, VARIED, AgentExplorer  # noqa: PLC0415
 
-    if "crashes" not in bounds.kinds:
-        return _not_explored(scenario, profile, ONLY_CRASHES)
+    if not set(VARIED) & set(bounds.kinds):
+        return _not_explored(scenario, profile, NOT_VARIED)
     try:
         explorer = AgentExplorer(scenario, profile)
     except BadInput as error:
@@ -123,6 +123,7 @@ def _agent_explored(scenario: Scenario, profile: str, bounds: Bounds) -> Explore
     return explorer.explore(
         depth=bounds.depth,
         pairs=bounds.pairs,
+        kinds=bounds.kinds,
         transcripts=bounds.transcripts,
     )
 
