@@ -157,9 +157,8 @@ class _Run:
         self.trace = Trace(profile=variant.name, seed=seed)
         settings = settings_of(scenario, preset=preset)
         self.default_provider = settings.default_llm_api_provider
-        self.harness = with_other_limits(
-            harness(scenario_harness(scenario, variant.name, settings, preset=preset)), scenario.deviations
-        )
+        limited = harness(scenario_harness(scenario, variant.name, settings, preset=preset))
+        self.harness = with_other_limits(limited, scenario.deviations)
         self.envelopes = Envelopes(
             tokenizers, PLAIN if exchanges is None else client_options(exchanges.environment)
         )

@@ -116,16 +116,15 @@ def _agent_explored(scenario: Scenario, profile: str, bounds: Bounds) -> Explore
     if not set(VARIED) & set(bounds.kinds):
         return _not_explored(scenario, profile, NOT_VARIED)
     try:
-        explorer = AgentExplorer(scenario, profile)
+        return AgentExplorer(scenario, profile).explore(
+            depth=bounds.depth,
+            pairs=bounds.pairs,
+            kinds=bounds.kinds,
+            transcripts=bounds.transcripts,
+        )
     except BadInput as error:
-        # Parts of its agent cannot be kept, or it has slots, or crashes of its own.
+        # Parts of its agent cannot be kept, or it has slots, crashes of its own, or tools that a server took back.
         return _not_explored(scenario, profile, str(error))
-    return explorer.explore(
-        depth=bounds.depth,
-        pairs=bounds.pairs,
-        kinds=bounds.kinds,
-        transcripts=bounds.transcripts,
-    )
 
 
 def _not_explored(scenario: Scenario, profile: str, why: str) -> Explored:
