@@ -39,7 +39,7 @@ from statek_sim.backends.agent_sessions import Sessions
 from statek_sim.backends.agent_slots import TOKEN, Desk, SlottedRun
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
-from statek_sim.backends.deviating import undeviating
+from statek_sim.backends.deviating import undeviating, with_other_limits
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.own_parts import OwnParts, as_it_is
@@ -160,7 +160,8 @@ class _Run:
         self.trace = Trace(profile=variant.name, seed=seed)
         settings = settings_of(scenario, preset=preset)
         self.default_provider = settings.default_llm_api_provider
-        self.harness = harness(scenario_harness(scenario, variant.name, settings, preset=preset))
+        limited = harness(scenario_harness(scenario, variant.name, settings, preset=preset))
+        self.harness = with_other_limits(limited, scenario.deviations)
         self.envelopes = Envelopes(
             tokenizers, PLAIN if exchanges is None else client_options(exchanges.environment)
         )
@@ -335,7 +336,8 @@ class _Run:
         assert self.sessions is not None, "without sessions nobody hears of commits"
         what = f"commit {snapshot.point}"
         if self._moment(f"before {what}", snapshot.job):
-            self.sessions.committed(snapshot)
+            if self.moments is None or self.moments.is_needed:
+                self.sessions.committed(snapshot)
             self._lasts()
             self._moment(what, snapshot.job)
 

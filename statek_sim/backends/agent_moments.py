@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from statek_sim.backends.deviating import Place, Point
+from statek_sim.backends.pinned_replies import FAULTS
 from statek_sim.errors import ProviderFailure
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.script import fault
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.deviation import Deviation, Fault
 from statek_sim.trace import LLMReplied, Trace
 
 Answers = dict[tuple[str, int], list[RawReply | ProviderFailure]]
@@ -44,7 +45,11 @@ class Moments:
     """At each moment the second, what is durable and what tools have done, which decide how a new process goes on,
     and how many answers came, which decide what the crash costs.
     """
+    needed: frozenset[int] | None = None
+    """Which commits a new process will look for, by the numbers of their points; None: any, since nobody knows."""
     happened: set[Place] = field(default_factory=set)
+    failed: set[tuple[str, int]] = field(default_factory=set)
+    """The turns whose request has failed as it should: job and turn."""
     _silent: int = 0
     _events: int = -1
     _answers: int = 0
@@ -60,11 +65,32 @@ class Moments:
         place = (events, self._silent)
         self.points.append(Point(place, what, job, at))
         self.states.append((at, self.durable, len(self.worked), self._answers))
-        kill = next((one for one in self.wanted if (one.kill, one.silent) == place), None)
+        kill = next((one for one in self._kills() if (one.kill, one.silent) == place), None)
         if kill is None or place in self.happened:
             return None
         self.happened.add(place)
         return kill
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a new process will look for the commit that is made now."""
+        return self.needed is None or len(self.points) in self.needed
+
+    def needed_by(self, deviations: Sequence[Deviation]) -> frozenset[int] | None:
+        """Return which commits a run with these deviations needs, where this is the undisturbed one.
+
+        A run that only dies, once, is this one until then: each job's last commit before that is found again, and none
+        after it. Sealing all of them is most of what a long run costs.
+        """
+        if len(deviations) != 1 or deviations[0].action != "kill":
+            return None
+        dies = (deviations[0].kill, deviations[0].silent)
+        before = (
+            (point.job, number)
+            for number, point in enumerate(self.points)
+            if point.what.startswith("commit ") and point.place <= dies
+        )
+        return frozenset(dict(before).values())
 
     def distinct(self) -> list[Point]:
         """Return the moments after which a new process goes on differently, or pays for other answers again."""
@@ -74,8 +100,24 @@ class Moments:
         return [*first.values()]
 
     def absent(self) -> tuple[str, ...]:
-        """Return the kills that the run gave no occasion for."""
-        return tuple(str(one) for one in self.wanted if (one.kill, one.silent) not in self.happened)
+        """Return the kills and faults that the run gave no occasion for."""
+        kills = [one for one in self._kills() if (one.kill, one.silent) not in self.happened]
+        faults = [
+            one for one in self.wanted if one.action == "fault" and (one.job, one.reply) not in self.failed
+        ]
+        return tuple(map(str, [*kills, *faults]))
+
+    def fault_of(self, place: tuple[str, int]) -> Fault | None:
+        """Return how the request of a job's turn is to fail, once."""
+        wanted = (one for one in self.wanted if one.action == "fault" and (one.job, one.reply) == place)
+        found = next(wanted, None)
+        if found is None or place in self.failed:
+            return None
+        self.failed.add(place)
+        return found.fault
+
+    def _kills(self) -> list[Deviation]:
+        return [one for one in self.wanted if one.action == "kill"]
 
 
 class PinnedTurns:
@@ -92,6 +134,9 @@ class PinnedTurns:
         place = (request.job_id, request.turn)
         if moments.said is None:
             return self._answered(request, place, self._provider.complete)
+        failing = moments.fault_of(place)
+        if failing is not None:
+            return deliver(FAULTS[failing](), request, manner(None, None))
         answers = moments.said.get(place)
         if answers is None:
             moments.unknown.append(place)

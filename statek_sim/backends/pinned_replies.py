@@ -35,12 +35,13 @@ class Said:
     """Lines of the ledger, each with the number of its event."""
 
 
-_FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
+FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
     "429": lambda: fault(429),
     "500": lambda: fault(500),
     "timeout": timeout,
     "401": lambda: fault(401),
 }
+"""What a provider does with a request that a deviation lets fail."""
 
 
 class PinnedReplies:
@@ -135,7 +136,7 @@ class PinnedReplies:
             self.requests.append((job, place[1] - 1))
         wanted = self._faults.pop(place, None)
         if wanted is not None:
-            return deliver(_FAULTS[wanted](), request, manner(None, None))
+            return deliver(FAULTS[wanted](), request, manner(None, None))
         reply = self._pending.get(job) if self._within else self._owed.pop(job, None)
         if reply is not None:
             self.repeated.append(place)
@@ -175,7 +176,7 @@ class PinnedReplies:
     def _no_reply(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
         """Refuse a request that no script answers, for good: what a model would say then is not known."""
         self.unknown.append(place)
-        return deliver(_FAULTS["401"](), request, manner(None, None))
+        return deliver(FAULTS["401"](), request, manner(None, None))
 
     def _lane(self, request: ChatRequest) -> str:
         own = f"job:{request.job_id}"

@@ -1,7 +1,8 @@
 """Exploring a scenario of engine two: its process dies at every distinct moment, and a new one goes on.
 
 What is explored is the loop with commits on, whether the scenario has them or not, since without them every death is a
-new start. The model says the same at the same turn. Orders, limits and faults of engine two are not varied.
+new start. The model says the same at the same turn. Every request fails in four ways, and every limit binds earlier.
+Orders and the times of events are not varied.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.explore.explorer import REPEATS, SURVIVES, after_death, difference
 from statek_sim.explore.invariants import Violation
-from statek_sim.explore.plan import kill_at
+from statek_sim.explore.plan import faults_of, kill_at, limits_below
 from statek_sim.explore.result import Beyond, Cell, Count, CrashCost, Explored, Failure
+from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
@@ -28,13 +30,19 @@ from statek_sim.scenario.schema import Scenario
 EVERY: Final = 50
 MOST: Final = 150
 """Moments of one run that are tried, evenly spread where it has more: a run of many turns commits hundreds of times."""
+MOST_EVENTS: Final = 80_000
+"""Events that its crashes come to at most, were every run as long as the undisturbed one."""
 SOON: Final = 1.0
 """Virtual seconds until the new process."""
 ASKED: Final = "Unanswered"
 """The error of a run in which nobody answers: of calls that may have happened a person is asked."""
 ITS_OWN: Final = "it has crashes of its own, and was written for these"
 SLOTS: Final = "its runs take turns in slots, and a process that holds or waits for a slot cannot die here"
-ONLY_CRASHES: Final = "of engine agent only crashes are varied; expected --kind crashes"
+_UNLIMITED: Final = HarnessLimits(
+    max_turns=None, max_exceptions=None, max_consecutive_exceptions=None, max_token_usage=None
+)
+VARIED: Final = ("crashes", "limits", "faults")
+NOT_VARIED: Final = f"of engine agent {', '.join(VARIED)} are varied; expected one of them as --kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,12 @@ class AgentVariation:
     base: AgentVariation | None
     again: frozenset[str]
     """Tools of which the scenario says that they may be called again after a crash."""
+    deviations: tuple[Deviation, ...] = ()
+
+    @property
+    def only_dies(self) -> bool:
+        """Whether nothing but its process fails, so that it has to come to the same."""
+        return all(one.action == "kill" for one in self.deviations)
 
     @property
     def turns(self) -> list[tuple[str, TurnUsage]]:
@@ -62,7 +76,7 @@ class AgentVariation:
 
 def ends_as_undisturbed(run: AgentVariation) -> str | None:
     """Every job that ends undisturbed ends here too, in the same way and with the same answer."""
-    if run.base is None or run.moments.unknown or run.asks:
+    if run.base is None or run.moments.unknown or run.asks or not run.only_dies:
         return None
     for name, before in run.base.record.jobs.items():
         now = run.record.jobs.get(name)
@@ -96,6 +110,7 @@ def no_error_of_the_loop(run: AgentVariation) -> str | None:
     base = None if run.base is None else run.base.record.error
     if (
         run.asks
+        or not run.only_dies
         or error is None
         or error.type.startswith("Unused")
         or (base is not None and base.type == error.type)
@@ -104,10 +119,35 @@ def no_error_of_the_loop(run: AgentVariation) -> str | None:
     return f"{error.type}: {error.message}"
 
 
+def every_run_ends(run: AgentVariation) -> str | None:
+    """Whatever fails: a job that ends undisturbed ends, or says what it stopped for."""
+    if run.base is None or run.moments.unknown or run.asks:
+        return None
+    for name, before in run.base.record.jobs.items():
+        now = run.record.jobs.get(name)
+        if before.status == "DONE" and now is not None and now.status != "DONE" and now.stop is None:
+            return f"{name} is {now.status} at the end and says nothing, undisturbed it is DONE"
+    return None
+
+
+def limits_hold(run: AgentVariation) -> str | None:
+    """No job that is over its limit of turns sends a request: one turn over it is the documented slack."""
+    most = min(
+        (one.value for one in run.deviations if one.limit == LimitName.MAX_TURNS and one.action == "limit"),
+        default=None,
+    )
+    for name, job in run.record.jobs.items():
+        if most is not None and job.turns > most + 1:
+            return f"{name} takes {job.turns} turns, and may take {most}"
+    return None
+
+
 AGENT_INVARIANTS: Final[Mapping[str, Callable[[AgentVariation], str | None]]] = {
     "agent-ends-as-undisturbed": ends_as_undisturbed,
     "agent-tools-work-once": tools_work_once,
     "agent-resumes-without-error": no_error_of_the_loop,
+    "agent-every-run-ends": every_run_ends,
+    "agent-limits-hold": limits_hold,
 }
 """What must hold of engine two, by the names that reports use."""
 
@@ -141,15 +181,17 @@ class AgentExplorer:
             raise BadInput(f"scenario {scenario.id!r}: {SLOTS}")
         self.scenario, self.profile = committing(with_deviations(scenario, ())), profile
         self._again = frozenset(name for name, text in scenario.tools.items() if text.after_crash == "again")
-        moments = Moments()
+        moments = Moments(needed=frozenset())
         record = run_agent_scenario(self.scenario, profile, moments=moments)
         self._base = AgentVariation(record, moments, None, self._again)
 
     def play(self, deviations: Sequence[Deviation]) -> AgentVariation:
         """Play one variation."""
-        moments = Moments(tuple(deviations), self._base.moments.taken)
+        base = self._base.moments
+        needed = base.needed_by(deviations) if deviations else frozenset()
+        moments = Moments(tuple(deviations), base.taken, needed=needed)
         record = run_agent_scenario(with_deviations(self.scenario, deviations), self.profile, moments=moments)
-        return AgentVariation(record, moments, self._base, self._again)
+        return AgentVariation(record, moments, self._base, self._again, tuple(deviations))
 
     def wrong(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
         """Return what is wrong with one variation, also that it is another one when it is played again."""
@@ -166,25 +208,56 @@ class AgentExplorer:
         """Return the kills that the run gives no occasion for."""
         return self.play(deviations).moments.absent()
 
-    def explore(self, *, depth: int, pairs: int, transcripts: bool = False) -> Explored:
+    def explore(
+        self,
+        *,
+        depth: int,
+        pairs: int,
+        kinds: Sequence[str] = ("crashes",),
+        transcripts: bool = False,
+    ) -> Explored:
+        """Play all single deviations of these kinds, and with a depth of 2 a second crash after each crash."""
+        found, proven, tried = _Found(), dict[str, Count](), Count()
+        if "crashes" in kinds:
+            proven["crashes"], tried = self._crashes(found, depth, pairs, transcripts=transcripts)
+        for kind, wanted in self._others().items():
+            if kind in kinds:
+                for one in wanted:
+                    self._visit((one,), found)
+                proven[kind] = Count(len(wanted), len(wanted))
+        found.runs += 1
+        found.note((), self._repeated((), self._base))
+        return self._told(found, proven, tried)
+
+    def _others(self) -> dict[str, list[Deviation]]:
+        """Return the single deviations that are no crashes, by kind."""
+        jobs = self._base.record.jobs.values()
+        counts = [(job.turns, job.exceptions, job.streak, 0) for job in jobs]
+        return {
+            "limits": limits_below(counts, self._base.record.events, _UNLIMITED),
+            "faults": faults_of(self._base.moments.taken),
+        }
+
+    def _crashes(self, found: _Found, depth: int, pairs: int, *, transcripts: bool) -> tuple[Count, Count]:
         """Kill the process at every moment, and with a depth of 2 once more at every moment after that."""
-        found = _Found()
         distinct = self._base.moments.distinct()
-        kills = [kill_at(point, SOON) for point in distinct[:: 1 + len(distinct) // (MOST + 1)]]
+        most = min(MOST, 1 + MOST_EVENTS // max(1, len(self._base.record.events)))
+        kills = [kill_at(point, SOON) for point in distinct[:: 1 + len(distinct) // (most + 1)]]
         tried = Count()
         for kill in kills:
             after = self._visit((kill,), found, transcripts=transcripts)
             if depth >= 2:
                 tried = self._again_after(kill, after, found, tried, pairs)
-        found.runs += 1
-        found.note((), self._repeated((), self._base))
+        return Count(len(kills), len(distinct)), tried
+
+    def _told(self, found: _Found, proven: dict[str, Count], tried: Count) -> Explored:
         scenario = self.scenario
         return Explored(
             id=scenario.id,
             suite=scenario.suite,
             profile=self.profile,
             points=len(self._base.moments.points),
-            proven={"crashes": Count(len(kills), len(distinct))},
+            proven=proven,
             beyond=Beyond(pairs=tried),
             failures=tuple(
                 Failure(invariant=name, message=message, deviations=deviations, times=found.times[name])
@@ -222,7 +295,7 @@ class AgentExplorer:
             found.unknown += bool(run.moments.unknown)
             found.repeats += bool(Counter(run.moments.worked) - Counter(self._base.moments.worked))
             self._cost(deviations, run, found)
-        if len(deviations) == 1:
+        if len(deviations) == 1 and deviations[0].action == "kill":
             lines = after_death(deviations[0], run.record.events) if transcripts and run is not None else ()
             found.cells.append(self._cell(deviations[0], run, wrong, lines))
         return run
@@ -237,7 +310,7 @@ class AgentExplorer:
         return run, tuple(_violations(run))
 
     def _cost(self, deviations: tuple[Deviation, ...], run: AgentVariation, found: _Found) -> None:
-        if len(deviations) != 1 or run.moments.unknown:
+        if len(deviations) != 1 or deviations[0].action != "kill" or run.moments.unknown:
             return
         tokens, cost = self._used(run)
         base_tokens, base_cost = self._used(self._base)

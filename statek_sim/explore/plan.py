@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, get_args
 
@@ -10,7 +10,7 @@ from statek_sim import trace as events
 from statek_sim.backends.deviating import Place, Point
 from statek_sim.clock import FOREVER
 from statek_sim.explore.variation import Undisturbed
-from statek_sim.harness.limits import LimitName
+from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.metering.usage import approx_tokens
 from statek_sim.scenario.deviation import RESTART, Deviation, Fault
 
@@ -82,9 +82,14 @@ def lost_commits(base: Undisturbed) -> list[Deviation]:
 
 def faults(base: Undisturbed) -> list[Deviation]:
     """Return every way in which every request may fail once."""
+    return faults_of(base.said.answers)
+
+
+def faults_of(answered: Iterable[tuple[str, int]]) -> list[Deviation]:
+    """Return every way in which the request for each of these replies, by job and number, may fail once."""
     return [
         Deviation(fault=fault, job=job, reply=reply)
-        for job, reply in base.said.answers
+        for job, reply in answered
         if _nameable(job)
         for fault in get_args(Fault)
     ]
@@ -110,28 +115,38 @@ def moves(base: Undisturbed) -> list[Deviation]:
 
 def limits(base: Undisturbed) -> list[Deviation]:
     """Return every value of a limit that stops a job which goes on undisturbed."""
+    return limits_below(base.counts, base.events, base.limits)
+
+
+def limits_below(
+    counts: Sequence[tuple[int, int, int, int]], trace: Sequence[events.Event], own: HarnessLimits
+) -> list[Deviation]:
+    """Return every value of a limit below what jobs used, and below its `own` one.
+
+    `counts`: turns, exceptions, streak and tokens of each job at the end.
+    """
     turns, exceptions, streaks, _ = (
-        set(column) for column in (zip(*base.counts, strict=True) if base.counts else [()] * 4)
+        set(column) for column in (zip(*counts, strict=True) if counts else [()] * 4)
     )
     wanted: dict[LimitName, Iterable[int]] = {
         LimitName.MAX_TURNS: range(max(turns, default=0)),
         LimitName.MAX_EXCEPTIONS: range(max(exceptions, default=0)),
         LimitName.MAX_CONSECUTIVE_EXCEPTIONS: range(max(streaks, default=0)),
-        LimitName.MAX_TOKEN_USAGE: sorted({tokens - 1 for tokens in _estimates(base) if tokens > 0}),
+        LimitName.MAX_TOKEN_USAGE: sorted({tokens - 1 for tokens in _estimates(trace) if tokens > 0}),
     }
     return [
         Deviation(limit=limit, value=value)
         for limit, values in wanted.items()
         for value in values
-        if (own := getattr(base.limits, limit.value)) is None or value < own
+        if (known := getattr(own, limit.value)) is None or value < known
     ]
 
 
-def _estimates(base: Undisturbed) -> Iterator[int]:
+def _estimates(trace: Sequence[events.Event]) -> Iterator[int]:
     """Yield STATEK's estimate of a job's tokens after each of its replies."""
     sent: dict[str, int] = {}
     used: dict[str, list[tuple[int, int]]] = {}
-    for event in base.events:
+    for event in trace:
         if isinstance(event, events.LLMRequested):
             sent[event.job] = event.bytes_sent
         elif isinstance(event, events.LLMReplied):

@@ -111,20 +111,20 @@ def _explored(
 
 def _agent_explored(scenario: Scenario, profile: str, bounds: Bounds) -> Explored:
     # What engine two checks arguments with is not loaded for those who have no scenario of it.
-    from statek_sim.explore.agent_runs import ONLY_CRASHES, AgentExplorer  # noqa: PLC0415
+    from statek_sim.explore.agent_runs import NOT_VARIED, VARIED, AgentExplorer  # noqa: PLC0415
 
-    if "crashes" not in bounds.kinds:
-        return _not_explored(scenario, profile, ONLY_CRASHES)
+    if not set(VARIED) & set(bounds.kinds):
+        return _not_explored(scenario, profile, NOT_VARIED)
     try:
-        explorer = AgentExplorer(scenario, profile)
+        return AgentExplorer(scenario, profile).explore(
+            depth=bounds.depth,
+            pairs=bounds.pairs,
+            kinds=bounds.kinds,
+            transcripts=bounds.transcripts,
+        )
     except BadInput as error:
-        # Parts of its agent cannot be kept, or it has slots, or crashes of its own.
+        # Parts of its agent cannot be kept, or it has slots, crashes of its own, or tools that a server took back.
         return _not_explored(scenario, profile, str(error))
-    return explorer.explore(
-        depth=bounds.depth,
-        pairs=bounds.pairs,
-        transcripts=bounds.transcripts,
-    )
 
 
 def _not_explored(scenario: Scenario, profile: str, why: str) -> Explored:

@@ -293,10 +293,10 @@ def _repeated(at: Keypath, names: Iterable[str]) -> Iterator[Finding]:
 
 def _deviations(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     for place, one in enumerate(scenario.deviations):
-        if scenario.engine == "agent" and one.action != "kill":
+        if scenario.engine == "agent" and one.action not in ("kill", "fault", "limit"):
             yield Finding(
                 ("deviations", place),
-                f"deviations: {one.action} is for engine statek; a run of engine agent departs by kill only",
+                f"deviations: {one.action} is for engine statek; a run of engine agent departs by kill, fault or limit",
             )
 
 

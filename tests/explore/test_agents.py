@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.backends.agent_moments import Moments
+from statek_sim.backends.deviating import with_deviations
 from statek_sim.cli import main
 from statek_sim.explore.agent_runs import AgentExplorer
 from statek_sim.explore.explorer import Bounds
+from statek_sim.explore.plan import kill_at
+from statek_sim.explore.result import Count
 from statek_sim.explore.running import explore_one
+from statek_sim.harness.limits import LimitName
+from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from tests.explore import samples
@@ -98,6 +104,38 @@ def test_pairs_are_a_second_death_after_the_first(tmp_path: Path) -> None:
     assert found.failures == ()
 
 
+def test_every_limit_and_every_failing_request_of_an_agent_is_played(tmp_path: Path) -> None:
+    bounds = Bounds(kinds=("limits", "faults", "orders"))
+    found = explore_one(scenario(tmp_path), "hardened", own=(), bounds=bounds)
+    assert found.failures == ()
+    # Three turns and as many answers: each request fails in four ways.
+    assert found.proven["faults"] == Count(12, 12)
+    assert found.proven["limits"].complete
+    assert found.proven["limits"].of >= 3
+    assert "orders" not in found.proven
+
+
+def test_a_request_that_fails_and_a_limit_that_binds_really_do(tmp_path: Path) -> None:
+    explorer = AgentExplorer(scenario(tmp_path), "hardened")
+    refused = explorer.play((Deviation(fault="401", job="main", reply=2),))
+    assert refused.record.jobs["main"].answer is None
+    assert explorer.absent((Deviation(fault="401", job="main", reply=9),)) != ()
+    stopped = explorer.play((Deviation(limit=LimitName.MAX_TURNS, value=0),))
+    assert stopped.record.jobs["main"].stop == "max_turns"
+
+
+def test_commits_that_nobody_looks_for_need_not_be_kept(tmp_path: Path) -> None:
+    explorer = AgentExplorer(scenario(tmp_path), "hardened")
+    every = Moments()
+    run_agent_scenario(explorer.scenario, "hardened", moments=every)
+    for point in every.points:
+        kill = kill_at(point, 1.0)
+        all_kept = Moments((kill,), every.taken)
+        departed = with_deviations(explorer.scenario, (kill,))
+        record = run_agent_scenario(departed, "hardened", moments=all_kept)
+        assert explorer.play((kill,)).record.digest == record.digest, point
+
+
 def test_what_has_crashes_of_its_own_is_not_explored(tmp_path: Path) -> None:
     own = scenario(tmp_path).path
     own.write_text(own.read_text() + "    events: [{at: 1, crash: worker}, {at: 2, restart: worker}]\n")
@@ -110,7 +148,7 @@ def test_what_has_crashes_of_its_own_is_not_explored(tmp_path: Path) -> None:
     [
         ("slots: {slots: 1}", (), "scenario 'pays': its runs take turns in slots"),
         ("events: [{at: 1, crash: worker}]", ("-q",), "scenario 'pays': it has crashes of its own"),
-        ("", ("--kind", "orders"), "of engine agent only crashes are varied"),
+        ("", ("--kind", "orders"), "of engine agent crashes, limits, faults are varied"),
     ],
 )
 def test_where_nothing_could_be_explored_nothing_is_green(
@@ -133,22 +171,22 @@ def test_what_was_left_out_is_counted_beside_what_was_explored(
     scenario(tmp_path)
     (tmp_path / "thinkers.yaml").write_text(samples.THINKERS)
     with pytest.raises(SystemExit) as exit_:
-        main(["explore", "pays.yaml", "thinkers.yaml", "--kind", "limits", "--executor", "serial"])
+        main(["explore", "pays.yaml", "thinkers.yaml", "--kind", "orders", "--executor", "serial"])
     assert exit_.value.code == 0
     assert capsys.readouterr().out.endswith(" runs, 1 not explored: nothing fails\n")
 
 
-def test_an_agent_departs_by_kill_only(
+def test_an_agent_departs_by_kill_fault_or_limit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     own = scenario(tmp_path).path
-    own.write_text(own.read_text() + "    deviations: [{limit: max_turns, value: 1}]\n")
+    own.write_text(own.read_text() + "    deviations: [{choose: 1, first: main}]\n")
     with pytest.raises(SystemExit) as exit_:
         main(["run", "pays.yaml"])
     assert exit_.value.code == 2
     assert (
-        "deviations: limit is for engine statek; a run of engine agent departs by kill"
+        "deviations: choose is for engine statek; a run of engine agent departs by kill, fault or limit"
         in capsys.readouterr().err
     )
 
