@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import stat
 import sys
 from typing import Final, NoReturn, TextIO
 
@@ -53,6 +54,12 @@ async def _serve(server: McpServer, out: TextIO) -> None:
 async def _standard_input() -> asyncio.StreamReader:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LONGEST)
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
+        # A file, or /dev/null: nobody can wait for it, and nobody has to.
+        reader.feed_data(sys.stdin.buffer.read())
+        reader.feed_eof()
+        return reader
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     return reader
 

@@ -153,3 +153,20 @@ def test_a_list_may_mix_functions_tools_and_served_tools() -> None:
 
     (one,) = tools_as_served([search])
     assert [tool.name for tool in tools_as_served([one])] == ["search"]
+
+
+def test_standard_input_may_be_a_file_or_nothing(tmp_path: Path) -> None:
+    (tmp_path / "tools.yaml").write_text(SCENARIOS, "utf-8")
+    (tmp_path / "asked.json").write_text('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n', "utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = []
+    for source in ("/dev/null", str(tmp_path / "asked.json")):
+        with open(source, "rb") as given:
+            ended = subprocess.run(
+                command("tools.yaml", "--scenario", "one"), cwd=tmp_path, stdin=given, env=environment,
+                capture_output=True, text=True, timeout=60, check=False,
+            )  # fmt: skip
+        assert (ended.returncode, "Traceback" in ended.stderr) == (0, False)
+        said.append(ended.stdout)
+    assert said[0] == ""
+    assert json.loads(said[1]) == {"jsonrpc": "2.0", "id": 1, "result": {}}
