@@ -56,6 +56,12 @@ def test_the_order_of_arguments_is_that_of_their_hashes() -> None:
     assert in_store_order(["a", "b", "c"]) == ["a", "c", "b"]
 
 
+def test_a_damaged_exit_status_ends_the_job_all_the_same() -> None:
+    job = finished("1.4", "exit({'total': 2 ** 64, 'b': 2})")
+    assert job.exit == {"total": -1, "b": 2}
+    assert [remark.name for remark in job.trace.of_type(StoreRemark)] == ["exit status"]
+
+
 def test_a_refused_value_is_lost_with_the_names_after_it() -> None:
     crossing = cross({"old": 1}, {"old": 1, "first": 2, "gap": timedelta(1), "last": 3})
     assert crossing.names == {"old": 1, "first": 2}
