@@ -40,7 +40,7 @@ class Budget:
 
     Tokens are prompts and completions: as the provider reported them, or as measured where it did not. `seconds` are
     from the run's first request; `steps` are requests and tool calls. `answer_tokens` is the room that is reserved
-    for each answer. Money is by `prices`; another model that the run asks (a judge, one that sums up)
+    for each answer. Money is by `prices`; a model that the run asks (a judge, one that sums up, one of a higher level)
     may have its own in `model_prices`, by its name.
     """
 
@@ -57,9 +57,11 @@ class Budget:
         return self.model_prices.get(model, self.prices) if self.prices is not None else None
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for a budget of money without prices."""
+        """Raise `BadInput` for a budget of money, or prices of some models, without prices."""
         if self.cost is not None and self.prices is None:
             raise BadInput("a budget of money needs prices; say what a million tokens cost")
+        if self.model_prices and self.prices is None:
+            raise BadInput("model_prices needs prices, for the models that it does not name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class BudgetTracker:
         """Return the budget that the next request does not fit into, and reserve its tokens when all do.
 
         `requests`: how many there are, with `prompt_tokens` together; a summary is asked for only with room for the
-        request that it is made for. `model` is the one that is asked, "" for the run's own.
+        request that it is made for. `model` is the one that is asked.
         """
         self.begin(at=at)
         answer = self._budget.answer_tokens * requests

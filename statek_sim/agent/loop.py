@@ -298,7 +298,8 @@ class AgentRun:
     def _hold_budget(self) -> None:
         self.budget.begin(at=self.now())
         if not self.budget.unlimited:
-            over = self.budget.before_request(self.conversation.prompt_tokens, at=self.now())
+            tokens = self.conversation.prompt_tokens
+            over = self.budget.before_request(tokens, at=self.now(), model=self.spec.model)
             if over is not None:
                 raise Ended(over.name.value, str(over))
 

@@ -647,8 +647,8 @@ def test_our_own_corpora_are_found_as_the_page_says() -> None:
         corpus.name: measure(by_name[corpus.guard], corpus, time.process_time) for corpus in own_corpora()
     }
     one = measured["injection"]
-    assert (one.caught, one.attacks, one.flagged, one.harmless) == (200, 227, 1, 244)
-    assert one.intervals["recall"] == pytest.approx((0.8325, 0.9170), abs=1e-4)
+    assert (one.caught, one.attacks, one.flagged, one.harmless) == (198, 227, 13, 297)
+    assert one.intervals["recall"] == pytest.approx((0.8225, 0.9096), abs=1e-4)
     one = measured["personal-data"]
     assert (one.caught, one.attacks, one.flagged, one.harmless) == (34, 34, 0, 58)
     assert {kind.name for kind in KINDS} == set(one.by_rule)

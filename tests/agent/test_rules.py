@@ -167,6 +167,21 @@ def test_money_is_counted_exactly() -> None:
 def test_a_budget_of_money_needs_prices() -> None:
     with pytest.raises(BadInput, match=r"^a budget of money needs prices"):
         Budget(cost=Decimal(1))
+    with pytest.raises(BadInput, match=r"^model_prices needs prices, for the models that it does not name$"):
+        Budget(model_prices={"dear": Prices(prompt=Decimal(1), completion=Decimal(1))})
+
+
+def test_a_request_is_reserved_at_the_price_that_it_is_charged_at() -> None:
+    nothing, dear = (Prices(prompt=Decimal(price), completion=Decimal(price)) for price in (0, 1_000_000))
+    budget = Budget(cost=Decimal(1), prices=nothing, model_prices={"dear": dear})
+    ends = [
+        AgentHarness(text_only(), model=model, budget=budget).run("Go.").stop for model in ("gpt-4o", "dear")
+    ]
+    assert ends == ["final", "budget_cost"]
+
+
+def text_only() -> ScriptedLLM:
+    return ScriptedLLM({"agent": [text("Done.")]})
 
 
 # -- the loop, from code ----------------------------------------------------------------------------------------

@@ -61,6 +61,12 @@ def test_code_over_several_lines_is_no_call(text: str) -> None:
     assert _calls(f"{text}\n{CALL}") == [("f", {"city": "X"})]
 
 
+@pytest.mark.parametrize("before", ["Great~~~\n", "Great ~~~ ", "(     ~~~ "])
+def test_tildes_in_prose_open_no_code(before: str) -> None:
+    assert _calls(before + CALL) == [("f", {"city": "X"})]
+    assert _calls(f"> ~~~\n> {CALL}\n> ~~~") == []
+
+
 def test_calls_of_a_python_list_that_were_complete_stay() -> None:
     assert _calls("<|tool_call_start|>[f(city='X'), g(b'y')]<|tool_call_end|>") == [("f", {"city": "X"})]
     assert _calls("<|tool_call_start|>[f(city='X'), 5]<|tool_call_end|>") == []

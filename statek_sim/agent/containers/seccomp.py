@@ -98,6 +98,7 @@ _FAMILIES: Final = (1, 2, 10, 16)
 It does not hold all others: one of `AF_VSOCK` speaks to the machine that this one runs on.
 """
 _LAST_FAMILY: Final = 64
+_INT: Final = 0xFFFFFFFF
 
 
 _OBSOLETE: Final = (
@@ -116,7 +117,8 @@ def profile() -> dict[str, object]:
         return {"names": ["clone"], "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM, "args": [condition]}
 
     def socket(family: int) -> dict[str, object]:
-        condition = {"index": 0, "value": family, "op": "SCMP_CMP_EQ"}
+        # The kernel reads half of the argument; compared as a whole, a bit above it would let every family pass.
+        condition = {"index": 0, "value": _INT, "valueTwo": family, "op": "SCMP_CMP_MASKED_EQ"}
         return {"names": ["socket"], "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM, "args": [condition]}
 
     families = [family for family in range(_LAST_FAMILY) if family not in _FAMILIES]

@@ -57,6 +57,8 @@ _PYTHON_FIRST: Final = re.compile(r"\[\s*([^\W\d][\w.]*)\(")
 """How JSON and Python begin that were meant as calls."""
 _LOOKBACK: Final = 120
 """Characters before bare JSON in which a word may make it an example."""
+_INDENTATION: Final = 4
+"""From so many spaces on, what follows them on its line opens no block of code."""
 _SENTENCE_BEFORE: Final = re.compile(r"\w[,:]?[ \t]\Z")
 _SENTENCE_BEHIND: Final = re.compile(r"[ \t](?!and\b|then\b)[a-z]+[ \t]+[a-z]")
 """The words around a call that is shown in a sentence."""
@@ -301,6 +303,8 @@ class Pass:
 
     def _fence(self, opening: re.Match[str]) -> int:
         """Read a block of code: a call when it is nothing else, and else text."""
+        if opening["ticks"].startswith("~") and not self._begins_a_line(opening.start()):
+            return opening.end()  # "Great~~~", as people write to each other
         closing = self.text.find(opening["ticks"], opening.end())
         inside = len(self.text) if closing < 0 else closing
         end = min(len(self.text), inside + len(opening["ticks"]))
@@ -327,6 +331,11 @@ class Pass:
         for found in self.taker.found[before:]:
             found.start, found.end = start, max(end, stop)
         return max(end, stop)
+
+    def _begins_a_line(self, at: int) -> bool:
+        """Whether nothing but an indentation, or the mark of a quotation, stands before `at` on its line."""
+        before = self.text[max(0, at - _INDENTATION) : at].rstrip("> ")
+        return before.endswith("\n") or (not before and at < _INDENTATION)
 
     def _shown(self, at: int) -> bool:
         """Whether the words before `at` make what follows an illustration."""
