@@ -76,26 +76,41 @@ class Commands(TyperGroup):
         return self.commands[name].get_short_help_str(formatter.width - widest - 6)
 
 
-def as_options(arguments: Sequence[str]) -> list[str]:
+def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list[str]:
     """Return arguments with `help` and `version`, which newcomers type, as the options that say the same."""
     match arguments:
         case ["help", *words]:
             return [*words, "--help"]
+        case [group, "help", *words] if _inside(commands.get(group)):
+            return [group, *words, "--help"]
         case ["version"] | ["-V"]:
             return ["--version"]
         case _:
             return list(arguments)
 
 
-def unknown(arguments: Sequence[str], commands: Sequence[str]) -> str | None:
-    """Return the line to say when the first argument is no command; None when it is one, or an option."""
-    word = arguments[0] if arguments else "-"
-    if word.startswith("-") or word in commands:
-        return None
+def unknown(arguments: Sequence[str], commands: Mapping[str, object]) -> str | None:
+    """Return the line to say when the first word is no command, or the next no command of a group; else None."""
+    group = ""
+    for word in arguments:
+        if word.startswith("-") or not commands:
+            return None
+        if word not in commands:
+            meant = suggestion(word, commands) if group else _meant(word, commands)
+            listing = f"statek-sim help {group}".strip()
+            return f"No such command {group + word!r}.{meant} `{listing}` lists them all"
+        group, commands = f"{group}{word} ", _inside(commands[word])
+    return None
+
+
+def _inside(command: object) -> Mapping[str, object]:
+    """Return the commands of a group; a command that is none has none."""
+    return getattr(command, "commands", {})
+
+
+def _meant(word: str, commands: Mapping[str, object]) -> str:
     if Path(word).exists():
-        meant = f" To run it: `statek-sim run {word}`."
-    elif word in ELSEWHERE:
-        meant = f" Did you mean {ELSEWHERE[word]!r}?"
-    else:
-        meant = suggestion(word, commands)
-    return f"No such command {word!r}.{meant} `statek-sim help` lists them all"
+        return f" To run it: `statek-sim run {word}`."
+    if word in ELSEWHERE:
+        return f" Did you mean {ELSEWHERE[word]!r}?"
+    return suggestion(word, commands)

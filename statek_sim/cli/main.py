@@ -40,18 +40,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             "prompts and digests differ from those of other runs",
             file=sys.stderr,
         )
-    sys.exit(_exit_code(as_options(sys.argv[1:] if arguments is None else arguments)))
+    sys.exit(_exit_code(sys.argv[1:] if arguments is None else arguments))
 
 
-def _exit_code(arguments: list[str]) -> int | str | None:
+def _exit_code(arguments: Sequence[str]) -> int | str | None:
     """Run a command and return how to exit: the one place where an error of the outside world becomes a line."""
     try:
         try:
             command = _command()
-            problem = unknown(arguments, list(vars(command)["commands"]))
+            commands = vars(command)["commands"]
+            words = as_options(arguments, commands)
+            problem = unknown(words, commands)
             if problem is not None:
                 raise BadInput(problem)
-            command(args=arguments, prog_name="statek-sim")
+            command(args=words, prog_name="statek-sim")
         except SystemExit as done:
             code = done.code
         else:

@@ -6,7 +6,7 @@ told as far as a recording shows it, in the classes that simulated models have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,7 @@ from statek_sim.cassettes.jsontext import NotJson, parsed
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.nearest import Advice
 from statek_sim.cassettes.session import CassetteSession, RecordMode
-from statek_sim.errors import BadCassette, BadInput, CassetteMiss
+from statek_sim.errors import BadCassette, BadInput, CassetteMiss, ProviderFailure, ProviderHTTPError
 from statek_sim.evals.arms import Arm, parse_arms
 from statek_sim.evals.models.noticing import NoticedTurn, RecordedTurn, noticed
 from statek_sim.evals.models.weak import Act
@@ -26,8 +26,8 @@ from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.runner import Played, run_with
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.providers.access import access_from
-from statek_sim.providers.http_transport import HttpTransport
-from statek_sim.providers.over_http import HttpLLM
+from statek_sim.providers.http_transport import HttpRequest, HttpResponse, HttpTransport
+from statek_sim.providers.over_http import HttpLLM, check_status
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 
 API: Final = "OPENAI"
@@ -62,16 +62,25 @@ def recordings_in(folder: Path, suite: Sequence[EvalScenario], arms: Sequence[st
     `BadInput` when there is nothing, or when a run is missing that others have.
     """
     evals = tuple(one for one in suite if (folder / one.id).is_dir())
-    names = [path.stem.rpartition(".") for one in evals[:1] for path in (folder / one.id).glob("*.yaml")]
-    if not names:
+    runs = dict(_runs_in(folder / evals[0].id)) if evals else {}
+    if not runs:
         raise BadInput(f"{folder}: no recordings of evals in it; make them with statek-sim evals record")
-    seeds = max(int(seed) for _, _, seed in names if seed.isdecimal()) + 1
-    chosen = parse_arms(arms or sorted({arm for arm, _, _ in names}, key=lambda arm: (arm != "full", arm)))
-    model = RecordedModel(_model_of(next((folder / evals[0].id).glob("*.yaml"))), folder)
+    seeds = max(seed for _, seed in runs) + 1
+    chosen = parse_arms(arms or sorted({arm for arm, _ in runs}, key=lambda arm: (arm != "full", arm)))
+    model = RecordedModel(_model_of(next(iter(runs.values()))), folder)
     for path in (model.path(one.id, arm.name, n) for one in evals for arm in chosen for n in range(seeds)):
         if not path.is_file():
             raise BadInput(f"{path}: not recorded; expected every eval in every arm with {seeds} seeds")
     return Recordings(model=model, evals=evals, arms=chosen, seeds=seeds)
+
+
+def _runs_in(folder: Path) -> Iterator[tuple[tuple[str, int], Path]]:
+    """Yield arm and seed of each run that is recorded of an eval; what else is there is somebody's own."""
+    for path in sorted(folder.glob("*.yaml")):
+        arm, _, seed = path.stem.rpartition(".")
+        # A re-recording that failed is put beside the recording, as ARM.SEED.new.yaml.
+        if arm and seed.isdecimal():
+            yield (arm, int(seed)), path
 
 
 def _model_of(path: Path) -> str:
@@ -106,17 +115,54 @@ def recorded_run(
     environment: Mapping[str, str],
     live: HttpTransport,
 ) -> tuple[Outcome, int]:
-    """Ask the real model and keep its conversation; what came of the run, and how many exchanges are new."""
+    """Ask the real model and keep its conversation; what came of the run, and how many exchanges are new.
+
+    `BadInput` when the endpoint gave no answer: that says nothing about the model, and is not kept.
+    """
     session = CassetteSession(model.path(scenario.id, arm.name, seed), mode, Matching(), advice=_ADVICE)
-    exchanges = CassetteExchanges(session, environment, live)
+    answering = _Answering(live)
+    exchanges = CassetteExchanges(session, environment, answering)
+    # The session is closed, and by that written, only behind a whole run: the next one would take half of one for all.
     try:
         played = _heard(scenario, seed, arm, model, exchanges, environment)
-    except BaseException as failure:
-        session.close(failed=True)
-        if isinstance(failure, CassetteMiss):
-            raise BadInput(f"{failure}; or record it anew with --mode rewrite") from None
-        raise
+    except CassetteMiss as miss:
+        raise BadInput(f"{miss}; or record it anew with --mode rewrite") from None
+    if answering.problem is not None:
+        raise BadInput(
+            f"{session.path}: not recorded: {answering.problem}; what was recorded before is kept, the same command "
+            "goes on from there"
+        )
     return played.outcome, session.close().recorded
+
+
+_ABOUT_THE_REQUEST: Final = (400, 413, 422)
+"""Statuses by which an endpoint refuses what it was asked, such as too long a prompt: so it will each time."""
+
+
+class _Answering:
+    """A live transport that knows whether its last request was answered, also after a harness asked again.
+
+    `problem` says why it was not, None when it was.
+    """
+
+    def __init__(self, inner: HttpTransport) -> None:
+        self._inner = inner
+        self.problem: str | None = None
+
+    def send(self, request: HttpRequest) -> HttpResponse:
+        """Send one request."""
+        try:
+            response = self._inner.send(request)
+            if response.status not in _ABOUT_THE_REQUEST:
+                check_status(request, response)
+        except ProviderHTTPError as failure:
+            self.problem = str(failure)
+            return response
+        except ProviderFailure as failure:
+            self.problem = f"{request.url}: {str(failure) or 'no answer in time'}"
+            raise
+        self.problem = None
+        return response
 
 
 _ADVICE: Final = Advice(

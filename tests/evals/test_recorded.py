@@ -12,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from statek_sim.cli.app import app
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, ProviderUnreachable
 from statek_sim.evals.ideal import replies
 from statek_sim.evals.served import ServedEval
+from statek_sim.providers.http_transport import HttpRequest, HttpResponse
+from statek_sim.providers.live import LiveTransport
 from statek_sim.providers.network import forbid_network
 from tests.evals.weak_models import eval_named
 
@@ -103,6 +105,53 @@ def test_what_is_not_recorded_is_said(tmp_path: Path, words: list[str], said: st
     code, told = command("run", "--cassettes", tmp_path, *words)
     assert code == 2
     assert said in told
+
+
+def test_files_that_are_no_recordings_do_not_count(tmp_path: Path) -> None:
+    folder = tmp_path / "weather-now"
+    folder.mkdir()
+    (folder / "notes.yaml").write_text("mine")
+    code, said = command("run", "--cassettes", tmp_path)
+    assert (code, said) == (
+        2,
+        f"{tmp_path}: no recordings of evals in it; make them with statek-sim evals record",
+    )
+    shutil.copytree(SMALL / "weather-now", folder, dirs_exist_ok=True)
+    shutil.copy(folder / "full.0.yaml", folder / "full.0.new.yaml")
+    code, said = command("run", "--cassettes", tmp_path, "--executor", "serial")
+    assert code == 0
+    assert re.findall(r"^  (full|bare) +2 ", said, re.MULTILINE) == ["full", "bare"]
+
+
+@pytest.mark.parametrize(
+    "asked", ["a wrong path of the endpoint", "nobody there", "nobody in the middle of a run"]
+)
+def test_an_endpoint_that_does_not_answer_is_told_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, asked: str
+) -> None:
+    if asked == "nobody there":
+        monkeypatch.setenv("OPENAI_API_URL", "http://127.0.0.1:9/v1/chat/completions")
+    elif asked == "a wrong path of the endpoint":
+        monkeypatch.setenv("OPENAI_API_URL", f"{endpoint}/v1/nothing")
+    else:
+        dies_at_the_second(monkeypatch)
+    code, said = record(tmp_path)
+    assert code == 2
+    assert f"{tmp_path / 'weather-now' / 'full.0.yaml'}: not recorded: " in said
+    assert list(tmp_path.rglob("*.yaml")) == []
+
+
+def dies_at_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every request but the first find nobody."""
+    send, sent = LiveTransport.send, []
+
+    def once(transport: LiveTransport, request: HttpRequest) -> HttpResponse:
+        sent.append(request)
+        if len(sent) > 1:
+            raise ProviderUnreachable("the connection broke")
+        return send(transport, request)
+
+    monkeypatch.setattr(LiveTransport, "send", once)
 
 
 def test_mode_none_records_nothing_and_is_refused(tmp_path: Path) -> None:

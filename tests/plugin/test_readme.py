@@ -51,6 +51,13 @@ def test_what_the_harness_thinks_is_what_the_command_prints() -> None:
     assert block("text") in ran.stdout
 
 
+def test_the_bug_that_is_told_is_the_one_that_the_page_on_exploration_finds() -> None:
+    found = re.search(r"```text\n(FAILED .*?)```", README, re.DOTALL)
+    assert found is not None
+    # Whose console blocks are run by tests/docs.
+    assert found[1] in (ROOT / "docs" / "exploration.md").read_text("utf-8")
+
+
 def test_it_is_short() -> None:
     assert len(README.splitlines()) <= 230
 

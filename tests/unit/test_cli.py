@@ -133,6 +133,12 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
         (["explode"], "No such command 'explode'. Did you mean 'explore'? `statek-sim help` lists them all"),
         (["list"], "No such command 'list'. Did you mean 'suites'?"),
         (["help", "zzz"], "No such command 'zzz'. `statek-sim help` lists them all"),
+        (
+            ["evals", "rn"],
+            "No such command 'evals rn'. Did you mean 'run'? `statek-sim help evals` lists them all",
+        ),
+        (["help", "jobs", "zzz"], "No such command 'jobs zzz'. `statek-sim help jobs` lists them all"),
+        (["run", "help"], "help: no such file or folder"),
         (["suite"], "No such command 'suite'. To run it: `statek-sim run suite`."),
     ],
 )
@@ -359,6 +365,8 @@ def test_the_version_is_printed(shell: Shell, word: str) -> None:
         (["help"], ["--help"]),
         (["help", "run"], ["run", "--help"]),
         (["help", "jobs", "list"], ["jobs", "list", "-h"]),
+        (["jobs", "help"], ["jobs", "-h"]),
+        (["jobs", "help", "list"], ["jobs", "list", "-h"]),
     ],
 )
 def test_help_is_a_command_too(shell: Shell, words: list[str], options: list[str]) -> None:

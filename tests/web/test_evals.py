@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from statek_sim.evals.arms import parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.models.failures import FailureClass
+from statek_sim.evals.recorded import recordings_in
 from statek_sim.evals.summary import summarised
 from statek_sim.executors.serial import SerialExecutor
 from statek_sim.reporting.page.evals import evals_page
@@ -21,6 +22,15 @@ from tests.web.visit import Scheme, Visit, visiting
 
 pytestmark = pytest.mark.browser
 
+RECORDED = Path(__file__).parents[1] / "evals" / "smollm2-135m"
+TOO_NARROW = """all => all.filter(cell => {
+    const text = document.createRange();
+    text.selectNodeContents(cell);
+    const lines = text.getBoundingClientRect().height / parseFloat(getComputedStyle(cell).fontSize);
+    const broken = !/[ -]/.test(cell.innerText) && lines > 2;
+    return broken || text.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1;
+}).map(cell => cell.innerText)"""
+"""Returns what cells say whose text goes beyond them, or whose only word stands on two lines."""
 SCENARIOS = ("weather-now", "convert-money", "refund-the-late-order")
 
 
@@ -89,6 +99,29 @@ def test_on_a_telephone_nothing_of_an_experiment_is_wider_than_the_screen(
         page = visit.open(address)
         visit.see_all()
         assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize(("address", "part"), [("#/tests", "#tests"), ("#/run/convert-money[full]", "main")])
+def test_on_a_telephone_no_number_is_cut_off_and_no_word_broken(
+    chromium: Browser, experiment_page: Path, address: str, part: str
+) -> None:
+    with visiting(chromium, experiment_page, width=390) as visit:
+        page = visit.open(address)
+        visit.see_all()
+        cells = page.locator(f"{part} .stacked td")
+        assert cells.count() > 0
+        assert cells.evaluate_all(TOO_NARROW) == []
+
+
+def test_the_page_of_recordings_has_no_words_about_random_numbers(chromium: Browser, tmp_path: Path) -> None:
+    found = recordings_in(RECORDED, [eval_named("weather-now")])
+    experiment = Experiment(suite=found.evals, model=found.model, arms=found.arms, seeds=1)
+    outcomes = run_experiment(experiment, SerialExecutor())
+    write_page(evals_page(summarised(experiment, outcomes), outcomes), tmp_path / "recorded.html")
+    with visiting(chromium, tmp_path / "recorded.html") as visit:
+        page = visit.open("#/words")
+        expect(page.locator("#words")).to_contain_text("All arms meet the same model.")
+        expect(page.locator("#words")).not_to_contain_text("fitted")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

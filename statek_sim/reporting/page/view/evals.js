@@ -14,15 +14,18 @@ import { heading, stacked, table } from "./table.js";
 
 const SHORT = { arms: "Arms", tests: "Is it real?", matrix: "Scenarios", flow: "Failures", words: "Words" };
 const SIGNS = { different: "≠", "different here": "≠", alike: "=", "cannot tell": "?", "not exercised": "·" };
+const SIMULATED = index.rates.length > 0; // a recorded model has neither rates nor random numbers
 const WORDS = [
-  ["Arm", "The harness with some of its parts on. All arms meet the same model: their random numbers are shared."],
+  ["Arm", `The harness with some of its parts on. All arms meet the same model${SIMULATED ? ": their random numbers are shared" : ""}.`],
   ["Right", "A run that did all that was demanded: the calls, the state of the world, and an answer that cites what was found."],
   ["Completed", "A run that ended by an answer of its own, right or not."],
   ["95 % by scenarios", "The interval for scenarios like these. Runs of one scenario repeat each other, so scenarios are drawn, not runs."],
   ["Wasted calls", "Calls that failed, were refused, or repeated one that was answered; and corrections."],
   ["pass^k", "How likely k runs of one scenario are all right."],
   ["p", "The exact McNemar test over pairs of the same scenario and seed, after Holm for all comparisons."],
-  ["Measured, fitted, assumed", "Counted in a source; fitted to published or recorded counts; or a number that somebody chose, since nobody published one."],
+  ...(SIMULATED
+    ? [["Measured, fitted, assumed", "Counted in a source; fitted to published or recorded counts; or a number that somebody chose, since nobody published one."]]
+    : []),
 ];
 
 const main = document.getElementById("main");
@@ -35,7 +38,7 @@ const home = h(
   index.shapley && section("shapley", "Shapley shares", shares(index.shapley)),
   matrixSection(index),
   flowSection(index),
-  index.rates.length > 0 && section("rates", "Rates of the model", rates(index.rates)),
+  SIMULATED && section("rates", "Rates of the model", rates(index.rates)),
   section("words", "What the words mean", words()),
 );
 let left = null; // the cell that was shown last
@@ -55,7 +58,7 @@ function tests(all) {
   const columns = [
     { label: "arms", value: ({ arms }) => heading(`${arms[0]} against ${arms[1]}`), header: true },
     { label: "difference, points", value: ({ difference }) => points(difference), numeric: true },
-    { label: "95 % by scenarios", value: ({ interval }) => interval.map(points).join(" to "), numeric: true },
+    { label: "95 % by scenarios", value: ({ interval }) => h("span", { class: "text" }, interval.map(points).join(" to ")), numeric: true },
     { label: "only one right", value: ({ only }) => only.map(count).join(" : "), numeric: true },
     { label: "p (Holm)", value: ({ p }) => (p < 0.00005 ? "< 0.0001" : p.toFixed(4)), numeric: true },
     { label: "answer", value: (test) => answer(test) },

@@ -86,7 +86,7 @@ function spec(arms, width) {
     autosize: { type: "fit-x", contains: "padding" },
     data: { values: rows },
     encoding: {
-      y: { field: "name", type: "nominal", sort: null, axis: { title: null, ticks: false, domain: false, labelLimit: width / 3 } },
+      y: { field: "name", type: "nominal", sort: null, axis: { title: null, ticks: false, domain: false, labelLimit: width / 3, labelPadding: 10 } },
       tooltip: [
         { field: "name", title: "arm" },
         { field: "score", title: "right", format: ".1%" },

@@ -63,5 +63,5 @@ const TURNS = [
   { label: "failure", value: ({ failure }) => failure.replaceAll("_", " ") },
   { label: "how", value: ({ how }) => h("span", { class: "roomy" }, how || "–") },
   { label: "rescue", value: ({ stage }) => stage ?? "–" },
-  { label: "corrected with", value: ({ nudged }) => nudged ?? "–" },
+  { label: "corrected with", value: ({ nudged }) => h("span", { class: "text" }, nudged?.replaceAll("_", " ") ?? "–") },
 ];
