@@ -57,10 +57,10 @@ def copying(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, V
 def encoding(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
     """A character may become an escape, or its whole name; Punycode puts each in its place among all."""
     size = length(owner)
-    said = [str(word).lower() for word in (*args, *kwargs.values()) if isinstance(word, str)]
-    if any("punycode" in word or "idna" in word for word in said):
+    words = [str(word).lower() for word in (*args, *kwargs.values()) if isinstance(word, str)]
+    if any("punycode" in word or "idna" in word for word in words):
         budget.work(size * size >> 7)
-    widest = max((_WIDEST.get(word.replace("-", "_"), 1) for word in said), default=1)
+    widest = max((_WIDEST.get(word.replace("-", "_"), 1) for word in words), default=1)
     if widest > 1:
         budget.allocate(size * widest)
     return copying(budget, owner, args, kwargs)

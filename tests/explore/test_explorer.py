@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import count
 from pathlib import Path
 
@@ -79,6 +80,22 @@ def test_a_worker_that_dies_in_one_async_tool_does_not_go_on_with_another(tmp_pa
         ("worker", f"killed after event {done.place[0]}"),
         ("worker", "restarted"),
     ]
+
+
+def test_a_process_that_died_in_async_tools_leaves_no_complaints_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scenario = samples.scenario(tmp_path, samples.GATHERS)
+    base, _ = undisturbed(scenario, scenario.profiles[0])
+    claimed = [point for point in base.points if "CLAIMED" in point.what or "DONE by" in point.what]
+    assert len(claimed) == 4
+    for point in claimed:
+        with varied(base, (Deviation(kill=point.place[0], restart=60.0),)) as variation:
+            died = variation.events[point.place[0]]
+            assert isinstance(died, WorldChanged)
+            assert died.change == f"killed after event {point.place[0]}"
+    gc.collect()
+    assert caplog.messages == []
 
 
 def test_a_worker_that_the_scenario_started_is_not_ended_by_the_restart_after_a_kill(tmp_path: Path) -> None:
