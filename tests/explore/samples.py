@@ -161,6 +161,21 @@ scenarios:
       clerk: [{code: "fetch_next_item(owner)"}, {code: "give_up(queue)\\nexit('ok')"}]
 """
 
+DIVIDED = """
+suite: samples
+scenarios:
+  - id: divided
+    title: Two jobs of one agent do different work.
+    world: {queue: {items: [invoice-1]}}
+    agents: {clerk: {prompt: You process invoices., tools: ["tests.explore.samples:give_up", note]}}
+    jobs:
+      one: {message: Go., locals: {owner: {$world: owner}}}
+      two: {message: Go., locals: {owner: {$world: owner}, queue: {$world: queue}}}
+    script:
+      job:one: [{code: "exit('nothing')"}]
+      job:two: [{code: "note('seen')\\ngive_up(queue)\\nexit('ok')"}]
+"""
+
 UNPACKS = """
 suite: samples
 scenarios:

@@ -63,6 +63,11 @@ def test_a_tool_is_certified_for_being_run_twice_and_for_two_owners(tmp_path: Pa
     assert (tools["note"].twice, tools["note"].owners) == ("at least once", None)
 
 
+def test_the_second_owner_does_what_the_job_of_that_name_does(tmp_path: Path) -> None:
+    tools = {tool.tool: tool for tool in explored(tmp_path, samples.DIVIDED, ONLY_CRASHES).tools}
+    assert (tools["give_up"].owners, tools["note"].owners) == ("leaks", "at least once")
+
+
 def test_what_a_tool_does_in_finally_is_not_done_by_a_process_that_has_died(tmp_path: Path) -> None:
     found = explored(tmp_path, samples.GIVES_BACK, ONLY_CRASHES)
     failure = next(one for one in found.failures if one.invariant == "no-claim-leaked")
