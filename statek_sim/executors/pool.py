@@ -275,7 +275,8 @@ class Pool(Generic[R]):
         try:
             # What a worker of ours wrote.
             return pickle.loads(worker.pipe.recv_bytes())  # type: ignore[no-any-return]
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):
+            # Also in the middle of an answer that is too long for a pipe.
             why = _death(worker.process, self._limits)
             used_up = self._limits is not None and why == _cpu_words(self._limits)
             first = worker.given[0][0] not in self._died

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from statek_sim import trace as events
@@ -12,7 +13,7 @@ from statek_sim.explore.invariants import Violation
 from statek_sim.explore.result import ToolCertificate
 from statek_sim.explore.variation import Undisturbed, Variation
 from statek_sim.scenario.deviation import Deviation
-from statek_sim.scenario.schema import JobText, Scenario
+from statek_sim.scenario.schema import JobText
 from statek_sim.trace import Event
 from statek_sim.values import JSON
 
@@ -91,16 +92,33 @@ class Effects:
         self.seen[tool][when] = max(self.seen[tool].get(when, SAFE), verdict, key=_ORDER.index)
 
 
-def two_owners(scenario: Scenario) -> Scenario | None:
-    """Return the scenario with every job of an owner a second time, of another owner; None where no job has one."""
-    jobs: dict[str, JobText] = {}
+def two_owners(base: Undisturbed) -> Undisturbed | None:
+    """Return what is played: every job of an owner a second time, of another owner, who is told the same.
+
+    None where no job has an owner.
+    """
+    scenario, jobs = base.scenario, dict[str, JobText]()
     for name, text in scenario.jobs.items():
         local = {key: _other(value) for key, value in text.locals.items()}
         if local != dict(text.locals):
-            jobs[f"{name}-{OTHER}"] = text.model_copy(update={"locals": local})
+            jobs[name] = text.model_copy(update={"locals": local})
     if not jobs:
         return None
-    return scenario.model_copy(update={"jobs": {**scenario.jobs, **jobs}, "deviations": ()})
+    second = {_seconds(name): text for name, text in jobs.items()}
+    answers = {
+        (_seconds(job), number): each for (job, number), each in base.said.answers.items() if job in jobs
+    }
+    roles = {_seconds(job): role for job, role in base.said.roles.items() if job in jobs}
+    return replace(
+        base,
+        scenario=scenario.model_copy(update={"jobs": {**scenario.jobs, **second}, "deviations": ()}),
+        said=replace(base.said, answers={**base.said.answers, **answers}, roles={**base.said.roles, **roles}),
+    )
+
+
+def _seconds(job: str) -> str:
+    """Return the name of the second owner's job that does what this one does."""
+    return f"{job}-{OTHER}"
 
 
 def _other(value: JSON) -> JSON:

@@ -266,13 +266,13 @@ class Explorer:
 
     def _two_owners(self) -> None:
         """Play the scenario with a second owner who does the same, each of them first once, for the certificates."""
-        both = two_owners(self._base.scenario)
+        both = two_owners(self._base)
         for order in () if both is None else ("fifo", "newest"):
             assert both is not None, "there is a second owner"
             self._found.runs += 1
-            scenario = both.model_copy(update={"order": order})
+            scenario = both.scenario.model_copy(update={"order": order})
             try:
-                with varied(replace(self._base, scenario=scenario), ()) as variation:
+                with varied(replace(both, scenario=scenario), ()) as variation:
                     self._effects.note_two_owners(variation, violations(variation, BUILT_IN))
             except StatekSimError:
                 # Two of them cannot do it at once, and why belongs to no crash.

@@ -37,15 +37,15 @@ class SentEvents(Sequence[Event]):
     """The events of a run in another process: read when somebody asks for one, since few are."""
 
     def __init__(self, sent: bytes) -> None:
-        self._sent = sent
-        self._events: list[Event] | None = None
+        self._held: bytes | list[Event] = sent
 
     def _read(self) -> list[Event]:
-        if self._events is None:
+        # One attribute, replaced at once: threads may read at the same time, and then both unpack.
+        held = self._held
+        if isinstance(held, bytes):
             # What a worker of ours wrote.
-            self._events = unpacked(pickle.loads(self._sent))
-            self._sent = b""
-        return self._events
+            held = self._held = unpacked(pickle.loads(held))
+        return held
 
     def __len__(self) -> int:
         """Return how many there are."""

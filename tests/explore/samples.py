@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import sys
 from pathlib import Path
@@ -135,6 +136,19 @@ scenarios:
       job:two: [{code: "slow_note('two', 5)\\nexit('ok')"}]
 """
 
+GATHERS = """
+suite: samples
+scenarios:
+  - id: gathers
+    title: An async tool claims two items at once.
+    world: {queue: {items: [a, b]}}
+    agents: {clerk: {prompt: You process invoices., tools: ["tests.explore.samples:claim_all"]}}
+    jobs: {main: {message: Go., locals: {owner: {$world: owner}, queue: {$world: queue}}}}
+    script:
+      clerk:
+        - {code: "claim_all(owner, queue)\\nexit('ok')"}
+"""
+
 GIVES_UP = """
 suite: samples
 scenarios:
@@ -145,6 +159,21 @@ scenarios:
     jobs: {main: {message: Go., locals: {owner: {$world: owner}, queue: {$world: queue}}}}
     script:
       clerk: [{code: "fetch_next_item(owner)"}, {code: "give_up(queue)\\nexit('ok')"}]
+"""
+
+DIVIDED = """
+suite: samples
+scenarios:
+  - id: divided
+    title: Two jobs of one agent do different work.
+    world: {queue: {items: [invoice-1]}}
+    agents: {clerk: {prompt: You process invoices., tools: ["tests.explore.samples:give_up", note]}}
+    jobs:
+      one: {message: Go., locals: {owner: {$world: owner}}}
+      two: {message: Go., locals: {owner: {$world: owner}, queue: {$world: queue}}}
+    script:
+      job:one: [{code: "exit('nothing')"}]
+      job:two: [{code: "note('seen')\\ngive_up(queue)\\nexit('ok')"}]
 """
 
 UNPACKS = """
@@ -171,6 +200,20 @@ def careful(owner: Any, queue: Any, **_: Any) -> str:
         return str(item.id)
     finally:
         queue.complete(item)
+
+
+@tool
+async def claim_all(owner: Any, queue: Any, **_: Any) -> None:
+    """Claim two items side by side, and finish them whatever happens."""
+
+    async def claim(seconds: float) -> None:
+        item = queue.claim_next(owner)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            queue.complete(item)
+
+    await asyncio.gather(claim(1), claim(2))
 
 
 @tool

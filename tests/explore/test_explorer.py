@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import count
 from pathlib import Path
 
@@ -62,6 +63,11 @@ def test_a_tool_is_certified_for_being_run_twice_and_for_two_owners(tmp_path: Pa
     assert (tools["note"].twice, tools["note"].owners) == ("at least once", None)
 
 
+def test_the_second_owner_does_what_the_job_of_that_name_does(tmp_path: Path) -> None:
+    tools = {tool.tool: tool for tool in explored(tmp_path, samples.DIVIDED, ONLY_CRASHES).tools}
+    assert (tools["give_up"].owners, tools["note"].owners) == ("leaks", "at least once")
+
+
 def test_what_a_tool_does_in_finally_is_not_done_by_a_process_that_has_died(tmp_path: Path) -> None:
     found = explored(tmp_path, samples.GIVES_BACK, ONLY_CRASHES)
     failure = next(one for one in found.failures if one.invariant == "no-claim-leaked")
@@ -79,6 +85,22 @@ def test_a_worker_that_dies_in_one_async_tool_does_not_go_on_with_another(tmp_pa
         ("worker", f"killed after event {done.place[0]}"),
         ("worker", "restarted"),
     ]
+
+
+def test_a_process_that_died_in_async_tools_leaves_no_complaints_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scenario = samples.scenario(tmp_path, samples.GATHERS)
+    base, _ = undisturbed(scenario, scenario.profiles[0])
+    claimed = [point for point in base.points if "CLAIMED" in point.what or "DONE by" in point.what]
+    assert len(claimed) == 4
+    for point in claimed:
+        with varied(base, (Deviation(kill=point.place[0], restart=60.0),)) as variation:
+            died = variation.events[point.place[0]]
+            assert isinstance(died, WorldChanged)
+            assert died.change == f"killed after event {point.place[0]}"
+    gc.collect()
+    assert caplog.messages == []
 
 
 def test_a_worker_that_the_scenario_started_is_not_ended_by_the_restart_after_a_kill(tmp_path: Path) -> None:

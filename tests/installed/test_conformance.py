@@ -140,6 +140,40 @@ def test_a_scenario_is_compared_with_what_it_expects(peer: Peer, scenarios: dict
     assert (result.outcome, result.record.backend) == (Outcome.PASSED, "installed")
 
 
+OWNERS = """\
+scenarios:
+  - id: owners
+    title: Two owners, one of whom is first wanted in a process after the first.
+    world: {queue: {items: [a, b]}, futures: [go]}
+    agents: {clerk: {tools: [fetch_next_item, process_item, wait_for]}}
+    jobs:
+      one: {locals: {owner: {$world: "owner:other"}}}
+      two: {locals: {owner: {$world: "owner:worker-1"}}}
+      three: {at: 20, locals: {owner: {$world: "owner:other"}}}
+    script:
+      job:one:
+        - code: owner, item = fetch_next_item(owner)
+        - code: |
+            print(wait_for('go'), item, owner)
+            process_item(item)
+            exit(item.id)
+      job:two:
+        - code: |
+            owner, item = fetch_next_item(owner)
+            print(item, owner)
+            exit(item.id)
+      job:three: [{code: "exit(fetch_next_item(owner))"}]
+    events: [{at: 5, crash: worker}, {at: 8, restart: worker}, {at: 10, resolve: go, value: 1}]
+"""
+
+
+def test_another_owner_than_the_queues_is_one_on_real_releases_too(tmp_path: Path) -> None:
+    (tmp_path / "owners.yaml").write_text(OWNERS)
+    scenarios = load_or_fail([tmp_path / "owners.yaml"])
+    for matrix in run_matrix([str(path) for path in PYTHONS], scenarios, load_declarations()):
+        assert {row.verdict for row in matrix.rows} == {Verdict.AGREE}
+
+
 def test_the_suite_that_tells_releases_apart_agrees_on_every_one_of_them() -> None:
     scenarios = load_or_fail([builtin_suites() / "versions"])
 

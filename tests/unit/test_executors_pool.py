@@ -130,6 +130,30 @@ def test_work_whose_worker_was_killed_is_done_again(tmp_path: Path) -> None:
     assert flag.read_text() == "died\n"
 
 
+def dies_while_it_answers(flag: str) -> int:
+    """Die once with an answer begun: it is longer than a pipe holds, and nobody reads it yet."""
+    if not Path(flag).exists():
+        Path(flag).touch()
+        threading.Timer(0.2, os._exit, (7,)).start()
+    return LongAnswer()
+
+
+class LongAnswer(int):
+    """What takes megabytes to send and is a small number for whoever gets it."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (len, (b"x" * (8 * MIB),))
+
+
+def test_work_whose_answer_was_cut_off_is_done_again(tmp_path: Path) -> None:
+    with Pool(dies_while_it_answers, limits=TIGHT, workers=1) as pool:
+        number = pool.submit(str(tmp_path / "died"))
+        [worker] = pool._workers
+        worker.process.join(30)
+        assert worker.process.exitcode == 7
+        assert pool.result(number) == 8 * MIB
+
+
 def test_work_that_kills_two_workers_is_named_and_the_rest_is_done(tmp_path: Path) -> None:
     flag = tmp_path / "died"
     flag.touch()

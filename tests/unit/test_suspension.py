@@ -387,6 +387,24 @@ def test_a_kill_when_one_tool_returned_ends_those_that_wait_beneath_it() -> None
     assert LOG == ["a begins", "b begins", "b is done", "b is left"]
 
 
+def test_a_tool_that_has_ended_returns_nothing_to_a_worker_that_died_in_what_it_left_behind() -> None:
+    @tool
+    async def leave(**kwargs: object) -> str:
+        """Leave a task behind in which the worker dies."""
+
+        async def behind() -> None:
+            runtime.crash_worker()
+
+        left.append(asyncio.get_running_loop().create_task(behind()))
+        return "over"
+
+    left: list[asyncio.Task[None]] = []
+    runtime = runtime_of({"a": ["leave(); note('after'); exit('ok')"]}, leave)
+    runtime.run()
+    assert LOG == []
+    assert (runtime.job("a").status, runtime.job("a").py_env.exit_status) == (JobStatus.STARTED, None)
+
+
 def test_a_worker_restarted_while_alive_loses_its_tools_too() -> None:
     runtime = runtime_of({"a": ["work('a', 10); exit('ok')"]})
     runtime.at(4, runtime.restart_worker)

@@ -150,10 +150,10 @@ class Suspension:
         self._waits.append(execution)
         try:
             task = self.start(coroutine)
+            if self._process != process:
+                # The worker died in it, or in what it or another tool left to do, though it may have ended itself.
+                raise self.killed(execution, self._death)
             if not task.done():
-                if self._process != process:
-                    # Another tool had something to do before this one, and the worker died in it.
-                    raise self.killed(execution, self._death)
                 self._wait(task, execution)
                 progress.at(job.id, job.num_turns)
         finally:

@@ -113,6 +113,11 @@ class ToolLoop(asyncio.BaseEventLoop):
         """Be the running loop from now on."""
         asyncio._set_running_loop(self)
 
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Tell of an exception that nobody looks at; a dead process tells nothing."""
+        if not self.dead:
+            super().call_exception_handler(context)
+
     def give_up(self) -> None:
         """Cancel what has not ended."""
         for task in [*self._unfinished]:
