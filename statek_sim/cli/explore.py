@@ -181,7 +181,7 @@ def explore(
     bounds = Bounds(kinds=kinds, only=only, depth=depth, orders=orders, pairs=pairs, prices=listed)
     console = Console()
     with executor_for(executor, workers=processes) as runs_it:
-        found = _explore(console, chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it)
+        found, chosen = _explore(console, chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it)
     found = _told(found, chosen, statek, save)
     for line in explore_lines(found, quiet=quiet):
         console.print(line, soft_wrap=True, highlight=False)
@@ -273,23 +273,26 @@ def _explore(
     bounds: Bounds,
     limits: WatchdogLimits | None,
     executor: Executor,
-) -> Exploration:
+) -> tuple[Exploration, list[Pair]]:
+    """Return what came of all pairs, or of those that were done when Ctrl-C came, and these pairs: in their order."""
     from statek_sim.explore.result import Exploration
-    from statek_sim.explore.running import explore_all
+    from statek_sim.explore.running import explored_as_done
     from statek_sim.reporting.explore_terminal import ExploreProgress
 
-    found: list[Explored] = []
+    found: dict[int, Explored] = {}
     stopped = False
     shown = ExploreProgress(console, len(pairs))
     try:
-        for explored in explore_all(pairs, own=own, bounds=bounds, limits=limits, executor=executor):
-            found.append(explored)
+        as_done = explored_as_done(pairs, own=own, bounds=bounds, limits=limits, executor=executor)
+        for place, explored in as_done:
+            found[place] = explored
             shown.done(explored)
     except KeyboardInterrupt:
         stopped = True
     finally:
         shown.close()
-    return Exploration(tuple(found), stopped)
+    places = sorted(found)
+    return Exploration(tuple(found[place] for place in places), stopped), [pairs[place] for place in places]
 
 
 def _told(found: Exploration, pairs: Sequence[Pair], statek: Path | None, save: Path | None) -> Exploration:
@@ -306,7 +309,7 @@ def _whose(found: Exploration, pairs: Sequence[Pair], python: Path) -> Explorati
     scenarios = []
     with Peer(str(python)) as peer:
         under = profile_of_peer(peer)
-        for explored, (scenario, profile) in zip(found.scenarios, pairs, strict=False):
+        for explored, (scenario, profile) in zip(found.scenarios, pairs, strict=True):
             failures = []
             for failure in explored.failures:
                 compared = compare(peer, scenario, profile, failure, under)
@@ -321,7 +324,7 @@ def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Explorati
     from statek_sim.reporting.artifact import write_artifact
 
     scenarios = []
-    for explored, (scenario, profile) in zip(found.scenarios, pairs, strict=False):
+    for explored, (scenario, profile) in zip(found.scenarios, pairs, strict=True):
         failures = []
         for failure in explored.failures:
             path = folder / case_name(scenario, profile, failure.invariant)

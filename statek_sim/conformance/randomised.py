@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import importlib
 import json
-import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +28,9 @@ from statek_sim.conformance.examples.draw import BATCH
 from statek_sim.conformance.examples.replies import Written
 from statek_sim.conformance.matrix import compared
 from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.executors.executor import Pending
+from statek_sim.executors.pool import Killed
+from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.scenario.check import check, jobs_of
 from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
 from statek_sim.semantics import Profile as Behaviour
@@ -43,21 +45,29 @@ _OPEN: Final[list[Peer]] = []
 class Side:
     """The interpreter `python`, with a process that talks to it. Use it as a context manager.
 
-    `BadInput` for an interpreter without STATEK, or with a version that no behaviour profile describes.
+    A process that dies is replaced, and opens the interpreter again. `BadInput` for an interpreter without STATEK, or
+    with a version that no behaviour profile describes.
     """
 
     def __init__(self, python: str) -> None:
-        # Forking a process that has threads is not safe, and a pool has one.
-        self._pool = ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn"))
+        self._python = python
+        self._executor = ProcessExecutor(1)
         try:
-            self.version, self.profile = self._pool.submit(_open, python).result()
+            self.version, self.profile = self.came(self.submit(_named))
         except BaseException:
-            self._pool.shutdown()
+            self._executor.close()
             raise
 
-    def submit(self, work: Callable[[Peer], T]) -> Future[T]:
+    def submit(self, work: Callable[[Peer], T]) -> Pending[T]:
         """Call `work` over there, one call after the other; it and its result are pickled."""
-        return self._pool.submit(_with_peer, work)
+        return self._executor.submit(_with_peer, self._python, work)
+
+    def came(self, pending: Pending[T]) -> T:
+        """Wait for what comes of work; work that its process died of twice is a StatekSimError."""
+        came = pending.result()
+        if isinstance(came, Killed):
+            raise StatekSimError(f"{self._python}: a comparison of random examples was {came}")
+        return came
 
     def __enter__(self) -> Self:
         return self
@@ -66,17 +76,17 @@ class Side:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self._pool.submit(_close).result()
-        self._pool.shutdown(cancel_futures=True)
+            self.came(self._executor.submit(_close))
+        self._executor.close()
 
 
-def _open(python: str) -> tuple[str, Profile]:
-    peer = Peer(python)
-    _OPEN.append(peer)
+def _named(peer: Peer) -> tuple[str, Profile]:
     return peer.version, profile_of_peer(peer)
 
 
-def _with_peer(work: Callable[[Peer], T]) -> T:
+def _with_peer(python: str, work: Callable[[Peer], T]) -> T:
+    if not _OPEN:
+        _OPEN.append(Peer(python))
     return work(_OPEN[0])
 
 
@@ -92,6 +102,9 @@ MOST_SHOWN: Final = 3
 
 HANDFUL: Final = 25
 """Examples that a side is given at a time."""
+
+HANDFULS: Final = 8
+"""Handfuls that a side has before anybody waits for what came of the first."""
 
 Reference = RunRecord | str
 """What the reference runtime did with an example, or why that cannot be compared."""
@@ -149,34 +162,47 @@ def run_random(pythons: Sequence[str], count: int, number: int) -> tuple[RandomR
     """
     with ExitStack() as stack:
         sides = [stack.enter_context(Side(python)) for python in pythons]
-        found: list[list[Future[list[RandomDifference]]]] = [[] for _ in sides]
-        # Examples are made while the first ones are being compared.
-        for examples in _handfuls(random_examples(count, number)):
-            for side, futures in zip(sides, found, strict=True):
-                futures.append(side.submit(partial(_differing, profile=side.profile, examples=examples)))
+        differing = _compared(sides, _handfuls(random_examples(count, number)))
         return tuple(
             RandomRun(
                 version=side.version,
                 profile=side.profile,
                 examples=count,
-                differing=_small(side, number, _together(futures)),
+                differing=_small(side, number, found),
             )
-            for side, futures in zip(sides, found, strict=True)
+            for side, found in zip(sides, differing, strict=True)
         )
+
+
+def _compared(sides: Sequence[Side], handfuls: Iterable[tuple[Example, ...]]) -> list[list[RandomDifference]]:
+    """Return what differs on each side. Examples are made while the first ones are being compared."""
+    found: list[list[RandomDifference]] = [[] for _ in sides]
+    given: deque[list[Pending[list[RandomDifference]]]] = deque()
+
+    def take() -> None:
+        # In turn: a side whose answers nobody takes is given nothing more.
+        for side, differing, pending in zip(sides, found, given.popleft(), strict=True):
+            differing.extend(side.came(pending))
+
+    for examples in handfuls:
+        given.append(
+            [side.submit(partial(_differing, profile=side.profile, examples=examples)) for side in sides]
+        )
+        if len(given) > HANDFULS:
+            take()
+    while given:
+        take()
+    return found
 
 
 def _small(side: Side, number: int, differing: list[RandomDifference]) -> tuple[RandomDifference, ...]:
     work = partial(_made_small, profile=side.profile, number=number, differing=differing)
-    return tuple(side.submit(work).result())
+    return tuple(side.came(side.submit(work)))
 
 
 def _handfuls(examples: Iterator[Example]) -> Iterator[tuple[Example, ...]]:
     while handful := tuple(islice(examples, HANDFUL)):
         yield handful
-
-
-def _together(futures: Sequence[Future[list[RandomDifference]]]) -> list[RandomDifference]:
-    return [difference for future in futures for difference in future.result()]
 
 
 def random_examples(count: int, number: int) -> Iterator[Example]:

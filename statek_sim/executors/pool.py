@@ -60,6 +60,10 @@ PAUSE: Final = 0.005
 """Seconds in which answers are left to gather while all workers have enough to do."""
 
 
+class _Died:
+    """What comes of work whose worker is gone, and that is tried once more. Work may well return None."""
+
+
 @dataclass(frozen=True, slots=True)
 class Killed:
     """A piece of work that was ended from outside: `why` in a few words, `where` its last step, if any.
@@ -249,25 +253,25 @@ class Pool(Generic[R]):
             elif self._limits is not None and (why := _exceeded(worker, self._limits)) is not None:
                 self._take(worker, _killed(worker, why))
 
-    def _take(self, worker: _Worker, came: R | Killed | Raised | None) -> None:
-        """Keep what came of a worker's first piece of work; None: it died, and the work is tried once more.
+    def _take(self, worker: _Worker, came: R | Killed | Raised | _Died) -> None:
+        """Keep what came of a worker's first piece of work; where it died, the work is tried once more.
 
         What a worker was given and had not begun goes back to be done.
         """
         task = worker.given.popleft()
-        if came is None:
+        if isinstance(came, _Died):
             self._died.add(task[0])
             worker.given.appendleft(task)
         else:
             self._came[task[0]] = came
-        if came is None or isinstance(came, Killed):
+        if isinstance(came, _Died | Killed):
             self._todo.extendleft(reversed(worker.given))
             self._drop(worker)
         elif worker.given:
             worker.begin()
 
-    def _answer(self, worker: _Worker) -> R | Killed | Raised | None:
-        """Return what a worker sent; of one that is gone, what killed it, or None when its work is to be tried again.
+    def _answer(self, worker: _Worker) -> R | Killed | Raised | _Died:
+        """Return what a worker sent; of one that is gone, what killed it, or that its work is to be tried again.
 
         Whoever kills a worker from outside, such as a machine without memory, means the process and not the work. Work
         whose worker dies a second time is what kills them.
@@ -280,7 +284,7 @@ class Pool(Generic[R]):
             why = _death(worker.process, self._limits)
             used_up = self._limits is not None and why == _cpu_words(self._limits)
             first = worker.given[0][0] not in self._died
-            return None if first and not used_up else _killed(worker, why)
+            return _Died() if first and not used_up else _killed(worker, why)
 
     def _start(self) -> _Worker:
         if self._prepare is not None and self._context.get_start_method() == "fork":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
@@ -17,7 +17,7 @@ from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.explore.explorer import REPEATS, SURVIVES, Bounds, Explorer
 from statek_sim.explore.invariants import BUILT_IN, Invariant, is_sometimes, sometimes
 from statek_sim.explore.result import Explored
-from statek_sim.explore.shares import joined, shares_of
+from statek_sim.explore.shares import Shares, joined, shares_of
 from statek_sim.explore.variation import Variation
 from statek_sim.scenario.schema import Scenario
 
@@ -35,8 +35,8 @@ class _Work:
     own: tuple[str, ...]
     bounds: Bounds
 
-    def __call__(self, place: int, share: tuple[int, int] | None = None) -> Explored | int:
-        """Explore it, or one share of it; return the number of its shares where it has several and none is named."""
+    def __call__(self, place: int, share: tuple[int, int] | None = None) -> Explored | Shares:
+        """Explore it, or one share of it; return which shares it has where it has several and none is named."""
         progress.afresh()
         bounds = self.bounds if share is None else replace(self.bounds, share=share)
         return _explored(*self.pairs[place], self.own, bounds, _whole if share else _whole_or_shares)
@@ -46,9 +46,9 @@ def _whole(explorer: Explorer) -> Explored:
     return explorer.explore()
 
 
-def _whole_or_shares(explorer: Explorer) -> Explored | int:
+def _whole_or_shares(explorer: Explorer) -> Explored | Shares:
     shares = shares_of(explorer.base, explorer.bounds)
-    return explorer.explore() if shares == 1 else shares
+    return explorer.explore() if shares.number == 1 else shares
 
 
 def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
@@ -143,29 +143,72 @@ def explore_all(
 
     `own` are names of invariants, `limits` what one scenario may use of the machine.
     """
+    came: dict[int, Explored] = {}
+    wanted = 0
+    every = explored_as_done(pairs, own=own, bounds=bounds, limits=limits, executor=executor)
+    with closing(every):
+        for place, explored in every:
+            came[place] = explored
+            while wanted in came:
+                yield came.pop(wanted)
+                wanted += 1
+
+
+def explored_as_done(
+    pairs: Sequence[Pair],
+    *,
+    own: Sequence[str] = (),
+    bounds: Bounds | None = None,
+    limits: WatchdogLimits | None = None,
+    executor: Executor | None = None,
+) -> Generator[tuple[int, Explored], None, None]:
+    """Yield the place of each pair and what came of it: those that are divided into shares after all others.
+
+    The shares of all of them are one lot, the costliest first, so that no process waits for the last one long.
+    """
     work = _Work(pairs, tuple(own), bounds or Bounds())
     own_invariants(own)
     runs_it: Executor = ProcessExecutor() if executor is None else executor
+    large: dict[int, Shares] = {}
     with closing(runs_it.map(work, ((place,) for place in range(len(pairs))), limits=limits)) as came:
         for place, one in enumerate(came):
-            explored = _in_shares(runs_it, work, place, one, limits) if isinstance(one, int) else one
-            yield _not_explored(*pairs[place], str(explored)) if isinstance(explored, Killed) else explored
+            if isinstance(one, Shares):
+                large[place] = one
+            else:
+                yield place, _come(pairs[place], one)
+    yield from _in_shares(runs_it, work, large, limits)
 
 
 def _in_shares(
-    executor: Executor, work: _Work, place: int, shares: int, limits: WatchdogLimits | None
-) -> Explored | Killed:
-    """Have all shares of a large scenario explored, at once as far as there are workers."""
-    found: list[Explored] = []
-    tasks = ((place, (number, shares)) for number in range(shares))
+    executor: Executor, work: _Work, large: Mapping[int, Shares], limits: WatchdogLimits | None
+) -> Generator[tuple[int, Explored], None, None]:
+    """Have all shares of the large scenarios explored; yield each scenario when its last share is there."""
+    costliest = sorted(large, key=lambda place: -large[place].events)
+    tasks = [
+        (place, (number, large[place].number)) for place in costliest for number in range(large[place].number)
+    ]
+    found: dict[int, list[Explored | Killed]] = {place: [] for place in large}
     with closing(executor.map(work, tasks, limits=limits)) as came:
-        for one in came:
-            if isinstance(one, Killed):
-                return one
-            assert isinstance(one, Explored), "a share is not divided again"
-            found.append(one)
+        for (place, _), one in zip(tasks, came, strict=True):
+            assert not isinstance(one, Shares), "a share is not divided again"
+            found[place].append(one)
+            if len(found[place]) == large[place].number:
+                yield place, _come(work.pairs[place], _whole_of(found.pop(place)))
+
+
+def _whole_of(shares: Sequence[Explored | Killed]) -> Explored | Killed:
+    """Return what came of all shares together; one that was killed is what came of all."""
+    explored: list[Explored] = []
+    for one in shares:
+        if isinstance(one, Killed):
+            return one
+        explored.append(one)
     # One that cannot be explored says so in every share.
-    return found[0] if found[0].problem is not None else joined(found)
+    return explored[0] if explored[0].problem is not None else joined(explored)
+
+
+def _come(pair: Pair, one: Explored | Killed) -> Explored:
+    return _not_explored(*pair, str(one)) if isinstance(one, Killed) else one
 
 
 @dataclass(frozen=True, slots=True)

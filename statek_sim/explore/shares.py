@@ -6,7 +6,7 @@ How many shares there are depends on the scenario alone, so that any number of w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from statek_sim.explore.certificates import worst
@@ -19,12 +19,22 @@ SHARE: Final = 100_000
 """Events that one share plays at most, were every run as long as the undisturbed one."""
 
 
-def shares_of(base: Undisturbed, bounds: Bounds) -> int:
-    """Return how many shares the crashes of a scenario are worth; 1 where combinations need all of them together."""
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How many shares a scenario is divided into, and about how many events each of them plays."""
+
+    number: int
+    events: int
+
+
+def shares_of(base: Undisturbed, bounds: Bounds) -> Shares:
+    """Return which shares the crashes of a scenario are worth; one where combinations need all of them together."""
     if bounds.depth > 1 or bounds.only is not None or "crashes" not in bounds.kinds:
-        return 1
+        return Shares(1, len(base.events))
     kills = len(distinct_points(base))
-    return max(1, min(kills, kills * len(base.events) // SHARE))
+    events = kills * len(base.events)
+    number = max(1, min(kills, events // SHARE))
+    return Shares(number, events // number)
 
 
 def joined(shares: Sequence[Explored]) -> Explored:

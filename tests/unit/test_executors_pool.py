@@ -248,3 +248,15 @@ def test_what_all_workers_would_load_is_loaded_once_before_the_first(monkeypatch
     with Pool(loaded, limits=TIGHT, workers=2, prepare=lambda: LOADED.append("vocabulary")) as pool:
         assert list(pool.map((number,) for number in range(4))) == [["vocabulary"]] * 4
         assert LOADED == ["vocabulary"]
+
+
+def test_work_that_returns_none_is_done_once(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+
+    def noted() -> None:
+        with calls.open("a") as file:
+            file.write(".")
+
+    with Pool(noted, limits=None, workers=1) as pool:
+        assert pool.run() is None
+    assert calls.read_text() == "."
