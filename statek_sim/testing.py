@@ -33,6 +33,7 @@ from statek_sim.store.keeping import KeptRuntime
 from statek_sim.store.opening import open_store
 from statek_sim.store.owed import script_of
 from statek_sim.store.sql import SqlRuns
+from statek_sim.store.store import LEASE
 from statek_sim.store.worker import real_seconds, worker_name
 from statek_sim.world.queue import WorkItem, WorkQueue
 
@@ -168,14 +169,16 @@ class LabRuntime(Runtime):
         run: str = "main",
         kept: Mapping[str, object] | None = None,
         restart: float = 0.0,
+        lease: float = LEASE,
     ) -> KeptRuntime:
         """Keep everything in a store, `sqlite:PATH` or `postgresql://...`, from before the first job on.
 
         Where the store has the run, it is gone on with: its jobs are there, and what was in flight is done again.
+        `lease` are the real seconds for which the run stays with a process that is not heard of.
         """
         if self._kept is not None:
             raise BadInput(f"keep_in({address!r}): this runtime is kept already")
-        self._store = open_store(address, clock=real_seconds)
+        self._store = open_store(address, clock=real_seconds, lease=lease)
         try:
             self._kept = KeptRuntime(
                 self, self._store, run, worker=worker_name(), agents=agents, kept=kept, restart=restart

@@ -137,7 +137,7 @@ class KeptRuntime:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Commit what the runtime does inside, from what the application has done so far."""
-        with self._session.ends_as_lost():
+        with self._session.at_work():
             self._session.commit()
             self._running = True
             try:
