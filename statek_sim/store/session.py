@@ -9,6 +9,7 @@ from typing import Any
 
 from statek_sim.errors import BadStore, DamagedStore
 from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.state.access import FULL, access
 from statek_sim.runtime.state.containment import RunLost
 from statek_sim.store.anchors import Anchors
 from statek_sim.store.graph import Graph, Rows
@@ -103,7 +104,9 @@ class Session:
             raise RunLost(error) from error
 
     def _commit(self, status: Status) -> None:
-        rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
+        # In the middle of an agent's code, too, everything is read.
+        with access(FULL):
+            rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
         changes = Changes(
             rows={name: row for name, row in rows.items() if self._rows.get(name) != row},
             gone=[name for name in self._rows if name not in rows],
