@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Final
 
 import pytest
@@ -23,6 +24,7 @@ from statek_sim.providers.network import forbid_network
 from statek_sim.runtime.execution.runtime import active
 from statek_sim.semantics import profile_named
 from statek_sim.stand_in.jobs import BROUGHT
+from statek_sim.stand_in.keeping import StoredObjects
 from statek_sim.stand_in.store import opened_store
 from statek_sim.stand_in.task import named_job
 from statek_sim.stand_in.tools import registry_restored
@@ -51,7 +53,8 @@ def _on_reference(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
         opened_store(),
         registry_restored(),
     ):
-        yield StatekApp(ReferenceApplication(lab.runtime, named_job), lab.llm)
+        keep = partial(lab.runtime.keep_in, beside=StoredObjects())
+        yield StatekApp(ReferenceApplication(lab.runtime, named_job, keep), lab.llm)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from statek_sim.backends.application import AppJob, Application, AppOutcome
@@ -11,6 +11,7 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script
+from statek_sim.store.store import LEASE
 from statek_sim.testing import ScriptableLLM, at_the_caller
 
 
@@ -53,6 +54,24 @@ class StatekApp:
         `name` is what the test calls it ("job-1" and so on by default); `message` is its first user message.
         """
         return self._application.create_job(agent, **options)
+
+    @at_the_caller
+    def keep_in(
+        self,
+        address: str,
+        *,
+        agents: Sequence[Any],
+        run: str = "main",
+        restart: float = 0.0,
+        lease: float = LEASE,
+    ) -> bool:
+        """Keep jobs and stored objects in a store, `sqlite:PATH`, from before the first job on (docs/durability.md).
+
+        Return whether the store had the run: it is gone on with, as after a kill. `agents` are all that there are, in
+        the same order in every process, which runs the same code up to here. On the reference runtime only: the
+        installed package has a store of its own.
+        """
+        return self._application.keep_in(address, agents=agents, run=run, restart=restart, lease=lease)
 
     def at(self, when: float, action: Callable[[], object]) -> None:
         """Do `action` at virtual second `when`: somebody decides, a message arrives."""

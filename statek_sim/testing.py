@@ -29,10 +29,11 @@ from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
 from statek_sim.runtime.state.context import traced_job
 from statek_sim.semantics import profile_named
-from statek_sim.store.keeping import KeptRuntime
+from statek_sim.store.keeping import Beside, KeptRuntime
 from statek_sim.store.opening import open_store
 from statek_sim.store.owed import script_of
 from statek_sim.store.sql import SqlRuns
+from statek_sim.store.store import LEASE
 from statek_sim.store.worker import real_seconds, worker_name
 from statek_sim.world.queue import WorkItem, WorkQueue
 
@@ -168,17 +169,28 @@ class LabRuntime(Runtime):
         run: str = "main",
         kept: Mapping[str, object] | None = None,
         restart: float = 0.0,
+        lease: float = LEASE,
+        beside: Beside | None = None,
     ) -> KeptRuntime:
         """Keep everything in a store, `sqlite:PATH` or `postgresql://...`, from before the first job on.
 
         Where the store has the run, it is gone on with: its jobs are there, and what was in flight is done again.
+        `lease` are the real seconds for which the run stays with a process that is not heard of;
+        `beside` is what the application has besides this runtime.
         """
         if self._kept is not None:
             raise BadInput(f"keep_in({address!r}): this runtime is kept already")
-        self._store = open_store(address, clock=real_seconds)
+        self._store = open_store(address, clock=real_seconds, lease=lease)
         try:
             self._kept = KeptRuntime(
-                self, self._store, run, worker=worker_name(), agents=agents, kept=kept, restart=restart
+                self,
+                self._store,
+                run,
+                worker=worker_name(),
+                agents=agents,
+                kept=kept,
+                restart=restart,
+                beside=beside,
             )
         except BaseException:
             self._store.close()

@@ -29,7 +29,7 @@ from statek_sim.explore.variation import Undisturbed, undisturbed
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.store.opening import open_store
-from statek_sim.store.store import Changes, Lease, Listed, Stored
+from statek_sim.store.store import LEASE, Changes, Lease, Listed, Stored
 from statek_sim.suite.run import builtin_suites
 from statek_sim.values import JSON
 
@@ -40,6 +40,7 @@ class NoStore:
     """A store that keeps nothing: for a run that is killed in thought, under the rules of one that is stored."""
 
     address = "nowhere"
+    lease_seconds = LEASE
 
     def begin(self, run: str, about: Mapping[str, JSON], *, worker: str) -> Lease:
         """Take note of nothing."""
@@ -56,6 +57,9 @@ class NoStore:
     def commit(self, lease: Lease, changes: Changes) -> Lease:
         """Keep nothing."""
         return replace(lease, revision=lease.revision + 1)
+
+    def renew(self, lease: Lease) -> None:
+        """Do nothing."""
 
     def release(self, lease: Lease) -> None:
         """Do nothing."""

@@ -5,7 +5,7 @@ A test creates jobs, lets time pass, and looks at `AppJob`s. It reads the same w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -90,6 +90,9 @@ class Application(Protocol):
 
     def run(self, until: float) -> AppOutcome:
         """Run every job until nothing is left to do, or virtual second `until`."""
+
+    def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
+        """Keep everything in a store from before the first job on; return whether the store had something."""
 
     def now(self) -> float:
         """Return the virtual time in seconds."""

@@ -167,7 +167,7 @@ class DurableRun:
     def finish(self, *, allow_network: bool = False) -> RunRecord:
         """Play to the end, give the run back and return the facts; raises what a commit failed with."""
         try:
-            with self._session.ends_as_lost(), closing(self.run.runtime):
+            with self._session.at_work(), closing(self.run.runtime):
                 outcome, error = self.run.play(allow_network=allow_network)
                 # Also a run that failed is over: its script would not fit the next time either.
                 self.commit("ended")

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from statek_sim.backends.application import FUTURE, AppJob, AppOutcome, ToolUse
 from statek_sim.backends.facts import job_record, plain, worker_death
+from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.task import TaskFutureResult
+from statek_sim.store.keeping import KeptRuntime
 
 
 class ReferenceApplication:
-    """See `Application`. Jobs are those of `runtime`, created by `create`, the runtime's own way unless said."""
+    """See `Application`. Jobs are those of `runtime`, created by `create`, the runtime's own way unless said.
+
+    `keep` keeps them in a store, as `LabRuntime.keep_in` does.
+    """
 
     backend = "reference"
 
-    def __init__(self, runtime: Runtime, create: Callable[..., Job] | None = None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        create: Callable[..., Job] | None = None,
+        keep: Callable[..., KeptRuntime] | None = None,
+    ) -> None:
         self.runtime = runtime
+        self._keep = keep
         self._create = runtime.create_job if create is None else create
         self.profile = runtime.profile.name
 
@@ -41,6 +52,12 @@ class ReferenceApplication:
             waiting=outcome.waiting,
             worker=None if outcome.worker_alive else worker_death(self.runtime),
         )
+
+    def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
+        """Keep everything in a store; return whether the store had something."""
+        if self._keep is None:
+            raise BadInput(f"keep_in({address!r}): this application's runtime is not kept")
+        return self._keep(address, agents=agents, **options).resumed
 
     def now(self) -> float:
         """Return the virtual time in seconds."""

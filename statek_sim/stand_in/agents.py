@@ -9,6 +9,7 @@ from typing import Any
 from statek_sim.runtime.agents import agent as runtime
 from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.stored.kinds import KEEPER
 from statek_sim.stand_in.code_reading import codes_of, get_referenced_locals
 from statek_sim.stand_in.here_only import check_reader
 from statek_sim.stand_in.memo import memo
@@ -17,7 +18,21 @@ from statek_sim.stand_in.prompts import SystemPrompt, make_system_prompt
 Tool = Callable[..., Any]
 
 
-class _Metadata(dict[str, str]):
+class _NoPlace:
+    """The keeper of dicts that a store of runs keeps and the stand-in store does not."""
+
+    def made(self, kind: type[dict[str, str]]) -> Any:
+        """Return an empty one without attributes."""
+        return dict.__new__(kind)
+
+    def place(self, _value: Any) -> None:
+        """Have none."""
+
+    def adopt(self, _value: Any, _place: int) -> None:
+        """Give none."""
+
+
+class Metadata(dict[str, str]):
     """Metadata that misses MODEL the way STATEK does."""
 
     def __init__(self, role: str, values: dict[str, str]) -> None:
@@ -28,6 +43,9 @@ class _Metadata(dict[str, str]):
         if key == "MODEL":
             raise ValueError(f"Agent '{self._role}' is missing required metadata field 'MODEL'")
         raise KeyError(key)
+
+
+setattr(Metadata, KEEPER, _NoPlace())
 
 
 @memo
@@ -81,7 +99,7 @@ class Agent(runtime.Agent):
     def metadata(self) -> dict[str, str]:  # type: ignore[override]  # made of a field of STATEK's
         """The metadata; asking for a MODEL that is missing is STATEK's ValueError."""
         check_reader(self, "metadata")
-        return _Metadata(self.role, self._metadata or {})
+        return Metadata(self.role, self._metadata or {})
 
     @property
     def warmup(self) -> WarmupSource:  # type: ignore[override]  # made of a field of STATEK's

@@ -27,8 +27,9 @@ from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.stored.kinds import KEEPER
 from statek_sim.stand_in.here_only import HERE_ONLY, check_reader
-from statek_sim.stand_in.memo import EnumValue, enum
+from statek_sim.stand_in.memo import EnumValue, InMemory, enum
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.pricing import ModelPricing, get_model_pricing
 from statek_sim.stand_in.queries import as_tag
@@ -281,6 +282,8 @@ def _runtime() -> Any:
 def _settings() -> Any:
     return _runtime().settings
 
+
+setattr(AppJobDef, KEEPER, InMemory())
 
 for _named, _base in ((AppJob, Job), (AppJobDef, JobDef), (AppPyEnv, PyEnv), (AppUsage, LLM_Usage)):
     # Agents and error messages show the names of classes.

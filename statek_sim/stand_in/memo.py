@@ -16,7 +16,7 @@ from statek_sim.runtime.state.access import FULL, IN_METHOD, access, current_acc
 from statek_sim.runtime.state.futures import STORE_ID
 from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.hashing import OBJECTS, text_hash
-from statek_sim.runtime.stored.kinds import named
+from statek_sim.runtime.stored.kinds import KEEPER, named
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS, STORES_OWN
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.stand_in.not_covered import NotCovered
@@ -32,6 +32,43 @@ _IN_THE_MAKING: Final[list[Any]] = []
 _MADE: Final = "__memo_by_statek_sim__"
 """Holds, in classes that `memo` made, whether their objects are found by their class."""
 _OPTIONS: Final = ("prefix", "singleton", "id", "no_default_tags", "access_control")
+_CLASSES: Final[dict[str, type]] = {}
+"""The application's stored classes by module and name, the newest of each."""
+_ENUMS: Final[dict[str, StoredEnum]] = {}
+"""Its stored enumerations, likewise."""
+
+
+class InMemory:
+    """The keeper of objects that the open store has. Of a `singleton` there is one at most."""
+
+    def __init__(self, singleton: type | None = None) -> None:
+        self._singleton = singleton
+
+    def made(self, kind: type) -> Any:
+        """Return an object without attributes: the one that a singleton has, so that who holds it sees it change."""
+        store = current_store()
+        if kind is not self._singleton or kind not in store.singletons:
+            return object.__new__(kind)
+        found = store.singletons[kind]
+        object.__getattribute__(found, "__dict__").clear()
+        return found
+
+    def place(self, value: Any) -> int | None:
+        """Return the number of an object."""
+        return current_store().number_of(value)
+
+    def adopt(self, value: Any, place: int) -> None:
+        """Give an object its number."""
+        current_store().adopt(value, place)
+
+
+def stored_names() -> Iterator[tuple[str, Any]]:
+    """Yield the application's stored classes, enumerations and their values, by names that each process has."""
+    for name, kind in _CLASSES.items():
+        yield f"memo:{name}", kind
+    for name, listed in _ENUMS.items():
+        yield f"enum:{name}", listed
+        yield from ((f"enum:{name}.{value}", value) for value in listed.values())
 
 
 @overload
@@ -84,6 +121,8 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     kind.__init__ = initialise
     setattr(kind, STORED_MARK, True)
     setattr(kind, _MADE, tagged)
+    setattr(kind, KEEPER, InMemory(singleton=kind if singleton else None))
+    _CLASSES[f"{kind.__module__}:{kind.__qualname__}"] = kind
     named(kind)
     if kind.__eq__ is object.__eq__:
         kind.__eq__ = _is_it
@@ -318,7 +357,12 @@ def enum(name: Any = None, values: Sequence[str] | None = None, type_id: str | N
     `type_id` names it in files, which a test does not keep.
     """
     if isinstance(name, str):
-        return StoredEnum(name, values or ())
+        return _noted(StoredEnum(name, values or ()), name, sys._getframe(1).f_globals.get("__name__", ""))
     if name is None and values is not None:
-        return lambda kind: StoredEnum(kind.__name__, values)
+        return lambda kind: _noted(StoredEnum(kind.__name__, values), kind.__qualname__, kind.__module__)
     raise NotCovered("dbzero.enum(class)")
+
+
+def _noted(made: StoredEnum, name: str, module: str) -> StoredEnum:
+    _ENUMS[f"{module}:{name}"] = made
+    return made

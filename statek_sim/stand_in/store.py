@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -22,7 +21,7 @@ class Store:
     def __init__(self) -> None:
         self._objects: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self._places: dict[int, int] = {}
-        self._numbers = itertools.count(1)
+        self._next = 1
         self._tags: dict[int, set[Hashable]] = {}
         self._tagged: dict[int, Any] = {}
         self.singletons: dict[type, Any] = {}
@@ -30,12 +29,27 @@ class Store:
 
     def add(self, instance: Any) -> int:
         """Take a new object in and return its number."""
-        number = next(self._numbers)
+        number, self._next = self._next, self._next + 1
         self._objects[number] = instance
         # Not an attribute: agents see those. Not by the object: its class may make it unhashable.
         self._places[id(instance)] = number
         weakref.finalize(instance, self._places.pop, id(instance), None)
         return number
+
+    def adopt(self, instance: Any, number: int) -> None:
+        """Give an object the number that it had in another process; another one that has it gets a new one."""
+        holder, before = self._objects.get(number), self._places.get(id(instance))
+        if holder is instance:
+            return
+        self._next = max(self._next, number + 1)
+        if before is None:
+            weakref.finalize(instance, self._places.pop, id(instance), None)
+        else:
+            del self._objects[before]
+        self._objects[number], self._places[id(instance)] = instance, number
+        if holder is not None:
+            moved, self._next = self._next, self._next + 1
+            self._objects[moved], self._places[id(holder)] = holder, moved
 
     def number_of(self, instance: Any) -> int | None:
         """Return the number of one of its objects, None for any other."""
@@ -69,11 +83,46 @@ class Store:
         """Return whether an object has a tag."""
         return tag in self._tags.get(number, ())
 
+    def saved(self) -> dict[str, object]:
+        """Return what another process needs besides the objects themselves."""
+        return {
+            "next": self._next,
+            "singletons": tuple(self.singletons.values()),
+            "tags": [
+                (
+                    self._objects[number],
+                    tuple(sorted((_told(tag) for tag in tags), key=repr)),
+                )
+                for number, tags in self._tags.items()
+                if tags and number in self._objects
+            ],
+            "members": [(kind, *members.saved()) for kind, members in self._members.items()],
+        }
+
+    def resume(self, saved: Mapping[str, Any], tag_of: Callable[[int], Hashable]) -> None:
+        """Be what another process `saved`; `tag_of` makes the tag that stands for the object of a number."""
+        self._next = max(self._next, saved["next"])
+        self.singletons.update((type(one), one) for one in saved["singletons"])
+        self._tags.clear()
+        self._tagged.clear()
+        for instance, tags in saved["tags"]:
+            number = self.number_of(instance)
+            if number is not None:
+                self.tag(number, {tag_of(tag) if kind == "number" else tag for kind, tag in tags})
+        for kind, *names in saved["members"]:
+            self.members_of(kind).resume(*names)
+
     def close(self) -> None:
         """End it: its objects are no longer accessible."""
         self._places.clear()
         self._tagged.clear()
         self.singletons.clear()
+
+
+def _told(tag: Any) -> tuple[str, Any]:
+    """Return a tag as something that a store of runs keeps: that of an object is told by the object's number."""
+    number = getattr(tag, "number", None)
+    return ("value", tag) if number is None else ("number", number)
 
 
 class _Current:

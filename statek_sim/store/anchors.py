@@ -7,7 +7,7 @@ is wrapped around, what decorators attached to it, and what it closes over.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
@@ -23,10 +23,20 @@ _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
 class Anchors:
     """Objects by name, and names by object; also functions and classes of modules that the tools come from."""
 
-    def __init__(self) -> None:
+    def __init__(self, in_place_of: Mapping[type, type] | None = None) -> None:
+        self._in_place_of = dict(in_place_of or {})
+        self._originals = {own: kind for kind, own in self._in_place_of.items()}
         self._objects: dict[str, Any] = {}
         self._names: dict[int, str] = {}
         self._modules: set[str] = set(_ALWAYS)
+
+    def original(self, kind: type) -> type:
+        """Return the runtime's class that one of the application's is in the place of; any other class is itself."""
+        return self._originals.get(kind, kind)
+
+    def in_place_of(self, kind: type) -> type:
+        """Return the application's class where it has one in the place of a class of the runtime's."""
+        return self._in_place_of.get(kind, kind)
 
     def add(self, name: str, value: Any) -> None:
         """Name an object; one that has a name keeps it."""
@@ -145,10 +155,16 @@ def _content(cell: Any) -> object:
 
 
 def anchored(
-    agents: Iterable[Agent], named: Iterable[tuple[str, object]], tools: Iterable[Callable[..., Any]] = ()
+    agents: Iterable[Agent],
+    named: Iterable[tuple[str, object]],
+    tools: Iterable[Callable[..., Any]] = (),
+    in_place_of: Mapping[type, type] | None = None,
 ) -> Anchors:
-    """Return the anchors of a process: its agents with their tools, further `tools`, and the objects in `named`."""
-    anchors = Anchors()
+    """Return the anchors of a process: its agents with their tools, further `tools`, and the objects in `named`.
+
+    `in_place_of` are classes of the application's by the runtime's that they are used for.
+    """
+    anchors = Anchors(in_place_of)
     for name, value in named:
         anchors.add(name, value)
     for agent in agents:

@@ -18,12 +18,23 @@ from typing import Any, Final
 from statek_sim.errors import DamagedStore
 from statek_sim.metering.conversation import MessageMeter, MessageView
 from statek_sim.runtime.dialogs.history import HistoryProjection, message_text
-from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.pyenv import PyEnv
-from statek_sim.runtime.stored.kinds import STORED_MARK
+from statek_sim.runtime.stored.kinds import KEEPER, STORED_MARK
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
 from statek_sim.store.anchors import Anchors
-from statek_sim.store.kinds import ENUMS, KINDS, NAMES, OPEN, RECORDS, attributes, made
+from statek_sim.store.kinds import (
+    BASES,
+    ENUMS,
+    ITEMS,
+    KINDS,
+    NAMES,
+    OPEN,
+    PLACE,
+    RECORDS,
+    attributes,
+    keeper_of,
+    made,
+)
 from statek_sim.store.values import TAG, NoValue, Unstorable, decoded_value, encoded_value, tagged
 from statek_sim.values import JSON
 
@@ -97,7 +108,7 @@ class Graph:
             return (part for pair in value.items() for part in pair)
         if self._anchors.name_of(value) is None and _is_object(kind):
             self._kind_name(kind)
-            if kind in OPEN or kind not in NAMES:
+            if kind in OPEN or self._anchors.original(kind) not in NAMES:
                 return (part for _, part in attributes(value))
             return ()
         self._told(value)
@@ -165,7 +176,7 @@ class Graph:
 
     def _kind_name(self, kind: type) -> str:
         """Return the name of a class whose objects are stored; `Unstorable` for one that has none."""
-        known = NAMES.get(kind)
+        known = NAMES.get(self._anchors.original(kind))
         if known is not None:
             return known
         anchor = self._anchors.name_of(kind)
@@ -186,10 +197,7 @@ class Graph:
         if kind is list:
             return {"k": "list", "v": [self._encoded(one, pending) for one in value]}
         if kind is dict:
-            pairs: list[JSON] = [
-                [self._encoded(key, pending), self._encoded(one, pending)] for key, one in value.items()
-            ]
-            return {"k": "dict", "v": pairs}
+            return {"k": "dict", "v": self._pairs(value, pending)}
         if kind in _SETS:
             return {"k": _SETS[kind], "v": [self._encoded(one, pending) for one in value]}
         if kind is HistoryProjection:
@@ -197,9 +205,14 @@ class Graph:
         fields = {
             name: self._encoded(one, pending) for name, one in attributes(value) if name != "local_state"
         }
-        if kind is PyEnv:
+        if issubclass(kind, dict):
+            fields[ITEMS] = self._pairs(value, pending)
+        if issubclass(kind, PyEnv):
             fields["local_state"] = self._names_of(value, pending)
         return {"k": self._kind_name(kind), "v": fields}
+
+    def _pairs(self, value: Mapping[Any, Any], pending: deque[Any]) -> JSON:
+        return [[self._encoded(key, pending), self._encoded(one, pending)] for key, one in value.items()]
 
     def _names_of(self, env: PyEnv, pending: deque[Any]) -> JSON:
         """Return a job's variables; those that cannot be stored as the reason. In a block: as they were before it."""
@@ -233,7 +246,12 @@ class Graph:
 @lru_cache(maxsize=1024)
 def _is_object(kind: Any) -> bool:
     """Return whether objects of a class are rows."""
-    return kind in KINDS.values() or hasattr(kind, STORED_MARK) or issubclass(kind, FutureResult)
+    return (
+        kind in KINDS.values()
+        or hasattr(kind, STORED_MARK)
+        or hasattr(kind, KEEPER)
+        or issubclass(kind, BASES)
+    )
 
 
 def _references(content: Any) -> Iterator[str]:
@@ -361,7 +379,7 @@ class Reading:
             case "history":
                 return object.__new__(HistoryProjection)
             case _ if kind in KINDS:
-                return made(KINDS[kind])
+                return made(self._anchors.in_place_of(KINDS[kind]))
         how, _, name = kind.partition(":")
         found = self._anchors.named(name) if how == "a" else self._anchors.global_of(name)
         if not isinstance(found, type) or not _is_object(found):
@@ -398,7 +416,7 @@ class Reading:
             case "list":
                 value.extend(map(self._decoded, content))
             case "dict":
-                value.update((self._key(key), self._decoded(one)) for key, one in content)
+                self._fill_pairs(value, content)
             case "set" | "ordered set":
                 value.update(map(self._key, content))
             case "history":
@@ -407,6 +425,13 @@ class Reading:
                 self._fill_attributes(value, content)
 
     def _fill_attributes(self, value: Any, content: Mapping[str, Any]) -> None:
+        keeper, place = keeper_of(type(value)), content.get(PLACE)
+        if keeper is not None and place is not None:
+            # First of all: its hash may need it.
+            keeper.adopt(value, place)
+        if ITEMS in content:
+            self._fill_pairs(value, content[ITEMS])
+        content = {name: one for name, one in content.items() if name not in (PLACE, ITEMS)}
         late = [name for name, one in content.items() if name != "local_state" and _hashes(one)]
         for name, one in content.items():
             if name == "local_state":
@@ -416,6 +441,9 @@ class Reading:
         # What is in these may need the attributes above for its hash.
         for name in late:
             object.__setattr__(value, name, self._decoded(content[name]))
+
+    def _fill_pairs(self, value: dict[Any, Any], pairs: Any) -> None:
+        value.update((self._key(key), self._decoded(one)) for key, one in pairs)
 
     def _variables(self, pairs: Any) -> dict[str, Any]:
         return {

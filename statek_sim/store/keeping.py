@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, Protocol
 
 from statek_sim.errors import BadStore
 from statek_sim.runtime.agents.agent import Agent
@@ -23,6 +23,25 @@ APPLICATION: Final = "application"
 
 DIED: Final = "its process died"
 """What the trace says of a worker that a new process did not find alive."""
+
+
+class Beside(Protocol):
+    """What an application has besides its runtime: objects in memory, and classes of its own."""
+
+    in_place_of: Mapping[type, type]
+    """Its classes by those of the runtime that they are used for."""
+
+    def named(self) -> Iterable[tuple[str, object]]:
+        """Return what every process of it has, by name."""
+
+    def tools(self) -> Iterable[Callable[..., Any]]:
+        """Return its tools, which lead to functions that its objects may hold."""
+
+    def saved(self) -> Mapping[str, object]:
+        """Return what a new process needs besides the runtime."""
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Be what another process `saved`."""
 
 
 class KeptRuntime:
@@ -44,6 +63,7 @@ class KeptRuntime:
         agents: Sequence[Agent],
         kept: Mapping[str, object] | None = None,
         restart: float = 0.0,
+        beside: Beside | None = None,
     ) -> None:
         if runtime.jobs:
             raise BadStore(
@@ -52,6 +72,7 @@ class KeptRuntime:
         self._runtime = runtime
         self._store = store
         self._running = False
+        self._beside = beside
         self.kept: dict[str, object] = dict(kept or {})
         self._script = runtime.services.provider
         self._owed = OwedReplies(self._script)
@@ -63,7 +84,11 @@ class KeptRuntime:
         for name, value in self.kept.items():
             if isinstance(value, WorkQueue):
                 named += [(f"kept:{name}", value), (f"kept:{name}/signal", value.signal)]
-        self._session = Session(store, lease, runtime, anchored(agents, named), self._saved)
+        if beside is None:
+            anchors = anchored(agents, named)
+        else:
+            anchors = anchored(agents, [*named, *beside.named()], beside.tools(), beside.in_place_of)
+        self._session = Session(store, lease, runtime, anchors, self._saved)
         self.resumed = False
         """Whether the store had something to go on from."""
         if known:
@@ -90,6 +115,8 @@ class KeptRuntime:
 
     def _resume(self, stored: Stored) -> None:
         runtime, saved = self._runtime, self._session.read(stored)
+        if self._beside is not None:
+            self._beside.resume(saved["beside"])
         runtime.resume(saved["runtime"], map(event_of, map(json.loads, stored.events)))
         for name, value in saved["kept"]:
             known = self.kept.get(name)
@@ -112,6 +139,7 @@ class KeptRuntime:
             ],
             "owed": self._owed.saved(),
             "script": script_of(self._script),
+            "beside": None if self._beside is None else self._beside.saved(),
         }
 
     def _listen(self) -> None:
@@ -137,7 +165,7 @@ class KeptRuntime:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Commit what the runtime does inside, from what the application has done so far."""
-        with self._session.ends_as_lost():
+        with self._session.at_work():
             self._session.commit()
             self._running = True
             try:

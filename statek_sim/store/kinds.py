@@ -25,6 +25,7 @@ from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.containers import Dict, List, Set, Tuple
+from statek_sim.runtime.stored.kinds import KEEPER, Keeper
 from statek_sim.world.queue import ItemStatus, WorkItem
 
 KINDS: Final[Mapping[str, type]] = {
@@ -58,6 +59,15 @@ NAMES: Final[Mapping[type, str]] = {
 OPEN: Final = (futures.FutureResult, List, Tuple, Dict, Set)
 """Kinds that hold values of the application: what is in them may be more than a store keeps."""
 
+BASES: Final = (futures.FutureResult, Job, JobDef, PyEnv, counters.LLM_Usage)
+"""Kinds of which an application has classes of its own."""
+
+PLACE: Final = "#place"
+"""What a row calls the place that a keeper gave an object; no attribute has such a name."""
+
+ITEMS: Final = "#items"
+"""What a row calls the pairs of an object that is a dict and has attributes."""
+
 _PASSING: Final = frozenset({"_listeners", "in_block", "__weakref__", "__dict__"})
 """Attributes that only one process knows: who listens, and the names before a block that is not over."""
 
@@ -65,6 +75,9 @@ _PASSING: Final = frozenset({"_listeners", "in_block", "__weakref__", "__dict__"
 def attributes(value: object) -> Iterator[tuple[str, Any]]:
     """Yield the attributes of an object that are stored, by name."""
     kind: Any = type(value)
+    keeper = keeper_of(kind)
+    if keeper is not None:
+        yield PLACE, keeper.place(value)
     for name in _slots(kind):
         try:
             yield name, object.__getattribute__(value, name)
@@ -75,12 +88,18 @@ def attributes(value: object) -> Iterator[tuple[str, Any]]:
 
 def made(kind: type) -> Any:
     """Return an object of a class without any attribute but those that a process makes for itself."""
-    value: Any = object.__new__(kind)
+    keeper = keeper_of(kind)
+    value: Any = object.__new__(kind) if keeper is None else keeper.made(kind)
     if kind is Signal:
         object.__setattr__(value, "_listeners", {})
-    if kind is PyEnv:
+    if issubclass(kind, PyEnv):
         object.__setattr__(value, "in_block", None)
     return value
+
+
+def keeper_of(kind: type) -> Keeper | None:
+    """Return who gives the objects of a class their places, None for most classes."""
+    return getattr(kind, KEEPER, None)
 
 
 @lru_cache(maxsize=512)

@@ -9,9 +9,11 @@ from typing import Any
 
 from statek_sim.errors import BadStore, DamagedStore
 from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.runtime.state.access import FULL, access
 from statek_sim.runtime.state.containment import RunLost
 from statek_sim.store.anchors import Anchors
 from statek_sim.store.graph import Graph, Rows
+from statek_sim.store.heartbeat import Heartbeat
 from statek_sim.store.store import Changes, Lease, RunStore, Status, Stored
 from statek_sim.trace import as_dict
 
@@ -39,6 +41,7 @@ class Session:
         self._events = 0
         self._acting = 0
         self._lost: Exception | None = None
+        self._heartbeat = Heartbeat(store, lease)
         self._graph = Graph(anchors, runtime.services.meter("gpt-4o"))
         runtime.host.why_not = self._graph.why_not
 
@@ -61,10 +64,11 @@ class Session:
         return saved
 
     @contextmanager
-    def ends_as_lost(self) -> Iterator[None]:
-        """Raise what a commit inside of it failed with, whoever caught that on its way."""
+    def at_work(self) -> Iterator[None]:
+        """Keep the lease, and raise what a commit inside failed with, whoever caught that on its way."""
         try:
-            yield
+            with self._heartbeat.beating():
+                yield
         except RunLost as lost:
             raise lost.error from None
         except Exception:
@@ -88,6 +92,7 @@ class Session:
         Raises `RunLost` when it fails, and at every call after that: the run in this process has gone on, and the
         store must not follow it.
         """
+        self._lost = self._lost or self._heartbeat.taken
         if self._lost is not None:
             raise RunLost(self._lost) from self._lost
         if self._acting:
@@ -99,7 +104,9 @@ class Session:
             raise RunLost(error) from error
 
     def _commit(self, status: Status) -> None:
-        rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
+        # In the middle of an agent's code, too, everything is read.
+        with access(FULL):
+            rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
         changes = Changes(
             rows={name: row for name, row in rows.items() if self._rows.get(name) != row},
             gone=[name for name in self._rows if name not in rows],

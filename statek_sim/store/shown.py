@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from statek_sim.errors import DamagedStore
 from statek_sim.store.graph import ROOT
+from statek_sim.store.kinds import ITEMS, PLACE
 from statek_sim.store.store import Stored
 from statek_sim.store.values import TAG
 from statek_sim.values import JSON
@@ -95,7 +96,7 @@ class Rows:
         fields = {
             name: self.plain(one, depth + 1)
             for name, one in content.items()
-            if name not in _BACK and name != "local_state"
+            if name not in _BACK and name not in ("local_state", PLACE, ITEMS)
         }
         return {"kind": str(kind).rpartition("/")[2], **fields}
 

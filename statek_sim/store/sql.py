@@ -56,7 +56,7 @@ class SqlRuns:
         self._is_gone = is_gone
         self._database = database
         self._clock = clock
-        self._lease = lease
+        self.lease_seconds = lease
         opened = recognise if read_only else migrate
         self._shared = Shared(database, lambda tables: opened(tables, address))
 
@@ -118,9 +118,19 @@ class SqlRuns:
     def _take(self, run: str, worker: str, *, fence: int, revision: int) -> Lease:
         self._database.execute(
             "UPDATE statek_runs SET fence = ?, worker = ?, lease_until = ? WHERE id = ?",
-            (fence + 1, worker, self._clock() + self._lease, run),
+            (fence + 1, worker, self._clock() + self.lease_seconds, run),
         )
         return Lease(run=run, worker=worker, fence=fence + 1, revision=revision)
+
+    def renew(self, lease: Lease) -> None:
+        """Begin the time of a lease anew, also from another thread; raises `RunTakenOver`."""
+        with self._shared.transaction() as database:
+            found = database.execute(
+                "UPDATE statek_runs SET lease_until = ? WHERE id = ? AND fence = ? RETURNING id",
+                (self._clock() + self.lease_seconds, lease.run, lease.fence),
+            )
+        if not found:
+            raise self._taken_over(lease)
 
     def release(self, lease: Lease) -> None:
         """Give a run back; nothing happens to one that was taken over."""
@@ -143,17 +153,14 @@ class SqlRuns:
                     revision,
                     changes.status,
                     len(changes.events),
-                    self._clock() + self._lease,
+                    self._clock() + self.lease_seconds,
                     lease.run,
                     lease.fence,
                     lease.revision,
                 ),
             )
             if not found:
-                raise RunTakenOver(
-                    f"{self.address}: run {lease.run!r}: another worker has taken it over from {lease.worker!r} "
-                    f"(revision {lease.revision}); nothing of this commit was kept"
-                )
+                raise self._taken_over(lease, f" (revision {lease.revision})")
             for name, content in changes.rows.items():
                 database.execute(
                     "INSERT INTO statek_rows (run, name, revision, content) VALUES (?, ?, ?, ?) "
@@ -200,15 +207,22 @@ class SqlRuns:
     def runs(self) -> Sequence[Listed]:
         """Return all runs, by name."""
         now = self._clock()
-        rows = self._database.execute(
-            "SELECT id, status, revision, worker, lease_until FROM statek_runs ORDER BY id"
-        )
+        with self._shared.alone:
+            rows = self._database.execute(
+                "SELECT id, status, revision, worker, lease_until FROM statek_runs ORDER BY id"
+            )
         return [
             Listed(run=run, status=status, revision=revision, worker=worker, left=until - now)
             if until > now and not self._is_gone(worker)
             else Listed(run=run, status=status, revision=revision, worker="", left=0.0)
             for run, status, revision, worker, until in rows
         ]
+
+    def _taken_over(self, lease: Lease, at: str = "") -> RunTakenOver:
+        return RunTakenOver(
+            f"{self.address}: run {lease.run!r}: another worker has taken it over from {lease.worker!r}{at}, which was "
+            f"not heard of for {self.lease_seconds:g} s; nothing that it does from now on is kept"
+        )
 
     def _unknown(self, run: str) -> BadStore:
         known = ", ".join(repr(one.run) for one in self.runs()) or "none"

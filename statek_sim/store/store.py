@@ -13,7 +13,7 @@ from typing import Final, Literal, Protocol
 from statek_sim.values import JSON
 
 LEASE: Final = 60.0
-"""Seconds for which a run belongs to a worker that is not heard of; every commit begins them anew."""
+"""Seconds for which a run belongs to a worker that is not heard of; every commit and renewal begins them anew."""
 
 Status = Literal["running", "ended"]
 """`running`: somebody has to go on with it. `ended`: nothing is left to do until something comes from outside."""
@@ -69,6 +69,7 @@ class RunStore(Protocol):
     """Keeps runs. What `commit` has returned from survives any crash; any other commit is whole or not there."""
 
     address: str
+    lease_seconds: float
 
     def begin(self, run: str, about: Mapping[str, JSON], *, worker: str) -> Lease:
         """Make a run and take it; `BadStore` when there is one of this name."""
@@ -81,6 +82,9 @@ class RunStore(Protocol):
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
         """Make changes durable and return the lease with their revision; raises `RunTakenOver`."""
+
+    def renew(self, lease: Lease) -> None:
+        """Begin the time of a lease anew, also from another thread; raises `RunTakenOver`."""
 
     def release(self, lease: Lease) -> None:
         """Give a run back; nothing happens to one that was taken over."""

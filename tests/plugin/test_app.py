@@ -266,7 +266,7 @@ def test_the_example_passes_on_the_reference_runtime() -> None:
         check=False,
         timeout=120,
     )
-    assert "15 passed" in done.stdout, done.stdout + done.stderr
+    assert "18 passed" in done.stdout, done.stdout + done.stderr
     assert HEADER in done.stdout
 
 

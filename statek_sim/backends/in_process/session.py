@@ -257,6 +257,13 @@ class InstalledApplication:
 
     # -- time ------------------------------------------------------------------------------------------------------
 
+    def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
+        """Refuse: dbzero keeps what STATEK does."""
+        raise BadInput(
+            f"keep_in({address!r}): the installed package keeps everything in dbzero; run this test with "
+            "--statek-backend=reference"
+        )
+
     def now(self) -> float:
         """Return the virtual time in seconds."""
         return self._clock.now()

@@ -63,7 +63,7 @@ class JobDefs:
         """Know these definitions and no others."""
         self._known.clear()
         for one in definitions:
-            key = _key(one.chat_style, one.locale, one.job_params)
+            key = _key(one.chat_style, one.locale, one.job_params or {})
             self._known.setdefault(one.agent, {}).setdefault(key, []).append(one)
 
     def make(

@@ -8,13 +8,16 @@ from decimal import Decimal
 from enum import Enum, auto
 from functools import lru_cache
 from types import FunctionType, ModuleType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from statek_sim.sandbox.lazy import stands_for
 from statek_sim.sandbox.llm_repr import StoredCollection
 
 STORED_MARK: Final = "__stored_by_statek_sim__"
 """The attribute of classes whose objects are stored, as those of `@dbzero.memo` and dbzero's enumerations are."""
+
+KEEPER: Final = "__keeper_by_statek_sim__"
+"""The attribute of classes whose objects have a place in a store of objects that their process has in memory."""
 
 _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
 """Where STATEK's own classes are (jobs, agents, futures, handlers, log items), which are stored there, and those of the
@@ -24,6 +27,19 @@ _IMMUTABLE_TYPE: Final = 1 << 8
 
 
 K = TypeVar("K", bound=type)
+
+
+class Keeper(Protocol):
+    """Gives objects of some classes their place among others, the same in a process that goes on for another."""
+
+    def made(self, kind: type) -> Any:
+        """Return an object without attributes: a new one, or the one that its class has at most."""
+
+    def place(self, value: Any) -> int | None:
+        """Return the place of an object, None for one that has none."""
+
+    def adopt(self, value: Any, place: int) -> None:
+        """Give an object its place."""
 
 
 def stored(kind: K, /) -> K:

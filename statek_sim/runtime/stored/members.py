@@ -6,7 +6,7 @@ the class first had a value of that kind under a name. The table's order is that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from statek_sim.runtime.stored.hashing import murmur64a
@@ -28,6 +28,14 @@ class Members:
         """Note that an object was given a member: the class has it from now on."""
         self.names[name] = None
         (self._packed if _is_packed(value) else self._whole)[name] = None
+
+    def saved(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names for another process."""
+        return tuple(self.names), tuple(self._packed), tuple(self._whole)
+
+    def resume(self, names: Iterable[str], packed: Iterable[str], whole: Iterable[str]) -> None:
+        """Be what another process `saved`."""
+        self.names, self._packed, self._whole = map(dict.fromkeys, (names, packed, whole))
 
     def in_vars_order(self, members: Mapping[str, object]) -> dict[str, object]:
         """Return the members of an object as `vars` gives them; what is not stored is left out."""
