@@ -56,7 +56,9 @@ class EvalsNode(pytest.Collector):
 class PolicyNode(pytest.Collector):
     """The policy: an item per rule. A rule that judges no run is a collection error, with the policy's sentence."""
 
-    def __init__(self, *, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy, **node: Any) -> None:
+    def __init__(
+        self, *, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy, **node: Any
+    ) -> None:
         # Any: as in `EvalsNode`.
         super().__init__(**node)
         self._suite = suite

@@ -183,9 +183,7 @@ class RuleItem(pytest.Item):
         """Run the evals, and judge the runs."""
         outcomes = [one for scenario in self._suite for one in self._runs.played(scenario, self._arm)]
         seeds = max(one.seed for one in outcomes) + 1
-        experiment = Experiment(
-            suite=self._suite, model=self._runs.profile, arms=(self._arm,), seeds=seeds
-        )
+        experiment = Experiment(suite=self._suite, model=self._runs.profile, arms=(self._arm,), seeds=seeds)
         (verdict,) = judge_evals(self._policy, experiment, outcomes)
         if not verdict.passed:
             raise EvalFailed(*verdict.lines, "", self._command(seeds))

@@ -55,7 +55,9 @@ def _calls(message: Message) -> list[Any]:
 def _seen(call: Any) -> SeenCall:
     function = call.get("function") or {}
     name, written = str(function.get("name")), function.get("arguments")
-    return _read(name, written) if isinstance(written, str) else SeenCall(name=name, arguments=_object(written))
+    return (
+        _read(name, written) if isinstance(written, str) else SeenCall(name=name, arguments=_object(written))
+    )
 
 
 # The same prompts are read on every turn, and in every arm.
