@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,10 +13,12 @@ from pytest_statek.evals_items import RUNS, ModelRuns, ScriptRuns
 from pytest_statek.evals_options import EvalsRequested
 from pytest_statek.options import BUILT_IN, SCENARIO_SUFFIXES
 from statek_sim.errors import BadInput
-from statek_sim.evals.arms import parse_arms
-from statek_sim.evals.baseline import read_baseline, refuse_another
+from statek_sim.evals.arms import Arm, parse_arms
+from statek_sim.evals.baseline import Baseline, read_baseline, refuse_another
+from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.models.profile_file import load_profile
 from statek_sim.evals.suite import EVALS, load_paths
+from statek_sim.gate.evals_policy import EvalsPolicy, read_evals_policy
 from statek_sim.scenario.files import find_files, is_eval_file
 from statek_sim.suite.run import builtin_suites
 
@@ -44,9 +47,11 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     runs = config.stash[RUNS]
     if isinstance(runs, ScriptRuns):
         return []
-    arms = ", ".join(arm.name for arm in runs.arms)
+    arms = ", ".join(dict.fromkeys(arm.name for arm in (*runs.arms, *runs.rule_arms)))
     seeds = "" if runs.seeds is None else f" on seeds below {runs.seeds}"
-    return [f"statek evals: {runs.profile.name} in the arms {arms}{seeds}, held against {runs.baseline_file}"]
+    held = [] if runs.baseline is None else [f"held against {runs.baseline_file}"]
+    judged = [] if runs.policy is None else [f"judged by {runs.policy.path}"]
+    return [f"statek evals: {runs.profile.name} in the arms {arms}{seeds}, {' and '.join([*held, *judged])}"]
 
 
 def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:
@@ -67,7 +72,8 @@ def named_evals(parent: pytest.Collector, path: Path, file: Path) -> EvalsNode:
 def _runs(requested: EvalsRequested) -> ScriptRuns | ModelRuns:
     seeds = _seeds(requested.seeds)
     if requested.model is None:
-        for option, value in (("baseline", requested.baseline), ("arm", requested.arms)):
+        given = {"baseline": requested.baseline, "policy": requested.policy, "arm": requested.arms}
+        for option, value in given.items():
             if value:
                 raise BadInput(f"--statek-evals-{option}: whose runs? Say --statek-evals-model=PROFILE too")
         return ScriptRuns(seeds=seeds or SEEDS)
@@ -76,31 +82,48 @@ def _runs(requested: EvalsRequested) -> ScriptRuns | ModelRuns:
 
 def _model_runs(requested: EvalsRequested, model: str, seeds: int | None) -> ModelRuns:
     profile = load_profile(model)
-    if requested.baseline is None:
+    if requested.baseline is None and requested.policy is None:
         raise BadInput(
             f"--statek-evals-model={model}: a weak model is wrong at times, so that its runs fail against a baseline "
-            f"only; say --statek-evals-baseline=FILE too, and write it by `statek-sim evals run --model {model} "
-            "--arms full --update-baseline FILE`"
+            "or a policy only; say --statek-evals-policy=FILE, or --statek-evals-baseline=FILE too, and write it by "
+            f"`statek-sim evals run --model {model} --arms full --update-baseline FILE`"
         )
-    before = read_baseline(Path(requested.baseline))
-    if not before.parts:
-        raise BadInput(f"{requested.baseline}: it has no arms; write it again with --update-baseline")
-    arms = parse_arms(requested.arms or before.parts, said_by="--statek-evals-arm")
-    refuse_another(before, profile, arms, name=requested.baseline)
-    missing = [arm.name for arm in arms if arm.name not in before.parts]
-    if missing:
-        known = ", ".join(before.parts) or "none"
-        raise BadInput(
-            f"--statek-evals-arm={missing[0]}: {requested.baseline} has no such arm; expected one of {known}"
-        )
+    before, arms = (
+        (None, ()) if requested.baseline is None else _baseline(requested.baseline, requested, profile)
+    )
+    policy = None if requested.policy is None else read_evals_policy(Path(requested.policy))
     return ModelRuns(
         model=model,
         profile=profile,
         arms=arms,
         seeds=seeds,
         baseline=before,
-        baseline_file=requested.baseline,
+        baseline_file=requested.baseline or "",
+        policy=policy,
+        rule_arms=() if policy is None else _rule_arms(policy, requested.arms),
     )
+
+
+def _baseline(name: str, requested: EvalsRequested, profile: Profile) -> tuple[Baseline, tuple[Arm, ...]]:
+    """Return a baseline, with the arms that are held against it."""
+    before = read_baseline(Path(name))
+    if not before.parts:
+        raise BadInput(f"{name}: it has no arms; write it again with --update-baseline")
+    arms = parse_arms(requested.arms or before.parts, said_by="--statek-evals-arm")
+    refuse_another(before, profile, arms, name=name)
+    missing = [arm.name for arm in arms if arm.name not in before.parts]
+    if missing:
+        known = ", ".join(before.parts) or "none"
+        raise BadInput(f"--statek-evals-arm={missing[0]}: {name} has no such arm; expected one of {known}")
+    return before, arms
+
+
+def _rule_arms(policy: EvalsPolicy, wanted: Sequence[str]) -> tuple[Arm, ...]:
+    """Return the arms in which rules judge: those that were asked for, or else what the rules say themselves."""
+    if wanted:
+        return parse_arms(wanted, said_by="--statek-evals-arm")
+    named = dict.fromkeys(rule.arm for rule, _ in policy.rules)
+    return parse_arms(list(named), said_by=f"{policy.path}: arm")
 
 
 def _seeds(text: str | None) -> int | None:

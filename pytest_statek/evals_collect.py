@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_statek.evals_items import EvalItem, ModelItem, ModelRuns, ScriptItem, ScriptRuns
+from pytest_statek.evals_items import EvalItem, ModelItem, ModelRuns, RuleItem, ScriptItem, ScriptRuns
 from pytest_statek.nodes import beside, node_id
+from statek_sim.errors import BadInput
+from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import LoadedSuite, load_paths
+from statek_sim.gate.evals_policy import EvalsPolicy, check_evals_policy
 from statek_sim.scenario.problem import Problem
 
 
@@ -49,6 +53,32 @@ class EvalsNode(pytest.Collector):
                     yield ModelItem.from_parent(self, scenario=one, runs=runs, arm=arm)
 
 
+class PolicyNode(pytest.Collector):
+    """The policy: an item per rule. A rule that judges no run is a collection error, with the policy's sentence."""
+
+    def __init__(
+        self, *, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy, **node: Any
+    ) -> None:
+        # Any: as in `EvalsNode`.
+        super().__init__(**node)
+        self._suite = suite
+        self._runs = runs
+        self._policy = policy
+
+    def collect(self) -> Iterable[RuleItem]:
+        """Yield the items, in the order of the file."""
+        try:
+            experiment = Experiment(
+                suite=tuple(self._suite), model=self._runs.profile, arms=self._runs.rule_arms, seeds=1
+            )
+            check_evals_policy(self._policy, experiment, option="--statek-evals-arm")
+        except BadInput as problem:
+            raise self.CollectError(str(problem)) from None
+        for rule in self._policy.rules:
+            alone = replace(self._policy, rules=(rule,))
+            yield RuleItem.from_parent(self, suite=self._suite, runs=self._runs, policy=alone)
+
+
 class EvalsCollection:
     """Adds files of evals to the session, beside or in place of what it found itself."""
 
@@ -66,7 +96,7 @@ class EvalsCollection:
         report = yield
         return beside(report, collector, self._nodes, alone=self._alone)
 
-    def _nodes(self, session: pytest.Session) -> Iterator[EvalsNode]:
+    def _nodes(self, session: pytest.Session) -> Iterator[EvalsNode | PolicyNode]:
         # All at once: an id is unique over everything that is loaded.
         loaded = load_paths(self._files)
         for file in self._files:
@@ -75,10 +105,29 @@ class EvalsCollection:
                 yield evals_node(session, path, file, loaded, self._runs)
         if self._files and isinstance(self._runs, ModelRuns):
             yield from _gone(session, loaded, self._runs)
+            if self._runs.policy is not None and not loaded.problems:
+                yield _policy_node(session, loaded.evals, self._runs, self._runs.policy)
+
+
+def _policy_node(
+    session: pytest.Session, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy
+) -> PolicyNode:
+    path = Path(os.path.normpath(session.config.invocation_params.dir / policy.path))
+    return PolicyNode.from_parent(
+        session,
+        name=path.name,
+        path=path,
+        nodeid=node_id(path, session.config.rootpath),
+        suite=suite,
+        runs=runs,
+        policy=policy,
+    )
 
 
 def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iterator[EvalsNode]:
     """Yield a collection error when the baseline has evals that are nowhere: no item of theirs could fail."""
+    if runs.baseline is None:
+        return
     known = {one.id for one in loaded.evals}
     part = runs.baseline.only(arms=[arm.name for arm in runs.arms])
     gone = [name for name in part.evals if name not in known]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +15,10 @@ from statek_sim.evals.arms import Arm
 from statek_sim.evals.baseline import Baseline, held_against
 from statek_sim.evals.experiment import Experiment, run_batch
 from statek_sim.evals.models.profile import Profile
+from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.proving import failure_line, proofs
 from statek_sim.evals.scenario import EvalScenario
+from statek_sim.gate.evals_policy import EvalsPolicy, judge_evals, selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +30,37 @@ class ScriptRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRuns:
-    """A simulated model works on evals in some arms, held against a baseline.
+    """A simulated model works on evals in some arms, held against a baseline, a policy or both.
 
-    `model` is what the user called it. `seeds` None: as many as the baseline has of each eval.
+    `model` is what the user called it. `seeds` None: as many as the baseline has of each eval, or `SEEDS` without one.
+    `arms` are those of the baseline, `rule_arms` those in which rules of the policy judge.
     """
 
     model: str
     profile: Profile
     arms: tuple[Arm, ...]
     seeds: int | None
-    baseline: Baseline
+    baseline: Baseline | None
     baseline_file: str
+    policy: EvalsPolicy | None = None
+    rule_arms: tuple[Arm, ...] = ()
+    _played: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
+
+    def known(self, scenario: EvalScenario, arm: Arm) -> int:
+        """Return how many seeds of an eval the baseline has in an arm."""
+        return 0 if self.baseline is None else self.baseline.seeds_of(arm.name, scenario.id)
+
+    def played(self, scenario: EvalScenario, arm: Arm) -> list[Outcome]:
+        """Return what comes of an eval in an arm; run once, however many items ask for it."""
+        key = scenario.id, arm.name
+        if key not in self._played:
+            seeds = self.seeds or self.known(scenario, arm) or SEEDS
+            self._played[key] = run_batch(scenario, 0, seeds, (arm,), self.profile)
+        return self._played[key]
 
 
+SEEDS: Final = 10
+"""Seeds of a model that no baseline has runs of, as `statek-sim evals run` has it."""
 RUNS: Final = pytest.StashKey[ScriptRuns | ModelRuns]()
 """Where `config.stash` keeps how evals are run."""
 
@@ -104,7 +125,7 @@ class ModelItem(EvalItem):
 
     def __init__(self, *, scenario: EvalScenario, runs: ModelRuns, arm: Arm, **node: Any) -> None:
         # Any: what pytest's own nodes take.
-        self._known = runs.baseline.seeds_of(arm.name, scenario.id)
+        self._known = runs.known(scenario, arm)
         self._seeds = self._known if runs.seeds is None else runs.seeds
         self._runs = runs
         self._arm = arm
@@ -118,10 +139,11 @@ class ModelItem(EvalItem):
         """Run every seed, and hold the runs against the baseline."""
         self._refuse_unknown()
         runs = self._runs
+        assert runs.baseline is not None, "there is no such item without one"
         experiment = Experiment(
             suite=(self.scenario,), model=runs.profile, arms=(self._arm,), seeds=self._seeds
         )
-        outcomes = run_batch(self.scenario, 0, self._seeds, experiment.arms, runs.profile)
+        outcomes = runs.played(self.scenario, self._arm)
         part = runs.baseline.only(arms=[self._arm.name], evals=[self.scenario.id], seeds=self._seeds)
         held = held_against(part, experiment, outcomes, name=runs.baseline_file)
         if held.failed:
@@ -137,3 +159,48 @@ class ModelItem(EvalItem):
                 f"{place}: {self._runs.baseline_file} {known}, expected {wanted}; write it again by "
                 "`statek-sim evals run --update-baseline`"
             )
+
+
+class RuleItem(pytest.Item):
+    """One rule of a policy: the model works on the evals that it selects, in its arm. Marked `statek`."""
+
+    def __init__(
+        self, *, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy, **node: Any
+    ) -> None:
+        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
+        ((rule, self._line),) = policy.rules
+        parent = node["parent"]
+        super().__init__(nodeid=f"{parent.nodeid}::{rule.name}", name=rule.name, **node)
+        self._runs = runs
+        self._policy = policy
+        self._files = tuple(dict.fromkeys(str(one.path) for one in suite))
+        self._suite = tuple(selected(rule, suite))
+        self._arm = next(arm for arm in runs.rule_arms if arm.name == rule.arm)
+        self.user_properties += [("model", runs.profile.name), ("arm", rule.arm)]
+        self.add_marker("statek")
+
+    def runtest(self) -> None:
+        """Run the evals, and judge the runs."""
+        outcomes = [one for scenario in self._suite for one in self._runs.played(scenario, self._arm)]
+        seeds = max(one.seed for one in outcomes) + 1
+        experiment = Experiment(suite=self._suite, model=self._runs.profile, arms=(self._arm,), seeds=seeds)
+        (verdict,) = judge_evals(self._policy, experiment, outcomes)
+        if not verdict.passed:
+            raise EvalFailed(*verdict.lines, "", self._command(seeds))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return the policy's sentences; a bug keeps its traceback."""
+        # Any: pytest's own types of traceback and style are not public.
+        if isinstance(excinfo.value, EvalFailed):
+            return "\n".join(excinfo.value.args)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return file, line from 0, and name."""
+        return self.path, self._line - 1, self.name
+
+    def _command(self, seeds: int) -> str:
+        """Return what shows it again, with all other rules of the policy."""
+        arms = [word for arm in self._runs.rule_arms for word in ("--arms", arm.name)]
+        how = ["--model", self._runs.model, *arms, "--seeds", str(seeds), "--policy", str(self._policy.path)]
+        return shlex.join(["statek-sim", "evals", "run", *self._files, *how])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Final
 
 import pytest
+
+from pytest_statek.said import Said
 
 PLUGIN: Final = "pytest_statek.gate"
 """The module that does the work, for runs that judge presets."""
@@ -58,48 +58,17 @@ def gate_is_wanted(config: pytest.Config) -> bool:
 class GateRequested:
     """What was asked for: key by key the command line's, or else the configuration file's. Read, not yet checked.
 
-    Paths start where pytest was called, those of the configuration file at its folder. `alone`: nothing but what this
-    plugin collects is to run.
+    `alone`: nothing but what this plugin collects is to run.
     """
 
     # A plain class, as `Requested` is.
     __slots__ = ("alone", "baseline", "policy", "presets", "scenarios", "wanted")
 
     def __init__(self, config: pytest.Config) -> None:
-        here = config.invocation_params.dir
-        there = config.rootpath if config.inipath is None else config.inipath.parent
-        # Absent or None, by version, when pytest only prints its help.
-        paths: list[str] = config.getoption("file_or_dir", None) or []
-        options: list[str] = config.getoption("--statek-gate")
-        written: list[str] = [] if paths else config.getini("statek_gate")
-        policy: str | None = config.getoption("--statek-gate-policy")
-        baseline: str | None = config.getoption("--statek-gate-baseline")
-        scenarios: list[str] = config.getoption("--statek-gate-scenarios")
-
-        self.wanted = bool(options or written or policy or baseline or scenarios)
-        self.alone = bool(options) and not paths
-        self.presets = tuple(found(path, here, here) for path in options) or tuple(
-            found(path, there, here) for path in written
-        )
-        self.policy = path_from(policy, here, here) or path_from(
-            config.getini("statek_gate_policy"), there, here
-        )
-        self.baseline = path_from(baseline, here, here) or path_from(
-            config.getini("statek_gate_baseline"), there, here
-        )
-        self.scenarios = tuple(found(path, here, here) for path in scenarios) or tuple(
-            found(path, there, here) for path in config.getini("statek_gate_scenarios")
-        )
-
-
-def found(text: str, base: Path, here: Path) -> str:
-    """Return a path as people read it from `here` where there is something at it, else the text: a built-in name."""
-    return (path_from(text, base, here) or text) if os.path.exists(base / text) else text
-
-
-def path_from(text: str | None, base: Path, here: Path) -> str | None:
-    """Return a path that starts at `base` as people read it from `here`; None for no text."""
-    if not text:
-        return None
-    path = Path(os.path.normpath(base / text))
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+        said = Said(config, "gate")
+        self.wanted = said.wanted("policy", "baseline", "scenarios")
+        self.alone = said.alone
+        self.presets = said.names
+        self.policy = said.path("policy")
+        self.baseline = said.path("baseline")
+        self.scenarios = said.named("scenarios")

@@ -11,7 +11,7 @@ from statek_sim.agent.effects import WrittenCall
 from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.tools.registry import Offer
-from statek_sim.metering.conversation import MessageMeter, MeteredConversation
+from statek_sim.metering.conversation import MessageMeter, MeteredConversation, shared_meter
 from statek_sim.metering.messages import REPLY_PRIMING, TOKENS_PER_TOOL_CALL, tools_tokens
 from statek_sim.metering.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
 from statek_sim.metering.usage import TurnUsage
@@ -45,7 +45,7 @@ class Envelopes:
         tokenizer = tokenizer_for_model(model, self._tokenizers)
         meter = self._meters.get(tokenizer.label)
         if meter is None:
-            meter = self._meters[tokenizer.label] = MessageMeter(tokenizer)
+            meter = self._meters[tokenizer.label] = shared_meter(tokenizer)
         return meter
 
     def envelope(self, spec: AgentSpec, offer: Offer | None) -> Envelope:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import Paths, app
-from statek_sim.cli.inputs import loaded, proven, say
+from statek_sim.cli.inputs import loaded, proven_by_all, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def suites(
         bool,
         typer.Option(
             "--coverage",
-            help="List the normative statements of STATEK's documents and the scenarios that prove them; exits 1 "
-            "when one has none, or when a scenario names an unknown one.",
+            help="List the normative statements of STATEK's documents and the scenarios and evals that prove them; "
+            "exits 1 when one has none, when an unknown one is named, or when an eval does not tell right from wrong.",
         ),
     ] = False,
 ) -> None:
@@ -123,8 +123,8 @@ def suites(
     if not coverage:
         say(suite_lines(scenarios))
         return
-    statements, covered = proven(scenarios)
+    statements, covered, wrong = proven_by_all(scenarios, paths)
     say(statement_lines(statements, covered))
-    say(coverage_problems(covered), err=True)
-    if not covered.complete:
+    say([*wrong, *coverage_problems(covered)], err=True)
+    if wrong or not covered.complete:
         raise typer.Exit(1)

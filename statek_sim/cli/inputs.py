@@ -43,12 +43,33 @@ def builtin_scenarios() -> Path:
 
 
 def proven(scenarios: Sequence[Scenario]) -> tuple[tuple[Statement, ...], Coverage]:
-    """Return the statements of STATEK's documents and which of them `scenarios` prove."""
+    """Return the statements of the documents that scenarios can prove, and which of them `scenarios` do."""
     from statek_sim.scenario.files import STATEMENTS
     from statek_sim.scenario.statements import coverage, load_statements
 
-    statements = load_statements(builtin_scenarios() / STATEMENTS)
+    every = load_statements(builtin_scenarios() / STATEMENTS)
+    statements = tuple([one for one in every if one.by == "scenarios"])
     return statements, coverage(statements, scenarios)
+
+
+def proven_by_all(
+    scenarios: Sequence[Scenario], paths: Sequence[Path] | None
+) -> tuple[tuple[Statement, ...], Coverage, list[str]]:
+    """Return all statements, which of them `scenarios` and the evals at or under `paths` prove, and what is wrong.
+
+    Only evals count whose right script passes and whose wrong scripts fail, which they are played for.
+    """
+    from statek_sim.evals.proving import tells_apart
+    from statek_sim.evals.suite import load_suite
+    from statek_sim.scenario.files import STATEMENTS, find_files, is_eval_file
+    from statek_sim.scenario.statements import coverage, load_statements
+
+    files = [file for file in find_files(paths or [builtin_scenarios()])[0] if is_eval_file(file)]
+    suite = [one for one in load_suite(files) if one.proves] if files else []
+    wrong = {one.id: tells_apart(one) for one in suite}
+    statements = load_statements(builtin_scenarios() / STATEMENTS)
+    covered = coverage(statements, [*scenarios, *[one for one in suite if not wrong[one.id]]])
+    return statements, covered, [line for lines in wrong.values() for line in lines]
 
 
 def check_once(paths: Sequence[Path]) -> None:

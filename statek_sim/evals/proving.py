@@ -37,6 +37,11 @@ def failure_line(scenario: EvalScenario, proof: Proof) -> str:
     return f"{place}: script {proof.script!r} on seed {proof.seed}: {reason}"
 
 
+def tells_apart(scenario: EvalScenario, seeds: Iterable[int] = (0,)) -> list[str]:
+    """Return what is wrong with an eval's scripts, a line each; nothing where it tells right from wrong."""
+    return [failure_line(scenario, proof) for proof in proofs(scenario, seeds) if not proof.as_it_should]
+
+
 def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
     """Play an eval's scripts in the loop of engine agent, on these seeds; `BadInput` for one that cannot be played."""
     for seed in seeds:

@@ -36,7 +36,8 @@ class EvalScenario:
 
     def __post_init__(self) -> None:
         """Take the hash once."""
-        content = self.text.model_dump_json(by_alias=True).encode()
+        # What it proves changes nothing of what it is.
+        content = self.text.model_dump_json(by_alias=True, exclude={"proves"}).encode()
         object.__setattr__(self, "digest", hashlib.sha256(content).hexdigest())
 
     @property
@@ -73,6 +74,11 @@ class EvalScenario:
     def source(self) -> str | None:
         """Where it comes from, None when it is ours."""
         return self.text.source
+
+    @property
+    def proves(self) -> tuple[str, ...]:
+        """The ids of the normative statements that it proves when its scripts come out as they should."""
+        return self.text.proves
 
     @property
     def workflow(self) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from statek_sim.providers.wire.request import text_in
@@ -53,20 +54,28 @@ def _calls(message: Message) -> list[Any]:
 
 def _seen(call: Any) -> SeenCall:
     function = call.get("function") or {}
-    name = str(function.get("name"))
-    arguments = _arguments(function.get("arguments"))
-    return SeenCall(name=name, arguments=arguments)
+    name, written = str(function.get("name")), function.get("arguments")
+    return (
+        _read(name, written) if isinstance(written, str) else SeenCall(name=name, arguments=_object(written))
+    )
+
+
+# The same prompts are read on every turn, and in every arm.
+@lru_cache(maxsize=4096)
+def _read(name: str, written: str) -> SeenCall:
+    """Return a call as it is written; its arguments are empty where they cannot be read."""
+    try:
+        return SeenCall(name=name, arguments=_object(json.loads(written)))
+    except ValueError:
+        return SeenCall(name=name, arguments={})
 
 
 def _answered(call: SeenCall, text: str) -> SeenCall:
     failed = text.startswith(ERROR)
-    return replace(call, error=text.removeprefix(ERROR)) if failed else replace(call, result=text)
+    if failed:
+        return SeenCall(name=call.name, arguments=call.arguments, error=text.removeprefix(ERROR))
+    return SeenCall(name=call.name, arguments=call.arguments, result=text)
 
 
-def _arguments(written: object) -> dict[str, Any]:
-    """Return the arguments of a call; none where they cannot be read."""
-    try:
-        found = json.loads(written) if isinstance(written, str) else written
-    except ValueError:
-        return {}
+def _object(found: object) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}

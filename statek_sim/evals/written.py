@@ -272,6 +272,7 @@ class EvalText(Part):
     capability: Id = Field(description="What it needs of an agent: single-call, data-flow, recovery, ...")
     title: str
     source: str | None = Field(None, description="Where it comes from, if it is not ours.")
+    proves: Items[str] = Field((), description="Ids of normative statements that it proves.")
     vary: dict[Key, Varied] = Field(default_factory=dict, description="Names for what differs by seed.")
     world: dict[Key, TableText] = Field(default_factory=dict)
     facts: dict[Key, Value] = Field(

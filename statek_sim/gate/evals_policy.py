@@ -110,26 +110,30 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
             yield ("rule", number), f"rule {rule.name!r}: it demands nothing; expected {', '.join(_DEMANDS)}"
 
 
-def check_evals_policy(policy: EvalsPolicy, experiment: Experiment) -> None:
-    """Raise `BadPolicy` for a rule that judges none of an experiment's runs; before they are made."""
+def check_evals_policy(policy: EvalsPolicy, experiment: Experiment, *, option: str = "--arms") -> None:
+    """Raise `BadPolicy` for a rule that judges none of an experiment's runs; before they are made.
+
+    `option` is what chooses arms.
+    """
     problems = []
     arms = [arm.name for arm in experiment.arms]
     for rule, line in policy.rules:
         place = f"{policy.path}:{line}: rule {rule.name!r}"
         if rule.arm not in arms:
             problems.append(
-                f"{place}: arm {rule.arm!r} is not run; expected one of {', '.join(arms)}, or --arms"
+                f"{place}: arm {rule.arm!r} is not run; expected one of {', '.join(arms)}, or {option}"
             )
-        if not _selected(rule, experiment.suite):
+        if not selected(rule, experiment.suite):
             problems.append(f"{place}: selects none of {len(experiment.suite)} evals, so it could not fail")
     if problems:
         raise BadPolicy("\n".join(problems))
 
 
-def _selected(rule: RuleText, suite: Sequence[EvalScenario]) -> list[str]:
+def selected(rule: RuleText, suite: Sequence[EvalScenario]) -> list[EvalScenario]:
+    """Return the evals that a rule judges."""
     chosen = rule.select
     return [
-        one.id
+        one
         for one in suite
         if (not chosen.tiers or one.tier in chosen.tiers)
         and (not chosen.capabilities or one.capability in chosen.capabilities)
@@ -148,7 +152,7 @@ def judge_evals(
 def _verdict(
     path: Path, line: int, rule: RuleText, experiment: Experiment, outcomes: Sequence[Outcome]
 ) -> EvalsVerdict:
-    wanted = set(_selected(rule, experiment.suite))
+    wanted = {one.id for one in selected(rule, experiment.suite)}
     runs = [one for one in outcomes if one.arm == rule.arm and one.scenario in wanted]
     broken = tuple(
         f"{path}:{line}: rule {rule.name!r}: [{rule.arm}] {words}" for words in _broken(rule, runs)

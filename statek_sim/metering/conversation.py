@@ -116,6 +116,12 @@ class MessageMeter:
         return message_size(message), message_tokens(message, self.model_tokenizer.tokenizer)
 
 
+@functools.lru_cache(maxsize=8)
+def shared_meter(model_tokenizer: ModelTokenizer) -> MessageMeter:
+    """Return the meter of a tokenizer, the same for all runs of this process: many say the same."""
+    return MessageMeter(model_tokenizer)
+
+
 def _single_call(calls: JSON) -> tuple[str, str, str] | None:
     """Return id, name and arguments when `calls` is one plain call with short arguments, else None."""
     if type(calls) is not list or len(calls) != 1:

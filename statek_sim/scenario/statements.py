@@ -1,11 +1,11 @@
-"""The normative statements of STATEK's documents, in our own words, and which scenarios prove them."""
+"""The normative statements of STATEK's documents, in our own words, and which scenarios and evals prove them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -13,7 +13,6 @@ from statek_sim.errors import BadScenario
 from statek_sim.scenario.files import read_list
 from statek_sim.scenario.locate import findings_of
 from statek_sim.scenario.part import Items, Part
-from statek_sim.scenario.schema import Scenario
 from statek_sim.scenario.tree import find, node_value
 
 _Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\n]*$")]
@@ -26,6 +25,7 @@ class _StatementText(Part):
     source: _Line
     section: _Line
     text: _Line
+    by: Literal["scenarios", "evals"] = "scenarios"
 
 
 _ENTRIES: Final = TypeAdapter(Items[_StatementText])
@@ -33,12 +33,25 @@ _ENTRIES: Final = TypeAdapter(Items[_StatementText])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A testable rule that a document states; `document` is its number, like `000`."""
+    """A testable rule that a document states; `document` is its number, like `000`, `by` what can prove it."""
 
     id: str
     document: str
     section: str
     text: str
+    by: Literal["scenarios", "evals"] = "scenarios"
+
+
+class Proof(Protocol):
+    """What proves statements: a scenario, or an eval whose scripts come out as they should."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+    @property
+    def proves(self) -> Sequence[str]:
+        """The ids of statements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +89,13 @@ def load_statements(path: Path) -> tuple[Statement, ...]:
         places = [(node.line, text.id) for node, text in zip(root.items, texts, strict=True)]
         raise BadScenario("\n".join(_repeated(path, places)))
     return tuple(
-        Statement(id=text.id, document=text.source, section=text.section, text=text.text) for text in texts
+        Statement(id=text.id, document=text.source, section=text.section, text=text.text, by=text.by)
+        for text in texts
     )
 
 
-def coverage(statements: Iterable[Statement], scenarios: Iterable[Scenario]) -> Coverage:
-    """Return which of `statements` the `scenarios` prove."""
+def coverage(statements: Iterable[Statement], scenarios: Iterable[Proof]) -> Coverage:
+    """Return which of `statements` the `scenarios`, and evals among them, prove."""
     proofs: dict[str, list[str]] = {statement.id: [] for statement in statements}
     unknown: list[tuple[str, str]] = []
     for scenario in scenarios:

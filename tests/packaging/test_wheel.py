@@ -45,6 +45,7 @@ def report_of(environment: Environment) -> dict[str, Any]:
         "statek_sim/reporting/page/charts.js.xz",
         "statek_sim/reporting/page/page.html",
         "statek_sim/reporting/page/page_schema.json",
+        "statek_sim/reporting/page/evals_page_schema.json",
         "statek_sim/reporting/page/view/page.js",
         *(f"statek_sim/reporting/{name}_schema.json" for name in published()),
         "statek_sim/runtime/tools/system_tools_1_4.json",

@@ -244,6 +244,62 @@ def test_the_configuration_file_may_say_all_of_it(pytester: pytest.Pytester) -> 
     pytester.runpytest("test_own.py").assert_outcomes(passed=1)
 
 
+# -- a policy ---------------------------------------------------------------------------------------------------
+
+
+RULE = '[[rule]]\nname = "{name}"\narm = "{arm}"\n{demand}\n'
+JUDGED = (*RUN[:2], "--statek-evals-policy=rules.toml", "--statek-evals-seeds=3")
+
+
+def write_policy(*rules: tuple[str, str, str]) -> None:
+    """Write `rules.toml` of rules with a name, an arm and a demand."""
+    text = [RULE.format(name=name, arm=arm, demand=demand) for name, arm, demand in rules]
+    Path("rules.toml").write_text("version = 1\n" + "".join(text), "utf-8")
+
+
+def test_each_rule_of_a_policy_is_an_item_that_fails_with_its_sentence(pytester: pytest.Pytester) -> None:
+    write_policy(("cheap", "bare", "measured_tokens = 1"), ("easy", "full", "completed_percent = 0"))
+    result = pytester.runpytest(*JUDGED)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["rules.toml:2: rule 'cheap': [[]bare] * measured tokens in a run; expected 1 or fewer"]
+    )
+    (command,) = [line for line in result.outlines if line.startswith("statek-sim evals run")]
+    assert again(command) == 1
+    assert "--policy rules.toml" in command
+    pytester.runpytest(*JUDGED, "-k", "easy").assert_outcomes(passed=1, deselected=1)
+
+
+def test_a_policy_and_a_baseline_are_held_together(pytester: pytest.Pytester) -> None:
+    write_baseline([named_after(())], seeds=2)
+    write_policy(("done", "bare", "right_percent = 0"))
+    pytester.runpytest(*RUN, "--statek-evals-policy=rules.toml").assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments", "said"),
+    [
+        (
+            ("a", "bare", "right_percent = 1"),
+            ("--statek-evals-arm=full",),
+            "rules.toml:2: rule 'a': arm 'bare' is not run; expected one of full, or --statek-evals-arm",
+        ),
+        (
+            ("a", "bare", 'right_percent = 1\nselect = {evals = ["gone"]}'),
+            (),
+            "rules.toml:2: rule 'a': selects none of 2 evals, so it could not fail",
+        ),
+    ],
+)
+def test_a_rule_that_judges_no_run_is_a_collection_error(
+    pytester: pytest.Pytester, rule: tuple[str, str, str], arguments: tuple[str, ...], said: str
+) -> None:
+    write_policy(rule)
+    result = pytester.runpytest(*JUDGED, *arguments)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([said])
+
+
 # -- mistakes ---------------------------------------------------------------------------------------------------
 
 
@@ -272,7 +328,16 @@ def test_the_configuration_file_may_say_all_of_it(pytester: pytest.Pytester) -> 
             "*-arm: whose runs? Say --statek-evals-model=PROFILE",
         ),
         ((*RUN[:1], RUN[2]), "--statek-evals-baseline: whose runs? Say --statek-evals-model=PROFILE too"),
-        (RUN[:2], "*fail against a baseline only; say --statek-evals-baseline=FILE too"),
+        (RUN[:2], "*fail against a baseline or a policy only; say --statek-evals-policy=FILE, or --statek-"),
+        (
+            ("--statek-evals=evals", "--statek-evals-policy=rules.toml"),
+            "--statek-evals-policy: whose runs? Say --statek-evals-model=PROFILE too",
+        ),
+        ((*RUN[:2], "--statek-evals-policy=no.toml"), "no.toml: no such file"),
+        (
+            (*RUN, "--statek-evals-policy=test_own.py"),
+            "test_own.py:1: not TOML",
+        ),
         (RUN[1:], "which evals? Say --statek-evals too"),
         ((*RUN[:2], "--statek-evals-baseline=no.json"), "no.json: no such file or folder"),
         ((*RUN, "--statek-evals-model=gpt-9"), "no profile is called 'gpt-9'"),

@@ -18,6 +18,7 @@ ALLOWED = {
     "pytest_statek.plugin",
     "pytest_statek.fixtures",
     "pytest_statek.record",
+    "pytest_statek.said",
 }
 
 HEAVY = (

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from statek_sim.cli.inputs import proven, proven_by_all
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.statements import Statement, coverage, load_statements
+from tests.evals.test_writing import GOOD
 
 STATEMENTS = Path(__file__).parents[2] / "scenarios" / "statements.yaml"
 
@@ -70,6 +72,34 @@ def test_a_missing_list_is_reported(tmp_path: Path) -> None:
 
 def test_the_statements_about_tool_calling_agents_are_numbered_without_gaps() -> None:
     statements = load_statements(STATEMENTS)
-    for letter in "TLNSKM":
+    for letter in "TLNSKMB":
         ids = [statement.id for statement in statements if statement.id.startswith(letter)]
         assert ids == [f"{letter}-{number:02d}" for number in range(1, len(ids) + 1)]
+
+
+def test_what_evals_prove_is_no_matter_of_runs_of_scenarios() -> None:
+    by_evals = [one.id for one in load_statements(STATEMENTS) if one.by == "evals"]
+    assert by_evals == [f"B-{number:02d}" for number in range(1, 8)]
+    statements, found = proven(load_or_fail([STATEMENTS.parent]))
+    assert found.complete
+    assert not {one.id for one in statements} & set(by_evals)
+
+
+def test_evals_prove_the_statements_of_the_benchmark() -> None:
+    _, found, wrong = proven_by_all([], [STATEMENTS.parent / "evals"])
+    assert not wrong
+    assert found.proven["B-05"] == ("recover-from-api-error",)
+    assert [one for one in found.missing if one.startswith("B-")] == []
+
+
+def test_an_eval_that_does_not_tell_right_from_wrong_proves_nothing(tmp_path: Path) -> None:
+    text = GOOD.replace("tier: easy", "tier: easy\n    proves: [B-01, B-99]")
+    looks = 'plan: [{call: look, with: {name: "{name}"}}, {answer: X-1}]'
+    (tmp_path / "good.yaml").write_text(text)
+    _, found, wrong = proven_by_all([], [tmp_path])
+    assert (found.proven["B-01"], found.unknown, wrong) == (("one",), (("one", "B-99"),), [])
+    (tmp_path / "good.yaml").write_text(text.replace("plan: [{answer: X-1}]", looks))
+    _, found, wrong = proven_by_all([], [tmp_path])
+    assert "B-01" in found.missing
+    assert wrong
+    assert all("passes, which it should not" in line for line in wrong)

@@ -104,6 +104,7 @@ class StepEnforcer:
         self._watched = self._steps | {name for step in plan.steps for name in step.after}
         self._done: Counter[str] = Counter()
         self._order: list[str] = []
+        self._open: tuple[str, ...] | None = None
 
     def saved(self) -> dict[str, object]:
         """Return what is done, as values that a checkpoint can hold."""
@@ -112,6 +113,7 @@ class StepEnforcer:
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `saved` returned."""
         self._done, self._order = Counter(saved["done"]), list(saved["order"])
+        self._open = None
 
     @property
     def done(self) -> tuple[str, ...]:
@@ -126,6 +128,11 @@ class StepEnforcer:
     @property
     def open(self) -> tuple[str, ...]:
         """The tools of required steps that are still to be done, a repeated one as often as it is."""
+        if self._open is None:
+            self._open = self._still_open()
+        return self._open
+
+    def _still_open(self) -> tuple[str, ...]:
         left = Counter(self._done)
         found: list[str] = []
         for step in self._plan.steps:
@@ -202,6 +209,7 @@ class StepEnforcer:
 
     def _finish(self, tool: str) -> None:
         self._done[tool] += 1
+        self._open = None
         if tool in self._steps:
             self._order.append(tool)
 

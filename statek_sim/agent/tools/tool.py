@@ -52,14 +52,15 @@ def code_of(function: ToolFunction) -> ToolCode:
         return function
     if not callable(function):
         raise TypeError(f"expected a function, got {function!r}")
-    call = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself, not whether there is one
-    waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
     if type(function) is FunctionType and not function.__dict__:
         # As the signature of a plain function says, which takes longer to make than most tools to run.
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        waits = bool(code.co_flags & inspect.CO_COROUTINE)
         return ToolCode(function, waits, CONTEXT in code.co_varnames[:count])
+    call = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself, not whether there is one
+    waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
     try:
         wants = CONTEXT in inspect.signature(function).parameters
     except ValueError:  # some builtins have no signature

@@ -38,7 +38,8 @@ from statek_sim.evals.models.writing import (
     said,
 )
 from statek_sim.evals.seen import SeenCall
-from statek_sim.metering.messages import prompt_tokens
+from statek_sim.metering.conversation import shared_meter
+from statek_sim.metering.messages import REPLY_PRIMING, tools_tokens
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.values import ToolSpec
@@ -106,12 +107,14 @@ class WeakProvider:
         self._visits: dict[int, int] = {}
         self._believed: dict[str, Meant] = {}
         self._looping: Meant | None = None
-        self._said: tuple[str, ...] = ()
+        self._reply: RawReply | None = None
+        self._tools: Sequence[ToolSpec] = ()
+        self._tools_tokens = 0
         self.acts: list[Act] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
         """Answer one request, or refuse one that is too long."""
-        tokens = prompt_tokens(request.messages, request.tools, tokenizer_for_model(TOKENIZER_OF).tokenizer)
+        tokens = self._tokens(request)
         if tokens > self._window:
             raise ProviderHTTPError(
                 f"HTTP {TOO_LONG}: context_length_exceeded: {tokens} tokens, the window has {self._window}",
@@ -121,8 +124,17 @@ class WeakProvider:
         turn = _Turn(self, request, shown, long=tokens > self._profile.long_prompt)
         act, reply = turn.taken()
         self.acts.append(act)
-        self._said = meaning_of(reply)
+        self._reply = reply
         return reply
+
+    def _tokens(self, request: ChatRequest) -> int:
+        """Return the tokens of a prompt; tools that are the same as before are not counted again."""
+        meter = shared_meter(tokenizer_for_model(TOKENIZER_OF))
+        if request.tools is not self._tools:
+            self._tools = request.tools
+            self._tools_tokens = tools_tokens(request.tools, meter.model_tokenizer.tokenizer)
+        said = sum([meter.measure(message)[1] for message in request.messages])
+        return said + self._tools_tokens + REPLY_PRIMING
 
     def _as_believed(self, call: SeenCall) -> SeenCall:
         """Return a call as the model remembers it: what it asked for wrongly, it takes for the right thing."""
@@ -176,11 +188,12 @@ class _Turn:
         Where it is so because of what the model believes, it no longer believes it.
         """
         model = self._model
+        before = () if model._reply is None else meaning_of(model._reply)
         reply = self._plainly(right)
-        if meaning_of(reply) == model._said and model._believed:
+        if meaning_of(reply) == before and model._believed:
             model._believed.clear()
             reply = self._plainly(self._right(shown_calls(self._request.messages)))
-        return None if meaning_of(reply) == model._said else reply
+        return None if meaning_of(reply) == before else reply
 
     def _acts(self, failure: FailureClass) -> bool:
         shares = self._model._shares

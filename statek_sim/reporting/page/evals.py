@@ -6,8 +6,10 @@ that was not right, and the first that was.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from importlib import resources
 from typing import Final
 
 from statek_sim.agent.budget import Prices
@@ -15,6 +17,7 @@ from statek_sim.evals.experiment import play_one
 from statek_sim.evals.flow import paths_of
 from statek_sim.evals.models.failures import MEANINGS, FailureClass
 from statek_sim.evals.models.profile import Profile
+from statek_sim.evals.models.weak import TOKENIZER_OF
 from statek_sim.evals.outcome import Count, Outcome
 from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.scenario import EvalScenario
@@ -46,6 +49,13 @@ def evals_page(
         name="STATEK evals",
         view="view/evals.js",
     )
+
+
+def evals_page_schema() -> dict[str, JSON]:
+    """Return the JSON Schema (draft 2020-12) of a page's data: `index` and `cell` under `$defs`."""
+    text = (resources.files("statek_sim.reporting.page") / "evals_page_schema.json").read_text("utf-8")
+    schema: dict[str, JSON] = json.loads(text)
+    return schema
 
 
 def _cells(summary: Summary, outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
@@ -101,8 +111,13 @@ def evals_index(
 
 def _model(model: Profile | RecordedModel) -> dict[str, JSON]:
     if isinstance(model, Profile):
-        return {"name": model.name, "simulated": True, "title": f"{model.title} ({model.model})"}
-    return {"name": model.name, "simulated": False, "title": "a real model, replayed from recordings"}
+        # Transcripts show it, and it is not what was run.
+        title = (
+            f"{model.title} ({model.model}); its requests name {TOKENIZER_OF}, whose tokenizer counts tokens"
+        )
+        return {"name": model.name, "simulated": True, "title": title, "asks": TOKENIZER_OF}
+    title = "a real model, replayed from recordings"
+    return {"name": model.name, "simulated": False, "title": title, "asks": model.name}
 
 
 def _arm(arm: ArmSummary, outcomes: Sequence[Outcome], prices: Prices | None) -> dict[str, JSON]:
