@@ -314,7 +314,7 @@ BUGS: Final[tuple[Planted, ...]] = (
         name="no-second-look",
         part="scheduler",
         wrong="a new worker does not ask what sleeping jobs wait for",
-        scenario="resume-two-waits",
+        scenario="waiting-several-on-one-event",
         plant=_no_second_look,
     ),
     Planted(
