@@ -175,12 +175,12 @@ def test_a_request_is_reserved_at_the_price_that_it_is_charged_at() -> None:
     nothing, dear = (Prices(prompt=Decimal(price), completion=Decimal(price)) for price in (0, 1_000_000))
     budget = Budget(cost=Decimal(1), prices=nothing, model_prices={"dear": dear})
     ends = [
-        AgentHarness(text_only(), model=model, budget=budget).run("Go.").stop for model in ("gpt-4o", "dear")
+        AgentHarness(one_answer(), model=model, budget=budget).run("Go.").stop for model in ("gpt-4o", "dear")
     ]
     assert ends == ["final", "budget_cost"]
 
 
-def text_only() -> ScriptedLLM:
+def one_answer() -> ScriptedLLM:
     return ScriptedLLM({"agent": [text("Done.")]})
 
 
