@@ -29,7 +29,7 @@ def page_of(experiment: Experiment, prices: Prices | None = None) -> PageData:
     return evals_page(summarised(experiment, outcomes), outcomes, prices)
 
 
-def simulated(*arms: str, *, seeds: int = 1) -> Experiment:
+def simulated(*arms: str, seeds: int = 1) -> Experiment:
     model = failing(FailureClass.EARLY_ANSWER, FailureClass.MALFORMED, rate=0.5)
     return Experiment(suite=(eval_named("weather-now"),), model=model, arms=parse_arms(arms), seeds=seeds)
 
