@@ -80,13 +80,13 @@ class EvalsRequested:
     __slots__ = ("alone", "arms", "baseline", "model", "named", "paths", "policy", "seeds", "wanted")
 
     def __init__(self, config: pytest.Config) -> None:
-        said = Said(config, "evals")
-        self.wanted = said.wanted("model", "baseline", "policy", "seeds", "arm")
-        self.alone = said.alone
-        self.named = any(path.partition("::")[0].endswith(SCENARIO_SUFFIXES) for path in said.given)
-        self.paths = said.names
-        self.model = said.name("model")
-        self.baseline = said.path("baseline")
-        self.policy = said.path("policy")
-        self.seeds = said.text("seeds")
-        self.arms = said.texts("arm")
+        options = Said(config, "evals")
+        self.wanted = options.wanted("model", "baseline", "policy", "seeds", "arm")
+        self.alone = options.alone
+        self.named = any(path.partition("::")[0].endswith(SCENARIO_SUFFIXES) for path in options.given)
+        self.paths = options.names
+        self.model = options.name("model")
+        self.baseline = options.path("baseline")
+        self.policy = options.path("policy")
+        self.seeds = options.text("seeds")
+        self.arms = options.texts("arm")

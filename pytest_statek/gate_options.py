@@ -65,10 +65,10 @@ class GateRequested:
     __slots__ = ("alone", "baseline", "policy", "presets", "scenarios", "wanted")
 
     def __init__(self, config: pytest.Config) -> None:
-        said = Said(config, "gate")
-        self.wanted = said.wanted("policy", "baseline", "scenarios")
-        self.alone = said.alone
-        self.presets = said.names
-        self.policy = said.path("policy")
-        self.baseline = said.path("baseline")
-        self.scenarios = said.named("scenarios")
+        options = Said(config, "gate")
+        self.wanted = options.wanted("policy", "baseline", "scenarios")
+        self.alone = options.alone
+        self.presets = options.names
+        self.policy = options.path("policy")
+        self.baseline = options.path("baseline")
+        self.scenarios = options.named("scenarios")

@@ -133,8 +133,8 @@ class WeakProvider:
         if request.tools is not self._tools:
             self._tools = request.tools
             self._tools_tokens = tools_tokens(request.tools, meter.model_tokenizer.tokenizer)
-        said = sum([meter.measure(message)[1] for message in request.messages])
-        return said + self._tools_tokens + REPLY_PRIMING
+        message_tokens = sum([meter.measure(message)[1] for message in request.messages])
+        return message_tokens + self._tools_tokens + REPLY_PRIMING
 
     def _as_believed(self, call: SeenCall) -> SeenCall:
         """Return a call as the model remembers it: what it asked for wrongly, it takes for the right thing."""
