@@ -154,7 +154,8 @@ def done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
             case events.WorldChanged(subject=subject) if subject == "worker":
                 running.clear()
             case events.WorldChanged() if open_calls:
-                done = (event.subject, event.change.partition(" by ")[0])
+                # A line of the ledger is whatever the model noted, which may be no text.
+                done = (event.subject, str(event.change).partition(" by ")[0])
                 found.setdefault(open_calls[-1], Counter())[done] += 1
     return found
 

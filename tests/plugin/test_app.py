@@ -277,7 +277,7 @@ def test_the_corners_pass_on_the_reference_runtime(
     pytester.makepyfile(test_corners=corners)
     (pytester.path / ".env").write_text("MAX_TURNS=2\n")
     monkeypatch.setenv("STATEK_MAX_TURNS", "1")
-    pytester.runpytest_subprocess(REFERENCE).assert_outcomes(passed=24)
+    pytester.runpytest_subprocess(REFERENCE).assert_outcomes(passed=25)
 
 
 def test_the_guide_shows_a_test_of_the_example_and_messages_as_they_are(pytester: pytest.Pytester) -> None:

@@ -80,7 +80,7 @@ def _store() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "value", [None, True, 1, -(2**63), 1.5, "x", b"x", datetime(2026, 1, 1), Colour.RED, function, Thing]
+    "value", [None, True, 1, -(2**63), 1.5, "xy", b"xy", datetime(2026, 1, 1), Colour.RED, function, Thing]
 )
 def test_what_can_be_stored_comes_back_as_it_was(value: object) -> None:
     assert Thing(value).value is value

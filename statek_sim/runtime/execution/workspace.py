@@ -350,11 +350,14 @@ def _settled(job: Job, value: Any) -> object:
 def set_exit(job: Job, status: object) -> None:
     """Set the exit status, as far as the store takes it: the error with which it refuses is the code's.
 
-    A status that is damaged is set, and nobody is told.
+    Python 3.11 notices that error of dbzero only once `exit` was called some times, as in a worker that lives;
+    newer ones always do.
     """
     require_alive(current_execution())
     stored = job.keeping.keeps("exit status", status)
     job.py_env.exit_status = stored.value
+    if stored.error is not None:
+        raise stored.error
     if stored.value is not None:
         job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(stored.value)))
 
